@@ -1,0 +1,62 @@
+// Status codes and the one exception type of the project. Every room throws trl::Error; capi/ and entry/ turn it
+// into a status and a message before it leaves a library. Values equal those of include/trl/trl.h.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace trl {
+
+enum class Status : int32_t {
+  ok = 0,
+  end = 1,
+  invalid_argument = -1,
+  invalid_config = -2,
+  not_found = -3,
+  io = -4,
+  format = -5,
+  unsupported = -6,
+  out_of_memory = -7,
+  out_of_device_memory = -8,
+  device = -9,
+  distributed = -10,
+  cancelled = -11,
+  busy = -12,
+  callback = -13,
+  internal = -14,
+};
+
+// message: one line, impersonal, names the key, file, row or tensor, the value, and what would be accepted.
+class Error : public std::exception {
+ public:
+  Error(Status status, std::string message, std::string key = {}, int32_t callback_code = 0)
+      : status_(status), message_(std::move(message)), key_(std::move(key)), callback_code_(callback_code) {}
+  Status status() const { return status_; }
+  const std::string& message() const { return message_; }
+  const std::string& key() const { return key_; }             // configuration key at fault, or empty
+  int32_t callback_code() const { return callback_code_; }    // what a host's callback returned, or 0
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  Status status_;
+  std::string message_;
+  std::string key_;
+  int32_t callback_code_;
+};
+
+// fail(Status::io, "{}: cannot be read: {}", path, reason);
+template <typename... Args>
+[[noreturn]] void fail(Status status, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(status, fmt::format(text, std::forward<Args>(args)...));
+}
+
+// The same for a configuration key.
+template <typename... Args>
+[[noreturn]] void fail_key(std::string_view key, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(Status::invalid_config, fmt::format(text, std::forward<Args>(args)...), std::string(key));
+}
+
+}  // namespace trl

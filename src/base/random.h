@@ -1,0 +1,34 @@
+// torch's CPU generator as far as data order needs it: MT19937 seeded with the low 32 bits of the seed.
+#pragma once
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace trl::base {
+
+class TorchGenerator {
+ public:
+  explicit TorchGenerator(uint64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
+  uint32_t random32() { return engine_(); }
+  uint64_t random64() {
+    const uint64_t high = engine_();
+    return (high << 32) | engine_();
+  }
+  int64_t random_int64() { return static_cast<int64_t>(random64() & ((1ull << 63) - 1)); }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// torch.randperm(n, generator): for i in 0..n-2 swap entries i and i + u mod (n - i).
+inline std::vector<int64_t> randperm(int64_t n, TorchGenerator& generator) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    const int64_t z = generator.random32() % static_cast<uint64_t>(n - i);
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + z)]);
+  }
+  return order;
+}
+
+}  // namespace trl::base

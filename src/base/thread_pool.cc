@@ -1,0 +1,93 @@
+#include "base/thread_pool.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace trl::base {
+
+struct ThreadPool::Job {
+  const std::function<void(int64_t, int64_t)>* body;
+  int64_t count;
+  int64_t grain;
+  int64_t next = 0;
+  int running = 0;
+  int64_t failed_at = -1;
+  std::exception_ptr error;
+
+  // Under the pool's lock: takes pieces until none is left, or one failed before the next.
+  void run(std::unique_lock<std::mutex>& lock) {
+    ++running;
+    while (next < count && failed_at < 0) {
+      const int64_t begin = next;
+      next = std::min(count, begin + grain);
+      const int64_t end = next;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        (*body)(begin, end);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      if (thrown && (failed_at < 0 || begin < failed_at)) {
+        failed_at = begin;
+        error = thrown;
+      }
+    }
+    --running;
+  }
+};
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+// Workers take no signals: those belong to the host's own threads.
+void ThreadPool::start() {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  try {
+    while (static_cast<int>(workers_.size()) < size_ - 1) workers_.emplace_back([this] { work(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void ThreadPool::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stop_ || (job_ != nullptr && job_->next < job_->count && job_->failed_at < 0); });
+    if (stop_) return;
+    job_->run(lock);
+    if (job_->running == 0) done_.notify_all();
+  }
+}
+
+void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  if (size_ == 1 || count <= grain) return body(0, count);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return job_ == nullptr; });
+  start();
+  Job job{&body, count, grain, 0, 0, -1, nullptr};
+  job_ = &job;
+  wake_.notify_all();
+  job.run(lock);
+  done_.wait(lock, [&] { return job.running == 0; });
+  job_ = nullptr;
+  done_.notify_all();
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace trl::base

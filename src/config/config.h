@@ -1,0 +1,45 @@
+// One configuration: key -> canonical text value, checked against the option table when it is set.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/option.h"
+
+namespace trl::config {
+
+class Config {
+ public:
+  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key, value and
+  // what is accepted, or the nearest spelling of an unknown key; the config is then as before.
+  void set(std::string_view key, std::string_view value);
+  void set_default(std::string_view key, std::string_view value);  // only where it was not set
+  void load_file(const std::string& path);                         // YAML or JSON, as `trl --config`
+  void load_text(std::string_view text, std::string_view origin);
+
+  bool is_set(std::string_view key) const;
+  std::string get(std::string_view key) const;  // canonical text; the default where it was not set
+  std::optional<std::string> get_text(std::string_view key) const;  // nullopt: null
+  bool get_bool(std::string_view key) const;
+  int64_t get_int(std::string_view key) const;
+  std::optional<int64_t> get_optional_int(std::string_view key) const;
+  double get_double(std::string_view key) const;
+  std::optional<double> get_optional_double(std::string_view key) const;
+  std::optional<bool> get_optional_bool(std::string_view key) const;
+  std::vector<std::string> get_list(std::string_view key) const;
+  std::map<std::string, std::string> get_map(std::string_view key) const;
+
+  std::string to_json() const;                      // what was set, typed
+  const std::map<std::string, std::string>& values() const { return values_; }  // canonical name -> canonical text
+  const std::vector<std::string>& warnings() const { return warnings_; }        // one line each, in order
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace trl::config

@@ -1,0 +1,75 @@
+// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are TRL's.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace trl::config {
+
+enum class Strategy : uint8_t { no, steps, epoch };
+enum class Scheduler : uint8_t { linear, cosine, constant, constant_with_warmup };
+
+struct TrainingArguments {
+  std::string method = "sft";
+  std::string output_dir;
+  // data and order
+  int64_t per_device_train_batch_size = 8;
+  int64_t per_device_eval_batch_size = 8;
+  int64_t gradient_accumulation_steps = 1;
+  double num_train_epochs = 3.0;
+  int64_t max_steps = -1;
+  int64_t seed = 42;
+  std::optional<int64_t> data_seed;
+  // precision and memory
+  bool bf16 = true;  // autocast over the weights' dtype
+  bool gradient_checkpointing = true;
+  // optimizer
+  double learning_rate = 2e-5;
+  double weight_decay = 0.0;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1.0;
+  Scheduler lr_scheduler_type = Scheduler::linear;
+  double warmup_steps = 0.0;  // below 1: a ratio of max_steps (warmup_ratio is folded in)
+  double num_cycles = 0.5;    // lr_scheduler_kwargs
+  // when
+  Strategy logging_strategy = Strategy::steps;
+  double logging_steps = 10;  // below 1: a ratio of max_steps
+  bool logging_first_step = false;
+  bool logging_nan_inf_filter = true;
+  Strategy eval_strategy = Strategy::no;
+  std::optional<double> eval_steps;  // none: logging_steps
+  double eval_delay = 0;
+  bool eval_on_start = false;
+  bool prediction_loss_only = false;
+};
+
+// Reads and cross-checks; throws Error(invalid_config).
+TrainingArguments training_arguments(const Config& config);
+
+// What the data pipeline of SFT reads.
+struct SftDataArguments {
+  std::string dataset_text_field = "text";
+  std::optional<int64_t> max_length = 1024;
+  bool truncation_keep_end = false;
+  std::optional<bool> completion_only_loss;
+  bool assistant_only_loss = false;
+  bool shuffle_dataset = false;
+  std::optional<std::string> eos_token;
+  std::optional<std::string> pad_token;
+  std::optional<std::string> chat_template;  // inline template text (alignment-handbook)
+  std::optional<std::string> chat_template_path;
+  std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
+  bool skip_prepare_dataset = false;
+  int64_t dataset_num_proc = 0;  // 0: all
+  bool sequential = false;       // train_sampling_strategy
+  bool dataloader_drop_last = false;
+  std::optional<int64_t> pad_to_multiple_of;
+};
+SftDataArguments sft_data_arguments(const Config& config);
+
+}  // namespace trl::config

@@ -1,0 +1,195 @@
+// The face between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs, nothing else.
+// Every call is noexcept and answers with a trl::Status as int32_t; a negative one comes with a message through
+// ErrorSink. Each side destroys its own objects (release()). Views are valid during the call unless said otherwise.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace trl::engine {
+
+inline constexpr uint32_t kInterfaceVersion = 1;  // both libraries must agree; they are built together
+
+class ErrorSink {
+ public:
+  virtual void set(int32_t status, std::string_view message, std::string_view key, int32_t callback_code) noexcept = 0;
+
+ protected:
+  ~ErrorSink() = default;
+};
+
+// What libtrl.so owns for the process and lends to the engine. Outlives every engine object. any thread.
+class Host {
+ public:
+  virtual void log(int32_t level, std::string_view component, std::string_view text) noexcept = 0;  // base::LogLevel
+  virtual bool try_charge(int32_t kind, int64_t bytes) noexcept = 0;                                // base::MemoryKind
+  virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
+  virtual int64_t memory_limit() noexcept = 0;
+  virtual int64_t memory_now() noexcept = 0;
+
+ protected:
+  ~Host() = default;
+};
+
+struct KeyValue {
+  std::string_view key;
+  std::string_view value;
+};
+
+struct NamedBytes {
+  std::string_view name;
+  std::string_view bytes;
+};
+
+struct Metric {
+  std::string_view name;
+  double value;
+};
+
+// One micro-batch, laid out without padding: rows lie one behind the other, and documents (segments) never see each
+// other. labels are TRL's, not shifted: position i of a document is predicted from position i - 1; -100 is ignored;
+// the first position of a document never counts.
+struct Batch {
+  const int32_t* input_ids = nullptr;     // [tokens]
+  const int32_t* labels = nullptr;        // [tokens], -100: ignored
+  const int32_t* position_ids = nullptr;  // [tokens], from 0 in each document
+  const int32_t* cu_seqlens = nullptr;    // [documents + 1], 0 ... tokens
+  const int64_t* row_ids = nullptr;       // [rows], index in the source
+  int64_t tokens = 0;
+  int64_t documents = 0;
+  int64_t rows = 0;
+  int64_t max_length = 0;      // longest document
+  int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
+};
+
+// Micro-batches in TRL's order, implemented by libtrl.so. exclusive.
+class BatchSource {
+ public:
+  virtual int64_t batches_per_epoch() noexcept = 0;  // -1: not known (streaming)
+  virtual int64_t rows() noexcept = 0;               // -1: not known
+  // Makes epoch `epoch` current and skips its first `skip` batches.
+  virtual int32_t start_epoch(int64_t epoch, int64_t skip, ErrorSink& error) noexcept = 0;
+  // ok: *batch is valid until the next call; end: the epoch is over.
+  virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
+
+ protected:
+  ~BatchSource() = default;
+};
+
+enum class EventKind : int32_t { train_begin, step, log, evaluate, save, epoch, train_end };
+
+struct Event {
+  EventKind kind;
+  int64_t step;       // global_step
+  int64_t max_steps;
+  double epoch;
+  std::span<const Metric> metrics;
+};
+
+inline constexpr int32_t kEventStop = 1;
+inline constexpr int32_t kEventSave = 2;
+inline constexpr int32_t kEventEvaluate = 4;
+
+class EventSink {
+ public:
+  virtual int32_t on_event(const Event& event) noexcept = 0;  // 0 or kEvent* bits; on the stepping thread
+
+ protected:
+  ~EventSink() = default;
+};
+
+struct ModelSpec {
+  std::string_view path;   // Hugging Face directory or one GGUF file
+  std::string_view dtype;  // auto, float32, bfloat16
+};
+
+// Token ids in and out; prompts are separate documents.
+struct Sampling {
+  int64_t max_new_tokens = 20;
+  double temperature = 0.0;  // 0: greedy
+  double top_p = 1.0;
+  int64_t top_k = 0;  // 0: off
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  uint64_t seed = 42;
+  std::span<const int32_t> stop_ids;
+};
+
+class TokenSink {
+ public:
+  // false: stop this prompt. Called on the generating thread, in order of the prompt's tokens.
+  virtual bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept = 0;
+
+ protected:
+  ~TokenSink() = default;
+};
+
+class Model {
+ public:
+  virtual void release() noexcept = 0;
+  virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
+  virtual int64_t parameter_count() noexcept = 0;
+  // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
+  virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files, ErrorSink& error) noexcept = 0;
+  // cancel: polled between decode steps; may be null.
+  virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling, TokenSink& sink,
+                           const class Cancel* cancel, ErrorSink& error) noexcept = 0;
+
+ protected:
+  ~Model() = default;
+};
+
+class Cancel {
+ public:
+  virtual bool cancelled() const noexcept = 0;
+
+ protected:
+  ~Cancel() = default;
+};
+
+struct TrainerSpec {
+  std::span<const KeyValue> config;       // keys set by the user, canonical names and values (config::Config)
+  Model* model = nullptr;                 // must outlive the trainer; its weights are trained in place
+  BatchSource* train = nullptr;           // outlive the trainer
+  BatchSource* eval = nullptr;            // or null
+  EventSink* events = nullptr;            // or null
+  const Cancel* cancel = nullptr;         // polled between micro-batches
+  std::span<const NamedBytes> files;      // go into every saved directory (tokenizer, chat template); copied
+};
+
+class Trainer {
+ public:
+  virtual void release() noexcept = 0;
+  // One optimizer step with what follows it (log, evaluate, save). ok, end (nothing left, or the event sink stopped
+  // it), or an error after which the step did not happen. *metrics: of this step, until the next call.
+  virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends after it.
+  virtual int32_t finish(ErrorSink& error) noexcept = 0;
+  virtual int32_t save(std::string_view directory, ErrorSink& error) noexcept = 0;
+  virtual int64_t global_step() noexcept = 0;
+  virtual int64_t max_steps() noexcept = 0;
+  virtual std::string_view state_json() noexcept = 0;  // trainer_state.json as of now, until the next call
+
+ protected:
+  ~Trainer() = default;
+};
+
+class Engine {
+ public:
+  virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
+  virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
+  virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
+  virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
+
+ protected:
+  ~Engine() = default;
+};
+
+// The one exported function of libtrl_engine.so. shared_torch: the host had mapped the engine's own libtorch before,
+// so no process-wide setting of it may be touched.
+extern "C" using EngineOpen = int32_t (*)(uint32_t interface_version, Host* host, int32_t shared_torch, Engine** out,
+                                          ErrorSink* error);
+inline constexpr const char* kEngineOpenName = "trl_engine_open";
+
+}  // namespace trl::engine

@@ -1,0 +1,61 @@
+// safetensors: a memory-mapped file (or the shards of an index) as named plain arrays, and a writer.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+
+namespace trl::io {
+
+enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
+size_t element_size(ElementType type);
+
+struct TensorView {
+  ElementType type;
+  std::string type_name;       // as the file says, "BF16"
+  std::vector<int64_t> shape;
+  const void* data;            // borrowed from the file; not aligned
+  size_t bytes;
+};
+
+// Opens one file; throws Error(format) on a header that lies (size, offsets, overlap, shape x type != bytes).
+class Safetensors {
+ public:
+  explicit Safetensors(const std::string& path);
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  base::MappedFile file_;
+  std::map<std::string, TensorView> tensors_;
+};
+
+// All weights of a model directory: model.safetensors, or the shards that model.safetensors.index.json names.
+class Weights {
+ public:
+  static Weights open_directory(const std::string& path);
+  const TensorView* find(std::string_view name) const;  // null: not there
+  std::vector<std::string> names() const;
+
+ private:
+  std::vector<std::unique_ptr<Safetensors>> files_;
+  std::map<std::string, const TensorView*, std::less<>> tensors_;
+};
+
+struct NamedTensor {
+  std::string name;
+  ElementType type;
+  std::vector<int64_t> shape;
+  const void* data;
+};
+// Metadata {"format": "pt"}; offsets aligned; written through base::FileWriter.
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const base::WriteFault* fault = nullptr);
+// One file, or shards of at most max_shard_bytes with model.safetensors.index.json. Returns the names written.
+std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
+                                       int64_t max_shard_bytes = 50'000'000'000, const base::WriteFault* fault = nullptr);
+
+}  // namespace trl::io

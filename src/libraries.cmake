@@ -1,0 +1,45 @@
+# The two libraries and the command, from the rooms' objects.
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+function(trl_objects out)
+  set(objects "")
+  foreach(room ${ARGN})
+    list(APPEND objects $<TARGET_OBJECTS:${room}>)
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+trl_objects(face_objects ${TRL_FACE_ROOMS})
+add_library(trl SHARED ${face_objects})
+add_library(trl::trl ALIAS trl)
+target_include_directories(trl INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(trl PRIVATE trl_plain)
+target_link_options(trl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map -Wl,--exclude-libs,ALL
+  -Wl,-z,nodelete -Wl,--as-needed)
+if(NOT TRL_SANITIZE)
+  target_link_options(trl PRIVATE -Wl,-z,defs)
+endif()
+set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map)
+
+if(TRL_ENGINE)
+  trl_objects(engine_objects ${TRL_PLAIN_ROOMS} ${TRL_ENGINE_ROOMS})
+  add_library(trl_engine_library SHARED ${engine_objects})
+  target_link_libraries(trl_engine_library PRIVATE trl_torch)
+  target_link_options(trl_engine_library PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map
+    -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed)
+  set_target_properties(trl_engine_library PROPERTIES OUTPUT_NAME trl_engine
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/trl LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map)
+  add_dependencies(trl trl_engine_library)
+endif()
+
+if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
+  find_package(spdlog REQUIRED)
+  find_package(CLI11 REQUIRED)
+  file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cc)
+  add_executable(trl_command ${cli_sources})
+  target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json)
+  set_target_properties(trl_command PROPERTIES OUTPUT_NAME trl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,30 @@
+// The one parallel_for of kernels (libgomp), and its width. Results never depend on the number of threads.
+#pragma once
+#include <omp.h>
+
+#include <cstdint>
+
+namespace trl::tensor {
+
+void set_threads(int threads);  // for every parallel region of the engine from now on
+int threads();
+
+// body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw.
+template <typename Body>
+void parallel_for(int64_t count, int64_t grain, const Body& body) {
+  const int64_t parts = std::min<int64_t>(threads(), (count + grain - 1) / (grain > 0 ? grain : 1));
+  if (parts <= 1) {
+    if (count > 0) body(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel num_threads(static_cast<int>(parts))
+  {
+    const int64_t n = omp_get_num_threads();
+    const int64_t i = omp_get_thread_num();
+    const int64_t begin = count * i / n;
+    const int64_t end = count * (i + 1) / n;
+    if (begin < end) body(begin, end);
+  }
+}
+
+}  // namespace trl::tensor
