@@ -19,7 +19,9 @@ inline std::string golden_path(const std::string& relative) {
   return {};
 }
 
-inline base::Json golden_json(const std::string& relative) { return base::read_json_file(golden_path(relative)); }
+inline base::Json golden_json(const std::string& relative) {
+  return base::read_json_file(golden_path(relative));
+}
 
 inline bool close(double got, double want, double atol, double rtol) {
   if (std::isnan(want)) return std::isnan(got);
@@ -30,5 +32,5 @@ inline bool close(double got, double want, double atol, double rtol) {
 }  // namespace trl::test
 
 // First line of a test that reads recorded numbers.
-#define TRL_NEED_GOLDEN(relative)                                                            \
+#define TRL_NEED_GOLDEN(relative) \
   if (trl::test::golden_path(relative).empty()) GTEST_SKIP() << "no recorded numbers: " << relative
