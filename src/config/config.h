@@ -14,8 +14,8 @@ namespace trl::config {
 
 class Config {
  public:
-  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key,
-  // value and what is accepted, or the nearest spelling of an unknown key; the config is then as before.
+  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key, value and
+  // what is accepted, or the nearest spelling of an unknown key; the config is then as before.
   void set(std::string_view key, std::string_view value);
   void set_default(std::string_view key, std::string_view value);  // only where it was not set
   void load_file(const std::string& path);                         // YAML or JSON, as `trl --config`
@@ -33,11 +33,9 @@ class Config {
   std::vector<std::string> get_list(std::string_view key) const;
   std::map<std::string, std::string> get_map(std::string_view key) const;
 
-  std::string to_json() const;  // what was set, typed
-  const std::map<std::string, std::string>& values() const {
-    return values_;
-  }                                                                       // canonical name -> canonical text
-  const std::vector<std::string>& warnings() const { return warnings_; }  // one line each, in order
+  std::string to_json() const;                      // what was set, typed
+  const std::map<std::string, std::string>& values() const { return values_; }  // canonical name -> canonical text
+  const std::vector<std::string>& warnings() const { return warnings_; }        // one line each, in order
 
  private:
   std::map<std::string, std::string> values_;

@@ -1,5 +1,4 @@
-// One row of the option table (options.def), and the walk over it. Everything else about options is derived
-// from here.
+// One row of the option table (options.def), and the walk over it. Everything else about options is derived from here.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,8 +23,8 @@ enum Trainers : uint32_t {
 
 struct Option {
   std::string_view name;
-  std::string_view section;  // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
-  std::string_view origin;   // "trl" or "ours"
+  std::string_view section;        // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
+  std::string_view origin;         // "trl" or "ours"
   OptionType type;
   bool nullable;
   std::string_view default_value;  // canonical text; "null"
@@ -33,9 +32,8 @@ struct Option {
   uint32_t trainers;               // Trainers bits
   std::string_view aliases;        // comma separated, older names of TRL
   std::string_view doc;
-  std::string_view since;  // version of libtrl
-  std::string_view
-      unsupported;  // why values other than the default and no-ops are refused in this build; empty: works
+  std::string_view since;          // version of libtrl
+  std::string_view unsupported;    // why values other than the default and no-ops are refused in this build; empty: works
 };
 
 std::span<const Option> options();

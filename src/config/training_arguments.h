@@ -1,5 +1,4 @@
-// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are
-// TRL's.
+// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are TRL's.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,4 @@
-// GGUF: metadata and tensors as plain arrays; knows nothing of models. Block types are dequantised to
-// float32.
+// GGUF: metadata and tensors as plain arrays; knows nothing of models. Block types are dequantised to float32.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,8 +11,8 @@
 
 namespace trl::io {
 
-using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<std::string>,
-                               std::vector<int64_t>, std::vector<double>>;
+using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<std::string>, std::vector<int64_t>,
+                               std::vector<double>>;
 
 struct GgufTensor {
   std::string type_name;       // "F32", "F16", "BF16", "Q8_0", "Q4_1"
@@ -25,8 +24,7 @@ struct GgufTensor {
 
 class Gguf {
  public:
-  explicit Gguf(
-      const std::string& path);  // throws Error(format): magic, version, truncation, type that is not read
+  explicit Gguf(const std::string& path);  // throws Error(format): magic, version, truncation, type that is not read
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
   const GgufValue* find(std::string_view key) const;
   // Typed reads; throw Error(format) naming file and key when missing or of another type.
@@ -43,8 +41,7 @@ class Gguf {
 };
 
 bool is_gguf(const std::string& path);  // a regular file that begins with the magic
-// Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block
-// (32).
+// Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block (32).
 void dequantize(const GgufTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace trl::io

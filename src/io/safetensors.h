@@ -16,9 +16,9 @@ size_t element_size(ElementType type);
 
 struct TensorView {
   ElementType type;
-  std::string type_name;  // as the file says, "BF16"
+  std::string type_name;       // as the file says, "BF16"
   std::vector<int64_t> shape;
-  const void* data;  // borrowed from the file; not aligned
+  const void* data;            // borrowed from the file; not aligned
   size_t bytes;
 };
 
@@ -53,12 +53,9 @@ struct NamedTensor {
   const void* data;
 };
 // Metadata {"format": "pt"}; offsets aligned; written through base::FileWriter.
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const base::WriteFault* fault = nullptr);
-// One file, or shards of at most max_shard_bytes with model.safetensors.index.json. Returns the names
-// written.
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const base::WriteFault* fault = nullptr);
+// One file, or shards of at most max_shard_bytes with model.safetensors.index.json. Returns the names written.
 std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
-                                       int64_t max_shard_bytes = 50'000'000'000,
-                                       const base::WriteFault* fault = nullptr);
+                                       int64_t max_shard_bytes = 50'000'000'000, const base::WriteFault* fault = nullptr);
 
 }  // namespace trl::io

@@ -34,8 +34,8 @@ struct ModelConfig {
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
-  int64_t sliding_window = 0;        // 0: none
-  std::vector<bool> sliding_layers;  // [layers]
+  int64_t sliding_window = 0;            // 0: none
+  std::vector<bool> sliding_layers;      // [layers]
   RopeConfig rope;
 };
 

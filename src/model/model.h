@@ -24,9 +24,8 @@ struct ForwardInput {
 };
 
 struct ForwardOptions {
-  at::ScalarType compute =
-      at::kFloat;           // of linear layers and attention; bfloat16 over float32 weights is autocast
-  bool checkpoint = false;  // recompute each decoder layer in backward
+  at::ScalarType compute = at::kFloat;  // of linear layers and attention; bfloat16 over float32 weights is autocast
+  bool checkpoint = false;              // recompute each decoder layer in backward
 };
 
 // Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.
@@ -34,25 +33,22 @@ struct KvCache;
 
 class Model {
  public:
-  // path: a Hugging Face directory or a GGUF file; dtype: "auto", "float32", "bfloat16" (float16 files are
-  // converted).
+  // path: a Hugging Face directory or a GGUF file; dtype: "auto", "float32", "bfloat16" (float16 files are converted).
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype);
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
-  virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
+  virtual const base::Json& config_json() const = 0;             // config.json as loaded (made from GGUF metadata)
   virtual const base::Json& generation_config_json() const = 0;  // null: there was none
   virtual std::vector<Parameter*> parameters() = 0;              // each once, in the order of a saved file
   virtual Parameter& head() = 0;                                 // lm_head, or the tied embedding
 
   // -> [tokens, hidden], after the final norm
   virtual at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) = 0;
-  // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
-  // norm.
+  // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final norm.
   virtual std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) = 0;
 
-  // Decoding: appends ids (a whole prompt, or one token) to the cache, returns the hidden state [1, hidden]
-  // of the last.
+  // Decoding: appends ids (a whole prompt, or one token) to the cache, returns the hidden state [1, hidden] of the last.
   virtual std::shared_ptr<KvCache> new_cache(int64_t capacity) = 0;
   virtual at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) = 0;
 };

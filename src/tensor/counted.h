@@ -9,12 +9,10 @@ namespace trl::tensor {
 
 using base::MemoryKind;
 
-// Called once by entry/ (and by tests) before any tensor is made; null: a counter of the engine's own without
-// limit.
+// Called once by entry/ (and by tests) before any tensor is made; null: a counter of the engine's own without limit.
 void set_host(engine::Host* host);
 
-// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be
-// passed.
+// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be passed.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
 at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
 at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);

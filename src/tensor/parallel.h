@@ -17,7 +17,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-#pragma omp parallel num_threads(static_cast <int>(parts))
+#pragma omp parallel num_threads(static_cast<int>(parts))
   {
     const int64_t n = omp_get_num_threads();
     const int64_t i = omp_get_thread_num();
