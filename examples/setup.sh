@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that a build needs, when some are missing; asks nothing. Works as root or with sudo.
+# usage: setup.sh [PACKAGE ...]
+# Installs the Debian 12 packages that a build needs, and those named, when some are missing; asks nothing. Works as root
+# or with sudo.
 set -euo pipefail
 
 packages=(
@@ -9,8 +11,8 @@ packages=(
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
   libpcre2-dev libutf8proc-dev
   libgtest-dev libbenchmark-dev
+  "$@"
 )
-[ "${1:-}" = --ci ] && packages+=(clang-format)
 
 missing=()
 for package in "${packages[@]}"; do
