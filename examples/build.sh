@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the libraries and the command, and prints the path of the command.
+# Installs what is missing, builds the libraries and the command, and prints the path of the command. TRL_COMMAND names one
+# that is built already.
 set -euo pipefail
+[ -z "${TRL_COMMAND:-}" ] || { echo "$TRL_COMMAND"; exit 0; }
 cd "$(dirname "$0")/.."
 
 bash examples/setup.sh >&2
