@@ -91,25 +91,25 @@ typedef struct trl_completions trl_completions;
 typedef int32_t trl_status;
 enum {
   TRL_OK = 0,
-  TRL_END = 1,                      /* nothing more comes: the walk, the rows or the training is over */
-  TRL_E_INVALID_ARGUMENT = -1,      /* NULL, a handle of another type or one destroyed, out of range */
-  TRL_E_INVALID_CONFIG = -2,        /* a key or its value; trl_error_key names it */
-  TRL_E_NOT_FOUND = -3,             /* a file, or a name */
-  TRL_E_IO = -4,                    /* reading or writing failed */
-  TRL_E_FORMAT = -5,                /* a file, a row or a model is not what it should be */
-  TRL_E_UNSUPPORTED = -6,           /* this build or this process cannot do it */
-  TRL_E_OUT_OF_MEMORY = -7,         /* the host's memory, or runtime.host_memory_limit */
+  TRL_END = 1,                 /* nothing more comes: the walk, the rows or the training is over */
+  TRL_E_INVALID_ARGUMENT = -1, /* NULL, a handle of another type or one destroyed, out of range */
+  TRL_E_INVALID_CONFIG = -2,   /* a key or its value; trl_error_key names it */
+  TRL_E_NOT_FOUND = -3,        /* a file, or a name */
+  TRL_E_IO = -4,               /* reading or writing failed */
+  TRL_E_FORMAT = -5,           /* a file, a row or a model is not what it should be */
+  TRL_E_UNSUPPORTED = -6,      /* this build or this process cannot do it */
+  TRL_E_OUT_OF_MEMORY = -7,    /* the host's memory, or runtime.host_memory_limit */
   TRL_E_OUT_OF_DEVICE_MEMORY = -8,
   TRL_E_DEVICE = -9,
   TRL_E_DISTRIBUTED = -10,
-  TRL_E_CANCELLED = -11,            /* trl_trainer_cancel was called */
-  TRL_E_BUSY = -12,                 /* in use elsewhere, called from a callback, or after a fork */
-  TRL_E_CALLBACK = -13,             /* a callback of the host failed; trl_error_callback_code has its value */
+  TRL_E_CANCELLED = -11, /* trl_trainer_cancel was called */
+  TRL_E_BUSY = -12,      /* in use elsewhere, called from a callback, or after a fork */
+  TRL_E_CALLBACK = -13,  /* a callback of the host failed; trl_error_callback_code has its value */
   TRL_E_INTERNAL = -14
 };
 
 /* Frees what user_data points to; runs exactly once, also when the registration failed. May be NULL. */
-typedef void (*trl_destroy_fn)(void *user_data);
+typedef void (*trl_destroy_fn)(void* user_data);
 
 /* ---- version and features ------------------------------------------------------------------------ */
 
@@ -136,7 +136,7 @@ TRL_API uint32_t trl_version(void) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_version_string(void) TRL_NOEXCEPT;
+TRL_API const char* trl_version_string(void) TRL_NOEXCEPT;
 
 /**
  * How the library was built.
@@ -148,7 +148,7 @@ TRL_API const char *trl_version_string(void) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_build_info(void) TRL_NOEXCEPT;
+TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
 
 /**
  * Whether this build has a feature.
@@ -158,7 +158,7 @@ TRL_API const char *trl_build_info(void) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API int32_t trl_has_feature(const char *name) TRL_NOEXCEPT;
+TRL_API int32_t trl_has_feature(const char* name) TRL_NOEXCEPT;
 
 /* ---- errors -------------------------------------------------------------------------------------- */
 
@@ -170,7 +170,7 @@ TRL_API int32_t trl_has_feature(const char *name) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API trl_status trl_error_code(const trl_error *error) TRL_NOEXCEPT;
+TRL_API trl_status trl_error_code(const trl_error* error) TRL_NOEXCEPT;
 
 /**
  * The message of an error: one line that names what was wrong and what would be accepted.
@@ -182,7 +182,7 @@ TRL_API trl_status trl_error_code(const trl_error *error) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_error_message(const trl_error *error) TRL_NOEXCEPT;
+TRL_API const char* trl_error_message(const trl_error* error) TRL_NOEXCEPT;
 
 /**
  * The configuration key at fault.
@@ -192,7 +192,7 @@ TRL_API const char *trl_error_message(const trl_error *error) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_error_key(const trl_error *error) TRL_NOEXCEPT;
+TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
 
 /**
  * What the host's callback returned when an error is TRL_E_CALLBACK.
@@ -202,7 +202,7 @@ TRL_API const char *trl_error_key(const trl_error *error) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API int32_t trl_error_callback_code(const trl_error *error) TRL_NOEXCEPT;
+TRL_API int32_t trl_error_callback_code(const trl_error* error) TRL_NOEXCEPT;
 
 /**
  * Frees an error.
@@ -211,7 +211,7 @@ TRL_API int32_t trl_error_callback_code(const trl_error *error) TRL_NOEXCEPT;
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_error_destroy(trl_error *error) TRL_NOEXCEPT;
+TRL_API void trl_error_destroy(trl_error* error) TRL_NOEXCEPT;
 
 /* ---- configuration ------------------------------------------------------------------------------- */
 
@@ -224,14 +224,14 @@ TRL_API void trl_error_destroy(trl_error *error) TRL_NOEXCEPT;
  * Contract: caller owns; any thread; does not block; no callbacks; after an error out_config is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_config_create(trl_config **out_config, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets one key.
  *
- * The value is checked at once: an unknown key fails with the nearest spelling, a bad value with what is accepted, a
- * value that this build cannot honour with the reason. Older names of TRL are understood. "null" sets no value,
- * lists and maps are written as JSON or YAML.
+ * The value is checked at once: an unknown key fails with the nearest spelling, a bad value with what is
+ * accepted, a value that this build cannot honour with the reason. Older names of TRL are understood. "null"
+ * sets no value, lists and maps are written as JSON or YAML.
  *
  * @param config [in] changed.
  * @param key [in] a name from trl_option_next, or an older one.
@@ -241,7 +241,8 @@ TRL_API trl_status trl_config_create(trl_config **out_config, trl_error **error)
  * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_config_set(trl_config *config, const char *key, const char *value, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_set(trl_config* config, const char* key, const char* value,
+                                  trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Reads one key: what was set, or its default.
@@ -254,8 +255,8 @@ TRL_API trl_status trl_config_set(trl_config *config, const char *key, const cha
  * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_value is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_config_get(const trl_config *config, const char *key, const char **out_value,
-                                  trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
+                                  trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets every key of a YAML or JSON file, as `trl --config` reads it.
@@ -264,10 +265,11 @@ TRL_API trl_status trl_config_get(const trl_config *config, const char *key, con
  * @param path [in] the file.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
- * Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is unchanged.
+ * Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is
+ * unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_config_load(trl_config *config, const char *path, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets every key of a YAML or JSON text.
@@ -280,8 +282,8 @@ TRL_API trl_status trl_config_load(trl_config *config, const char *path, trl_err
  * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_config_load_text(trl_config *config, const char *text, size_t size,
-                                        trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_load_text(trl_config* config, const char* text, size_t size,
+                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
  * The keys that were set, as a JSON object under their canonical names, each value in its own type.
@@ -293,8 +295,8 @@ TRL_API trl_status trl_config_load_text(trl_config *config, const char *text, si
  * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_config_describe(const trl_config *config, const char **out_json,
-                                       trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_config_describe(const trl_config* config, const char** out_json,
+                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a configuration. What was created from it keeps its own copy.
@@ -303,7 +305,7 @@ TRL_API trl_status trl_config_describe(const trl_config *config, const char **ou
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_config_destroy(trl_config *config) TRL_NOEXCEPT;
+TRL_API void trl_config_destroy(trl_config* config) TRL_NOEXCEPT;
 
 /* ---- options: what a configuration may hold ------------------------------------------------------- */
 
@@ -326,7 +328,7 @@ enum {
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const trl_option *trl_option_next(const trl_option *previous) TRL_NOEXCEPT;
+TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCEPT;
 
 /**
  * The key under which trl_config_set takes an option.
@@ -336,18 +338,18 @@ TRL_API const trl_option *trl_option_next(const trl_option *previous) TRL_NOEXCE
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_name(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * The group of an option: TRL's class (SFTConfig, ModelConfig, ScriptArguments) or a group of libtrl (runtime,
- * generate ...).
+ * The group of an option: TRL's class (SFTConfig, ModelConfig, ScriptArguments) or a group of libtrl
+ * (runtime, generate ...).
  *
  * @param option [in] from trl_option_next.
  * @return borrowed for the life of the process; NULL for what is no option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_section(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * Where an option comes from.
@@ -357,7 +359,7 @@ TRL_API const char *trl_option_section(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_origin(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_origin(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * The type of an option's value.
@@ -367,7 +369,7 @@ TRL_API const char *trl_option_origin(const trl_option *option) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API int32_t trl_option_type(const trl_option *option) TRL_NOEXCEPT;
+TRL_API int32_t trl_option_type(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * Whether "null" is a value of an option.
@@ -377,7 +379,7 @@ TRL_API int32_t trl_option_type(const trl_option *option) TRL_NOEXCEPT;
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API int32_t trl_option_nullable(const trl_option *option) TRL_NOEXCEPT;
+TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * The default of an option as canonical text.
@@ -387,7 +389,7 @@ TRL_API int32_t trl_option_nullable(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_default(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice.
@@ -397,7 +399,7 @@ TRL_API const char *trl_option_default(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_accepted(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * The trainers that have an option, comma separated ("sft,dpo").
@@ -407,7 +409,7 @@ TRL_API const char *trl_option_accepted(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_trainers(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_trainers(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * The older names of an option, comma separated.
@@ -417,7 +419,7 @@ TRL_API const char *trl_option_trainers(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_aliases(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * What an option does, in a sentence or two.
@@ -427,7 +429,7 @@ TRL_API const char *trl_option_aliases(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_doc(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * The version of libtrl that has an option first.
@@ -437,7 +439,7 @@ TRL_API const char *trl_option_doc(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_since(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * Why this build refuses other values of an option than its default and those that change nothing.
@@ -447,7 +449,7 @@ TRL_API const char *trl_option_since(const trl_option *option) TRL_NOEXCEPT;
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_option_unsupported_reason(const trl_option *option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_NOEXCEPT;
 
 /* ---- runtime and log ----------------------------------------------------------------------------- */
 
@@ -455,14 +457,16 @@ TRL_API const char *trl_option_unsupported_reason(const trl_option *option) TRL_
 enum { TRL_LOG_DEBUG = 0, TRL_LOG_INFO = 1, TRL_LOG_WARNING = 2, TRL_LOG_ERROR = 3 };
 
 /* One log line without its newline; component and text are valid during the call, text[size] is NUL. */
-typedef void (*trl_log_fn)(void *user_data, int32_t level, const char *component, const char *text, size_t size);
+typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component, const char* text,
+                           size_t size);
 
 /**
  * Makes a runtime: threads, memory limit and log of what is created with it.
  *
- * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The limit
- * belongs to the process: while a runtime lives, one that asks for another limit is refused. Every function that takes
- * a runtime also takes NULL, which is a quiet one with the defaults. No tensor library is opened here.
+ * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The
+ * limit belongs to the process: while a runtime lives, one that asks for another limit is refused. Every
+ * function that takes a runtime also takes NULL, which is a quiet one with the defaults. No tensor library is
+ * opened here.
  *
  * @param config [in] nullable: the defaults.
  * @param out_runtime [out] owned by the caller, freed by trl_runtime_destroy.
@@ -472,8 +476,8 @@ typedef void (*trl_log_fn)(void *user_data, int32_t level, const char *component
  * out_runtime is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_runtime_create(const trl_config *config, trl_runtime **out_runtime,
-                                      trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime,
+                                      trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sends the log lines of a runtime, and of all that is created with it, to a callback.
@@ -483,16 +487,16 @@ TRL_API trl_status trl_runtime_create(const trl_config *config, trl_runtime **ou
  * @param runtime [in] changed.
  * @param log [in] nullable: no log.
  * @param user_data [in] given to log.
- * @param destroy [in] nullable; called with user_data when the callback is replaced or the runtime is gone, or when this
- *   call fails.
+ * @param destroy [in] nullable; called with user_data when the callback is replaced or the runtime is gone,
+ * or when this call fails.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: user_data owned by the library until destroy; exclusive; does not block; destroy of the callback before;
- * after an error destroy was called.
+ * Contract: user_data owned by the library until destroy; exclusive; does not block; destroy of the callback
+ * before; after an error destroy was called.
  * @since 0.1
  */
-TRL_API trl_status trl_runtime_set_log(trl_runtime *runtime, trl_log_fn log, void *user_data, trl_destroy_fn destroy,
-                                       trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
+                                       trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets the process's limit for large buffers, also while trainers live.
@@ -504,7 +508,8 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime *runtime, trl_log_fn log, voi
  * Contract: any thread; does not block; no callbacks; after an error the limit is unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_runtime_set_memory_limit(trl_runtime *runtime, int64_t bytes, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes,
+                                                trl_error** error) TRL_NOEXCEPT;
 
 /**
  * The bytes that large buffers of this process hold now, and the most they held.
@@ -518,31 +523,34 @@ TRL_API trl_status trl_runtime_set_memory_limit(trl_runtime *runtime, int64_t by
  * Contract: any thread; does not block; no callbacks; after an error the outputs are 0.
  * @since 0.1
  */
-TRL_API trl_status trl_runtime_memory(const trl_runtime *runtime, const char *kind, int64_t *out_now_bytes,
-                                      int64_t *out_peak_bytes, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
+                                      int64_t* out_peak_bytes, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * What the runtime and the engine are, as a JSON object: threads, memory limit, and the engine's libraries and kernels.
+ * What the runtime and the engine are, as a JSON object: threads, memory limit, and the engine's libraries
+ * and kernels.
  *
  * Opens the engine.
  *
  * @param runtime [in] changed.
  * @param out_json [out] borrowed until runtime is destroyed.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND without an engine library, TRL_E_UNSUPPORTED with another libtorch in the process.
- * Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
+ * @return TRL_OK, TRL_E_NOT_FOUND without an engine library, TRL_E_UNSUPPORTED with another libtorch in the
+ * process. Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_runtime_describe(trl_runtime *runtime, const char **out_json, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json,
+                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a runtime; what was created with it goes on.
  *
  * @param runtime [in] nullable; consumed.
- * Contract: exclusive, last use; does not block; destroy of the log callback, now or with the last user; cannot fail.
+ * Contract: exclusive, last use; does not block; destroy of the log callback, now or with the last user;
+ * cannot fail.
  * @since 0.1
  */
-TRL_API void trl_runtime_destroy(trl_runtime *runtime) TRL_NOEXCEPT;
+TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
 
 /* ---- datasets ------------------------------------------------------------------------------------ */
 
@@ -553,8 +561,8 @@ TRL_API void trl_runtime_destroy(trl_runtime *runtime) TRL_NOEXCEPT;
  *
  * @param runtime [in] nullable.
  * @param path [in] the file.
- * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the trainer's
- *   configuration says. Keys that are no dataset's are not read.
+ * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the
+ * trainer's configuration says. Keys that are no dataset's are not read.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT.
@@ -562,8 +570,8 @@ TRL_API void trl_runtime_destroy(trl_runtime *runtime) TRL_NOEXCEPT;
  * out_dataset is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_dataset_open(trl_runtime *runtime, const char *path, const trl_config *options,
-                                    trl_dataset **out_dataset, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                    trl_dataset** out_dataset, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Makes a dataset of bytes in memory.
@@ -580,14 +588,14 @@ TRL_API trl_status trl_dataset_open(trl_runtime *runtime, const char *path, cons
  * out_dataset is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_dataset_from_buffer(trl_runtime *runtime, const char *format, const char *data, size_t size,
-                                           const trl_config *options, trl_dataset **out_dataset,
-                                           trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, const char* data,
+                                           size_t size, const trl_config* options, trl_dataset** out_dataset,
+                                           trl_error** error) TRL_NOEXCEPT;
 
 /* Puts one row into record and returns TRL_OK; TRL_END when there is none, below 0 to fail. */
-typedef int32_t (*trl_next_record_fn)(void *user_data, trl_record *record);
+typedef int32_t (*trl_next_record_fn)(void* user_data, trl_record* record);
 /* Starts the rows over; 0, or below 0 to fail. */
-typedef int32_t (*trl_rewind_fn)(void *user_data);
+typedef int32_t (*trl_rewind_fn)(void* user_data);
 
 /**
  * Makes a dataset of rows that the host gives, one call for each.
@@ -601,13 +609,14 @@ typedef int32_t (*trl_rewind_fn)(void *user_data);
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: caller owns, a trainer keeps it alive; any thread; does not block; callbacks run later, inside calls that
- * read rows; after an error out_dataset is NULL and destroy was called.
+ * Contract: caller owns, a trainer keeps it alive; any thread; does not block; callbacks run later, inside
+ * calls that read rows; after an error out_dataset is NULL and destroy was called.
  * @since 0.1
  */
-TRL_API trl_status trl_dataset_from_callback(trl_runtime *runtime, trl_next_record_fn next, trl_rewind_fn rewind,
-                                             void *user_data, trl_destroy_fn destroy, const trl_config *options,
-                                             trl_dataset **out_dataset, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn next,
+                                             trl_rewind_fn rewind, void* user_data, trl_destroy_fn destroy,
+                                             const trl_config* options, trl_dataset** out_dataset,
+                                             trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets one column of a row to a text.
@@ -618,11 +627,12 @@ TRL_API trl_status trl_dataset_from_callback(trl_runtime *runtime, trl_next_reco
  * @param size [in] bytes in text.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8.
- * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+ * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
+ * unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_record_set_text(trl_record *record, const char *name, const char *text, size_t size,
-                                       trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,
+                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets one column of a row to a JSON value, such as the list of a conversation's messages.
@@ -633,11 +643,12 @@ TRL_API trl_status trl_record_set_text(trl_record *record, const char *name, con
  * @param size [in] bytes in json.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for what is not JSON.
- * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+ * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
+ * unchanged.
  * @since 0.1
  */
-TRL_API trl_status trl_record_set_json(trl_record *record, const char *name, const char *json, size_t size,
-                                       trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
+                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Reads all rows and counts them; a malformed one is an error that names its place.
@@ -646,21 +657,22 @@ TRL_API trl_status trl_record_set_json(trl_record *record, const char *name, con
  * @param out_count [out] the rows.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_IO, TRL_E_FORMAT, TRL_E_CALLBACK.
- * Contract: concurrent on const (rows of a callback: exclusive); blocks on the file; next and rewind; after an error
- * out_count is 0.
+ * Contract: concurrent on const (rows of a callback: exclusive); blocks on the file; next and rewind; after
+ * an error out_count is 0.
  * @since 0.1
  */
-TRL_API trl_status trl_dataset_get_row_count(const trl_dataset *dataset, int64_t *out_count,
-                                             trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_count,
+                                             trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a dataset; a trainer made with it goes on.
  *
  * @param dataset [in] nullable; consumed.
- * Contract: exclusive, last use; does not block; destroy of its callback, now or with the last user; cannot fail.
+ * Contract: exclusive, last use; does not block; destroy of its callback, now or with the last user; cannot
+ * fail.
  * @since 0.1
  */
-TRL_API void trl_dataset_destroy(trl_dataset *dataset) TRL_NOEXCEPT;
+TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
 
 /* ---- tokenizer ----------------------------------------------------------------------------------- */
 
@@ -669,16 +681,16 @@ TRL_API void trl_dataset_destroy(trl_dataset *dataset) TRL_NOEXCEPT;
  *
  * @param runtime [in] nullable.
  * @param path [in] a directory with tokenizer.json, or a GGUF file.
- * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace the
- *   tokenizer's own. Keys that are no tokenizer's are not read.
+ * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
+ * the tokenizer's own. Keys that are no tokenizer's are not read.
  * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG.
  * Contract: caller owns; any thread; blocks on the files; log; after an error out_tokenizer is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_tokenizer_open(trl_runtime *runtime, const char *path, const trl_config *options,
-                                      trl_tokenizer **out_tokenizer, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                      trl_tokenizer** out_tokenizer, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Turns text into token ids.
@@ -698,9 +710,9 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime *runtime, const char *path, co
  * out_count is 0.
  * @since 0.1
  */
-TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer *tokenizer, const char *text, size_t size,
-                                        int32_t add_special_tokens, int32_t *ids, size_t capacity, size_t *out_count,
-                                        trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
+                                        int32_t add_special_tokens, int32_t* ids, size_t capacity,
+                                        size_t* out_count, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Turns token ids into text. Bytes that form no character become U+FFFD.
@@ -709,42 +721,47 @@ TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer *tokenizer, const ch
  * @param ids [in] nullable when count is 0.
  * @param count [in] ids.
  * @param skip_special_tokens [in] 1: special tokens leave no text; 0: they are written out.
- * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity is 0.
+ * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity
+ * is 0.
  * @param capacity [in] room in text.
- * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as much room.
+ * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
+ * much room.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for an id outside the vocabulary.
- * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size
- * is 0.
+ * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error
+ * out_size is 0.
  * @since 0.1
  */
-TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                                        int32_t skip_special_tokens, char *text, size_t capacity, size_t *out_size,
-                                        trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* ids, size_t count,
+                                        int32_t skip_special_tokens, char* text, size_t capacity,
+                                        size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Renders a conversation with the tokenizer's chat template.
  *
  * @param tokenizer [in] not changed.
  * @param json [in] a list of messages, or an object with `messages` and, where wanted, `tools`,
- *   `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs` (more variables of the template).
+ *   `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs` (more variables of the
+ * template).
  * @param size [in] bytes in json.
- * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity is 0.
- * @param capacity [in] room in text.
- * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as much room.
- * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for malformed JSON or what the template raises, TRL_E_NOT_FOUND without a template.
- * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size
+ * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity
  * is 0.
+ * @param capacity [in] room in text.
+ * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
+ * much room.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for malformed JSON or what the template raises, TRL_E_NOT_FOUND without a
+ * template. Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
+ * error out_size is 0.
  * @since 0.1
  */
-TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer *tokenizer, const char *json, size_t size,
-                                                     char *text, size_t capacity, size_t *out_size,
-                                                     trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json,
+                                                     size_t size, char* text, size_t capacity,
+                                                     size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * What the tokenizer is, as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their ids, and
- * chat_template.
+ * What the tokenizer is, as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
+ * ids, and chat_template.
  *
  * @param tokenizer [in] not changed.
  * @param out_json [out] borrowed until tokenizer is destroyed.
@@ -753,8 +770,8 @@ TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer *tokeni
  * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer *tokenizer, const char **out_json,
-                                          trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json,
+                                          trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a tokenizer; a generator made with it goes on.
@@ -763,7 +780,7 @@ TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer *tokenizer, const 
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_tokenizer_destroy(trl_tokenizer *tokenizer) TRL_NOEXCEPT;
+TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
 
 /* ---- model --------------------------------------------------------------------------------------- */
 
@@ -772,16 +789,16 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer *tokenizer) TRL_NOEXCEPT;
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file.
- * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that are no model's
- *   are not read.
+ * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that are
+ * no model's are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
  * Contract: caller owns; any thread; blocks on the files; log; after an error out_model is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_model_open(trl_runtime *runtime, const char *path, const trl_config *options,
-                                  trl_model **out_model, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                  trl_model** out_model, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * What the model is, as a JSON object: parameters (their number) and config (as config.json).
@@ -793,7 +810,8 @@ TRL_API trl_status trl_model_open(trl_runtime *runtime, const char *path, const 
  * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_model_describe(const trl_model *model, const char **out_json, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_json,
+                                      trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a model; a generator made with it goes on.
@@ -802,15 +820,15 @@ TRL_API trl_status trl_model_describe(const trl_model *model, const char **out_j
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_model_destroy(trl_model *model) TRL_NOEXCEPT;
+TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
 
 /* ---- trainer ------------------------------------------------------------------------------------- */
 
 /**
  * Makes a trainer: reads and prepares the rows, opens the model, checks everything.
  *
- * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a copy is
- * taken, later changes have no effect. Its warnings go to the log.
+ * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
+ * copy is taken, later changes have no effect. Its warnings go to the log.
  *
  * @param runtime [in] nullable.
  * @param config [in] copied.
@@ -820,28 +838,30 @@ TRL_API void trl_model_destroy(trl_model *model) TRL_NOEXCEPT;
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_NOT_FOUND, TRL_E_UNSUPPORTED, TRL_E_CALLBACK,
  *   TRL_E_OUT_OF_MEMORY and others.
- * Contract: caller owns; any thread; blocks while it loads; log, next, rewind; after an error out_trainer is NULL and
- * no memory is held.
+ * Contract: caller owns; any thread; blocks while it loads; log, next, rewind; after an error out_trainer is
+ * NULL and no memory is held.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_create(trl_runtime *runtime, const trl_config *config, trl_dataset *train,
-                                      trl_dataset *eval, trl_trainer **out_trainer, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, trl_dataset* train,
+                                      trl_dataset* eval, trl_trainer** out_trainer,
+                                      trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Does one optimizer step, with the log record, evaluation and save that the configuration has after it.
  *
- * The call that finds nothing left closes the run: it writes trainer_state.json into output_dir and returns TRL_END.
+ * The call that finds nothing left closes the run: it writes trainer_state.json into output_dir and returns
+ * TRL_END.
  *
  * @param trainer [in] changed.
  * @param out_metrics [out] nullable; of this step; borrowed until the next call on this trainer.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_END, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY, TRL_E_IO.
- * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the trainer is
- * usable, except after TRL_E_DEVICE.
+ * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the
+ * trainer is usable, except after TRL_E_DEVICE.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_step(trl_trainer *trainer, const trl_metrics **out_metrics,
-                                    trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                    trl_error** error) TRL_NOEXCEPT;
 
 /* What an event is about. Tolerate unknown ones. */
 enum {
@@ -857,14 +877,15 @@ enum {
 /* What an event callback asks for; several may be combined. */
 enum { TRL_EVENT_STOP = 1, TRL_EVENT_SAVE = 2, TRL_EVENT_EVALUATE = 4 };
 
-/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, or TRL_EVENT_* bits. */
-typedef int32_t (*trl_event_fn)(void *user_data, int32_t event, const trl_metrics *metrics);
+/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, or TRL_EVENT_*
+ * bits. */
+typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metrics* metrics);
 
 /**
  * Trains to the end, or until the callback or trl_trainer_cancel stops it.
  *
- * TRL_EVENT_SAVE saves into output_dir, TRL_EVENT_EVALUATE evaluates; both after the step. The model of the end is
- * saved by trl_trainer_save.
+ * TRL_EVENT_SAVE saves into output_dir, TRL_EVENT_EVALUATE evaluates; both after the step. The model of the
+ * end is saved by trl_trainer_save.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.
@@ -875,8 +896,8 @@ typedef int32_t (*trl_event_fn)(void *user_data, int32_t event, const trl_metric
  * TRL_E_DEVICE.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_train(trl_trainer *trainer, trl_event_fn on_event, void *user_data,
-                                     trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
+                                     trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Evaluates on the evaluation rows.
@@ -885,15 +906,16 @@ TRL_API trl_status trl_trainer_train(trl_trainer *trainer, trl_event_fn on_event
  * @param out_metrics [out] nullable; borrowed until the next call on this trainer.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT without evaluation rows, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
- * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except after
- * TRL_E_DEVICE.
+ * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except
+ * after TRL_E_DEVICE.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_evaluate(trl_trainer *trainer, const trl_metrics **out_metrics,
-                                        trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat template.
+ * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
+ * template.
  *
  * Written aside and then moved, so that no half directory is ever seen.
  *
@@ -905,23 +927,25 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer *trainer, const trl_metrics 
  * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_save(trl_trainer *trainer, const char *path, const trl_config *options,
-                                    trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
+                                    trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with TRL_E_CANCELLED.
+ * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with
+ * TRL_E_CANCELLED.
  *
- * One atomic store. The step that was running did not happen; the trainer can be saved and stepped on. Each request is
- * answered once.
+ * One atomic store. The step that was running did not happen; the trainer can be saved and stepped on. Each
+ * request is answered once.
  *
  * @param trainer [in] nullable; must not be destroyed before the call is over.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_trainer_cancel(trl_trainer *trainer) TRL_NOEXCEPT;
+TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history ...
+ * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history
+ * ...
  *
  * @param trainer [in] not changed in what it trains.
  * @param out_json [out] borrowed until the next call on this trainer.
@@ -930,7 +954,8 @@ TRL_API void trl_trainer_cancel(trl_trainer *trainer) TRL_NOEXCEPT;
  * Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_describe(trl_trainer *trainer, const char **out_json, trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json,
+                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a trainer; a generator made from it goes on with the weights as they are.
@@ -939,7 +964,7 @@ TRL_API trl_status trl_trainer_describe(trl_trainer *trainer, const char **out_j
  * Contract: exclusive, last use; short; destroy functions of what only it kept alive; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_trainer_destroy(trl_trainer *trainer) TRL_NOEXCEPT;
+TRL_API void trl_trainer_destroy(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * Reads one number by its name, such as "loss".
@@ -951,7 +976,8 @@ TRL_API void trl_trainer_destroy(trl_trainer *trainer) TRL_NOEXCEPT;
  * Contract: concurrent on const; does not block; no callbacks; after an error out_value is 0.
  * @since 0.1
  */
-TRL_API trl_status trl_metrics_get(const trl_metrics *metrics, const char *name, double *out_value) TRL_NOEXCEPT;
+TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
+                                   double* out_value) TRL_NOEXCEPT;
 
 /**
  * Walks the names of the numbers, in the order of TRL's records.
@@ -962,7 +988,7 @@ TRL_API trl_status trl_metrics_get(const trl_metrics *metrics, const char *name,
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_metrics_next(const trl_metrics *metrics, const char *previous) TRL_NOEXCEPT;
+TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* previous) TRL_NOEXCEPT;
 
 /* ---- generation ---------------------------------------------------------------------------------- */
 
@@ -974,11 +1000,12 @@ TRL_API const char *trl_metrics_next(const trl_metrics *metrics, const char *pre
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a tokenizer that cannot be opened.
- * Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is NULL.
+ * Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is
+ * NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_generator_create(trl_model *model, trl_tokenizer *tokenizer, trl_generator **out_generator,
-                                        trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer,
+                                        trl_generator** out_generator, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Makes a generator that shares the weights of a trainer: it sees every step at once.
@@ -987,22 +1014,22 @@ TRL_API trl_status trl_generator_create(trl_model *model, trl_tokenizer *tokeniz
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: caller owns; exclusive on trainer, as every generation with it then is; does not block; no callbacks;
- * after an error out_generator is NULL.
+ * Contract: caller owns; exclusive on trainer, as every generation with it then is; does not block; no
+ * callbacks; after an error out_generator is NULL.
  * @since 0.1
  */
-TRL_API trl_status trl_generator_from_trainer(trl_trainer *trainer, trl_generator **out_generator,
-                                              trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
+                                              trl_error** error) TRL_NOEXCEPT;
 
-/* One new token of prompt number `prompt`. text holds whole characters; it is empty while one is unfinished, and valid
-   during the call. Returns 0 to go on; anything else ends this prompt's completion. */
-typedef int32_t (*trl_token_fn)(void *user_data, size_t prompt, int32_t token, const char *text, size_t size);
+/* One new token of prompt number `prompt`. text holds whole characters; it is empty while one is unfinished,
+   and valid during the call. Returns 0 to go on; anything else ends this prompt's completion. */
+typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
 
 /**
  * Completes prompts, which are taken as they stand with what the tokenizer adds by itself.
  *
- * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and the
- * default. A completion ends at the model's end tokens or at max_new_tokens.
+ * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
+ * the default. A completion ends at the model's end tokens or at max_new_tokens.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -1013,16 +1040,15 @@ typedef int32_t (*trl_token_fn)(void *user_data, size_t prompt, int32_t token, c
  * @param user_data [in] given to on_token.
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens or one too long,
- *   TRL_E_OUT_OF_MEMORY.
- * Contract: completions owned by the caller; exclusive; blocks; token, log; after an error out_completions is NULL and
- * the generator usable.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens or one
+ * too long, TRL_E_OUT_OF_MEMORY. Contract: completions owned by the caller; exclusive; blocks; token, log;
+ * after an error out_completions is NULL and the generator usable.
  * @since 0.1
  */
-TRL_API trl_status trl_generator_generate(trl_generator *generator, const char *const *prompts, const size_t *lengths,
-                                          size_t count, const trl_config *options, trl_token_fn on_token,
-                                          void *user_data, trl_completions **out_completions,
-                                          trl_error **error) TRL_NOEXCEPT;
+TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts,
+                                          const size_t* lengths, size_t count, const trl_config* options,
+                                          trl_token_fn on_token, void* user_data,
+                                          trl_completions** out_completions, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a generator.
@@ -1031,7 +1057,7 @@ TRL_API trl_status trl_generator_generate(trl_generator *generator, const char *
  * Contract: exclusive, last use; short; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_generator_destroy(trl_generator *generator) TRL_NOEXCEPT;
+TRL_API void trl_generator_destroy(trl_generator* generator) TRL_NOEXCEPT;
 
 /**
  * The text of a completion, without the prompt and without special tokens.
@@ -1043,8 +1069,8 @@ TRL_API void trl_generator_destroy(trl_generator *generator) TRL_NOEXCEPT;
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char *trl_completions_text(const trl_completions *completions, size_t index,
-                                         size_t *out_size) TRL_NOEXCEPT;
+TRL_API const char* trl_completions_text(const trl_completions* completions, size_t index,
+                                         size_t* out_size) TRL_NOEXCEPT;
 
 /**
  * The token ids of a completion, with the end token when it was reached.
@@ -1056,8 +1082,8 @@ TRL_API const char *trl_completions_text(const trl_completions *completions, siz
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const int32_t *trl_completions_tokens(const trl_completions *completions, size_t index,
-                                              size_t *out_count) TRL_NOEXCEPT;
+TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions, size_t index,
+                                              size_t* out_count) TRL_NOEXCEPT;
 
 /**
  * Frees completions.
@@ -1066,7 +1092,7 @@ TRL_API const int32_t *trl_completions_tokens(const trl_completions *completions
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API void trl_completions_destroy(trl_completions *completions) TRL_NOEXCEPT;
+TRL_API void trl_completions_destroy(trl_completions* completions) TRL_NOEXCEPT;
 
 #ifdef __cplusplus
 }
