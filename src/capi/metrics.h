@@ -1,0 +1,20 @@
+// Named numbers as a host sees them, in the order of TRL's records.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capi/handle.h"
+#include "engine/engine.h"
+#include "trl/trl.h"
+
+struct trl_metrics : trl::capi::Head {
+  struct Entry {
+    std::string name;
+    double value;
+  };
+  trl_metrics() : Head(trl::capi::Tag::metrics) {}
+  ~trl_metrics() { retire(); }
+  void assign(std::span<const trl::engine::Metric> metrics);
+  std::vector<Entry> entries;
+};
