@@ -1,4 +1,5 @@
-// A function of the host with its user_data, and the destroy function that runs exactly once: when the last owner goes.
+// A function of the host with its user_data, and the destroy function that runs exactly once: when the last
+// owner goes.
 #pragma once
 #include <utility>
 
@@ -10,7 +11,8 @@ namespace trl::capi {
 class UserData {
  public:
   UserData(void* data, trl_destroy_fn destroy) noexcept : data_(data), destroy_(destroy) {}
-  UserData(UserData&& other) noexcept : data_(other.data_), destroy_(std::exchange(other.destroy_, nullptr)) {}
+  UserData(UserData&& other) noexcept
+      : data_(other.data_), destroy_(std::exchange(other.destroy_, nullptr)) {}
   UserData& operator=(UserData&&) = delete;
   ~UserData() {
     if (destroy_ == nullptr) return;

@@ -15,7 +15,8 @@ trl_status trl_config_create(trl_config** out_config, trl_error** error) noexcep
       out_config);
 }
 
-trl_status trl_config_set(trl_config* config, const char* key, const char* value, trl_error** error) noexcept {
+trl_status trl_config_set(trl_config* config, const char* key, const char* value,
+                          trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view name = text(key, "key");
@@ -45,7 +46,8 @@ trl_status trl_config_load(trl_config* config, const char* path, trl_error** err
   });
 }
 
-trl_status trl_config_load_text(trl_config* config, const char* text, size_t size, trl_error** error) noexcept {
+trl_status trl_config_load_text(trl_config* config, const char* text, size_t size,
+                                trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view view = utf8(text, size, "text");

@@ -68,7 +68,10 @@ void set_column(trl_record* record, const char* name, base::Json value) {
 }  // namespace
 
 Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open)
-    : runtime_(std::move(runtime)), open_(std::move(open)), shareable_(shareable), options_(std::move(options)) {}
+    : runtime_(std::move(runtime)),
+      open_(std::move(open)),
+      shareable_(shareable),
+      options_(std::move(options)) {}
 
 config::Config Dataset::apply_options(config::Config config) const {
   for (const std::string_view key : {"dataset_columns", "dataset_select_columns"}) {
@@ -79,7 +82,8 @@ config::Config Dataset::apply_options(config::Config config) const {
 
 void Dataset::read(const std::function<void(data::Source&)>& body) const {
   std::unique_lock lock(reading_, std::defer_lock);
-  if (!shareable_ && !lock.try_lock()) fail(Status::busy, "dataset: another call reads the rows of its callback");
+  if (!shareable_ && !lock.try_lock())
+    fail(Status::busy, "dataset: another call reads the rows of its callback");
   const LogScope scope(runtime_->log());
   const auto source = open_();
   body(*source);
@@ -97,9 +101,9 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
       [&] {
         need(out_dataset, "out_dataset");
         need(path, "path");
-        const auto dataset = std::make_shared<Dataset>(
-            runtime_of(runtime), options_of(options), true,
-            [file = std::string(path)] { return data::open_file_source(file); });
+        const auto dataset =
+            std::make_shared<Dataset>(runtime_of(runtime), options_of(options), true,
+                                      [file = std::string(path)] { return data::open_file_source(file); });
         dataset->read([](data::Source&) {});  // a file that is not there or no dataset fails here
         *out_dataset = new trl_dataset(dataset);
       },
@@ -135,8 +139,8 @@ trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn ne
         if (next == nullptr) fail_null("next");
         if (rewind == nullptr) fail_null("rewind");
         auto rows = std::make_shared<HostRows>(HostRows{next, rewind, std::move(owned)});
-        *out_dataset = new trl_dataset(
-            std::make_shared<Dataset>(runtime_of(runtime), options_of(options), false, [rows = std::move(rows)] {
+        *out_dataset = new trl_dataset(std::make_shared<Dataset>(
+            runtime_of(runtime), options_of(options), false, [rows = std::move(rows)] {
               auto source = data::open_callback_source(adapt(rows));
               source->rewind();
               return source;
@@ -154,11 +158,13 @@ trl_status trl_record_set_text(trl_record* record, const char* name, const char*
 trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
                                trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
-    set_column(record, name, trl::base::parse_json(utf8(json, size, "json"), name != nullptr ? name : "json"));
+    set_column(record, name,
+               trl::base::parse_json(utf8(json, size, "json"), name != nullptr ? name : "json"));
   });
 }
 
-trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_count, trl_error** error) noexcept {
+trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_count,
+                                     trl_error** error) noexcept {
   return guard(
       error,
       [&] {

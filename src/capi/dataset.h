@@ -1,4 +1,5 @@
-// A dataset handle: how to read the rows from their start, as often as it takes. Nothing is read before it is needed.
+// A dataset handle: how to read the rows from their start, as often as it takes. Nothing is read before it is
+// needed.
 #pragma once
 #include <functional>
 #include <memory>

@@ -20,7 +20,8 @@ class EngineError final : public engine::ErrorSink {
   }
   // What a call of the engine answered: a negative status throws.
   Status check(int32_t status) {
-    if (status < 0) throw Error(static_cast<Status>(status), std::move(message_), std::move(key_), callback_code_);
+    if (status < 0)
+      throw Error(static_cast<Status>(status), std::move(message_), std::move(key_), callback_code_);
     return static_cast<Status>(status);
   }
 

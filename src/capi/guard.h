@@ -1,5 +1,6 @@
-// The border of the library: the body of every exported function is one call of guard() or answer(), both noexcept.
-// guard() is for functions that return a status, answer() for accessors, which work inside callbacks too.
+// The border of the library: the body of every exported function is one call of guard() or answer(), both
+// noexcept. guard() is for functions that return a status, answer() for accessors, which work inside
+// callbacks too.
 #pragma once
 #include <string_view>
 #include <utility>
@@ -43,7 +44,8 @@ auto answer(T fallback, Body&& body) noexcept -> decltype(body()) {
   }
 }
 
-// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not there.
+// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
+// there.
 template <class H>
 void destroy(H* handle) noexcept {
   if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
@@ -62,7 +64,8 @@ inline std::string_view text(const char* value, std::string_view name) {
 
 // A payload with its size.
 inline std::string_view bytes(const char* data, size_t size, std::string_view name) {
-  if (data == nullptr && size != 0) fail(Status::invalid_argument, "{} is NULL with a size of {}", name, size);
+  if (data == nullptr && size != 0)
+    fail(Status::invalid_argument, "{} is NULL with a size of {}", name, size);
   return size == 0 ? std::string_view() : std::string_view(data, size);
 }
 

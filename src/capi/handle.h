@@ -1,5 +1,6 @@
-// What every handle begins with: a tag that tells its type and the process that made it, so that a wrong, destroyed
-// or inherited handle is an error code. The object itself is shared: whoever needs it keeps it alive.
+// What every handle begins with: a tag that tells its type and the process that made it, so that a wrong,
+// destroyed or inherited handle is an error code. The object itself is shared: whoever needs it keeps it
+// alive.
 #pragma once
 #include <atomic>
 #include <memory>

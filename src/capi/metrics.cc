@@ -10,6 +10,11 @@ void trl_metrics::assign(std::span<const trl::engine::Metric> metrics) {
   for (const auto& metric : metrics) entries.push_back({std::string(metric.name), metric.value});
 }
 
+void trl_metrics::add_if_missing(std::string_view name, double value) {
+  const auto same = [&](const Entry& entry) { return entry.name == name; };
+  if (std::none_of(entries.begin(), entries.end(), same)) entries.push_back({std::string(name), value});
+}
+
 using namespace trl::capi;
 
 namespace {
@@ -17,7 +22,8 @@ namespace {
 using Entries = std::vector<trl_metrics::Entry>;
 
 Entries::const_iterator find(const trl_metrics* metrics, std::string_view name) {
-  return std::find_if(metrics->entries.begin(), metrics->entries.end(), [&](const auto& e) { return e.name == name; });
+  return std::find_if(metrics->entries.begin(), metrics->entries.end(),
+                      [&](const auto& e) { return e.name == name; });
 }
 
 bool is_metrics(const trl_metrics* metrics) { return metrics != nullptr && metrics->is(Tag::metrics); }

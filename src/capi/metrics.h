@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capi/handle.h"
@@ -16,5 +17,6 @@ struct trl_metrics : trl::capi::Head {
   trl_metrics() : Head(trl::capi::Tag::metrics) {}
   ~trl_metrics() { retire(); }
   void assign(std::span<const trl::engine::Metric> metrics);
+  void add_if_missing(std::string_view name, double value);
   std::vector<Entry> entries;
 };

@@ -34,8 +34,8 @@ std::shared_ptr<Tokenizer> Model::tokenizer() {
 
 using namespace trl::capi;
 
-trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options, trl_model** out_model,
-                          trl_error** error) noexcept {
+trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                          trl_model** out_model, trl_error** error) noexcept {
   return guard(
       error,
       [&] {

@@ -1,4 +1,5 @@
-// trl_option_*: the walk over the option table. An option's handle is its row; a pointer to anything else is refused.
+// trl_option_*: the walk over the option table. An option's handle is its row; a pointer to anything else is
+// refused.
 #include <array>
 #include <string>
 
@@ -50,7 +51,7 @@ const trl_option* known(const trl_option* option) {
   return nullptr;
 }
 
-const char* field(const trl_option* option, std::string trl_option::* member) noexcept {
+const char* field(const trl_option* option, std::string trl_option::*member) noexcept {
   return answer(nullptr, [&]() -> const char* {
     const trl_option* row = known(option);
     return row != nullptr ? (row->*member).c_str() : nullptr;
@@ -69,14 +70,24 @@ const trl_option* trl_option_next(const trl_option* previous) noexcept {
 }
 
 const char* trl_option_name(const trl_option* option) noexcept { return field(option, &trl_option::name); }
-const char* trl_option_section(const trl_option* option) noexcept { return field(option, &trl_option::section); }
-const char* trl_option_origin(const trl_option* option) noexcept { return field(option, &trl_option::origin); }
+const char* trl_option_section(const trl_option* option) noexcept {
+  return field(option, &trl_option::section);
+}
+const char* trl_option_origin(const trl_option* option) noexcept {
+  return field(option, &trl_option::origin);
+}
 const char* trl_option_default(const trl_option* option) noexcept {
   return field(option, &trl_option::default_value);
 }
-const char* trl_option_accepted(const trl_option* option) noexcept { return field(option, &trl_option::accepted); }
-const char* trl_option_trainers(const trl_option* option) noexcept { return field(option, &trl_option::trainers); }
-const char* trl_option_aliases(const trl_option* option) noexcept { return field(option, &trl_option::aliases); }
+const char* trl_option_accepted(const trl_option* option) noexcept {
+  return field(option, &trl_option::accepted);
+}
+const char* trl_option_trainers(const trl_option* option) noexcept {
+  return field(option, &trl_option::trainers);
+}
+const char* trl_option_aliases(const trl_option* option) noexcept {
+  return field(option, &trl_option::aliases);
+}
 const char* trl_option_doc(const trl_option* option) noexcept { return field(option, &trl_option::doc); }
 const char* trl_option_since(const trl_option* option) noexcept { return field(option, &trl_option::since); }
 const char* trl_option_unsupported_reason(const trl_option* option) noexcept {

@@ -25,7 +25,8 @@ ThreadState& thread_state() noexcept {
 
 }  // namespace
 
-// What the engine sees of this process. Lines of its own threads wait for the end of a call, whichever comes first.
+// What the engine sees of this process. Lines of its own threads wait for the end of a call, whichever comes
+// first.
 class EngineHost final : public engine::Host {
  public:
   explicit EngineHost(base::MemoryCounter& memory) : memory_(memory) {}
@@ -36,7 +37,8 @@ class EngineHost final : public engine::Host {
     }
     try {
       const std::lock_guard lock(mutex_);
-      if (waiting_.size() < kMostWaiting) waiting_.push_back({level, std::string(component), std::string(text)});
+      if (waiting_.size() < kMostWaiting)
+        waiting_.push_back({level, std::string(component), std::string(text)});
     } catch (...) {
       return;  // a line that finds no memory is lost
     }
@@ -47,7 +49,8 @@ class EngineHost final : public engine::Host {
       const std::lock_guard lock(mutex_);
       lines.swap(waiting_);
     }
-    for (const Line& line : lines) log.write(static_cast<base::LogLevel>(line.level), line.component, line.text);
+    for (const Line& line : lines)
+      log.write(static_cast<base::LogLevel>(line.level), line.component, line.text);
   }
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
     return memory_.try_charge(static_cast<base::MemoryKind>(kind), bytes);
@@ -77,11 +80,12 @@ bool Process::forked() const noexcept { return id_ != ::getpid(); }
 void Process::join(const Settings& settings) {
   const std::lock_guard lock(mutex_);
   if (settings.memory_limit && limit_settled_ && *settings.memory_limit != memory_.limit()) {
-    throw Error(Status::busy,
-                fmt::format("runtime.host_memory_limit: {} asked, but this process has {} while its runtimes live; "
-                            "trl_runtime_set_memory_limit changes it",
-                            *settings.memory_limit, memory_.limit()),
-                "runtime.host_memory_limit");
+    throw Error(
+        Status::busy,
+        fmt::format("runtime.host_memory_limit: {} asked, but this process has {} while its runtimes live; "
+                    "trl_runtime_set_memory_limit changes it",
+                    *settings.memory_limit, memory_.limit()),
+        "runtime.host_memory_limit");
   }
   if (settings.threads && threads_ && *settings.threads != *threads_) {
     throw Error(Status::busy,
@@ -114,7 +118,8 @@ void Process::set_memory_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const int64_t now = memory_.now();
   if (bytes < 0 || (bytes > 0 && bytes < now)) {
-    fail(Status::invalid_argument, "bytes: {} is no memory limit; 0 (none) or at least the {} bytes in use", bytes, now);
+    fail(Status::invalid_argument, "bytes: {} is no memory limit; 0 (none) or at least the {} bytes in use",
+         bytes, now);
   }
   memory_.set_limit(bytes);
   limit_settled_ = true;
@@ -139,17 +144,20 @@ Process& process() {
 
 void check_entry() {
   if (process().forked()) {
-    fail(Status::busy, "forked: the library was in use before this process was forked; start it with exec instead");
+    fail(Status::busy,
+         "forked: the library was in use before this process was forked; start it with exec instead");
   }
   if (thread_state().callbacks > 0) {
-    fail(Status::busy, "called inside a callback, where only accessors, destroy functions and trl_trainer_cancel may be");
+    fail(Status::busy,
+         "called inside a callback, where only accessors, destroy functions and trl_trainer_cancel may be");
   }
 }
 
 CallScope::CallScope() noexcept { ++thread_state().calls; }
 CallScope::~CallScope() { --thread_state().calls; }
 
-LogScope::LogScope(std::shared_ptr<RuntimeLog> log) noexcept : log_(std::move(log)), before_(thread_state().log) {
+LogScope::LogScope(std::shared_ptr<RuntimeLog> log) noexcept
+    : log_(std::move(log)), before_(thread_state().log) {
   thread_state().log = log_.get();
 }
 LogScope::~LogScope() {

@@ -1,5 +1,6 @@
-// The one place of process state in libtrl.so: the memory counter with its limit, the thread count, the engine, and
-// which thread is inside which call. Made by the first call that needs it and never freed, so that exit order is moot.
+// The one place of process state in libtrl.so: the memory counter with its limit, the thread count, the
+// engine, and which thread is inside which call. Made by the first call that needs it and never freed, so
+// that exit order is moot.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -62,7 +63,8 @@ class CallScope {
   CallScope& operator=(const CallScope&) = delete;
 };
 
-// ... which works for the runtime of this log. What other threads have logged meanwhile is handed over at the end.
+// ... which works for the runtime of this log. What other threads have logged meanwhile is handed over at the
+// end.
 class LogScope {
  public:
   explicit LogScope(std::shared_ptr<RuntimeLog> log) noexcept;

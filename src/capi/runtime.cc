@@ -49,13 +49,15 @@ std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime) {
 
 using namespace trl::capi;
 
-trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime, trl_error** error) noexcept {
+trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime,
+                              trl_error** error) noexcept {
   return guard(
       error,
       [&] {
         need(out_runtime, "out_runtime");
         const auto shared = get_or_null(config, "config");
-        *out_runtime = new trl_runtime(std::make_shared<Runtime>(shared ? shared->copy() : trl::config::Config()));
+        *out_runtime =
+            new trl_runtime(std::make_shared<Runtime>(shared ? shared->copy() : trl::config::Config()));
       },
       out_runtime);
 }

@@ -45,7 +45,8 @@ base::Json describe_tokenizer(const text::Tokenizer& tokenizer) {
 bool flag(const base::Json& conversation, const char* name) {
   const auto found = conversation.find(name);
   if (found == conversation.end() || found->is_null()) return false;
-  if (!found->is_boolean()) fail(Status::format, "json: {} must be true or false, not a {}", name, base::json_type(*found));
+  if (!found->is_boolean())
+    fail(Status::format, "json: {} must be true or false, not a {}", name, base::json_type(*found));
   return found->get<bool>();
 }
 
@@ -60,9 +61,11 @@ void copy_out(const Range& from, T* to, size_t capacity, size_t* out_count) {
   *out_count = from.size();
 }
 
-void need_room(const void* to, size_t capacity, size_t* out_count, std::string_view name, std::string_view count_name) {
+void need_room(const void* to, size_t capacity, size_t* out_count, std::string_view name,
+               std::string_view count_name) {
   need(out_count, count_name);
-  if (to == nullptr && capacity != 0) fail(Status::invalid_argument, "{} is NULL with a capacity of {}", name, capacity);
+  if (to == nullptr && capacity != 0)
+    fail(Status::invalid_argument, "{} is NULL with a capacity of {}", name, capacity);
 }
 
 }  // namespace
@@ -74,7 +77,8 @@ Tokenizer::Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer)
 
 std::string Tokenizer::apply_chat_template(const base::Json& conversation) const {
   if (!template_) {
-    fail(Status::not_found, "the tokenizer has no chat template; give one with chat_template or chat_template_path");
+    fail(Status::not_found,
+         "the tokenizer has no chat template; give one with chat_template or chat_template_path");
   }
   text::RenderOptions options;
   options.variables = special_tokens(*tokenizer_);
@@ -83,18 +87,21 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
     fail(Status::format, "json: a list of messages or an object with messages is needed, not a {}",
          base::json_type(conversation));
   }
-  static constexpr std::array<std::string_view, 5> kKnown = {"messages", "tools", "add_generation_prompt",
-                                                             "continue_final_message", "chat_template_kwargs"};
+  static constexpr std::array<std::string_view, 5> kKnown = {
+      "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"};
   for (const auto& [name, value] : conversation.items()) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
-      fail(Status::format, "json: '{}' is not one of messages, tools, add_generation_prompt, continue_final_message, "
-                           "chat_template_kwargs", name);
+      fail(Status::format,
+           "json: '{}' is not one of messages, tools, add_generation_prompt, continue_final_message, "
+           "chat_template_kwargs",
+           name);
     }
   }
   options.add_generation_prompt = flag(conversation, "add_generation_prompt");
   options.continue_final_message = flag(conversation, "continue_final_message");
   if (conversation.contains("tools")) options.tools = conversation["tools"];
-  if (const auto given = conversation.find("chat_template_kwargs"); given != conversation.end() && !given->is_null()) {
+  if (const auto given = conversation.find("chat_template_kwargs");
+      given != conversation.end() && !given->is_null()) {
     if (!given->is_object()) fail(Status::format, "json: chat_template_kwargs must be an object");
     for (const auto& [name, value] : given->items()) options.variables[name] = value;
   }
@@ -134,7 +141,8 @@ trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text
       [&] {
         const auto shared = get(tokenizer, "tokenizer");
         need_room(ids, capacity, out_count, "ids", "out_count");
-        copy_out(shared->get().encode(utf8(text, size, "text"), add_special_tokens != 0), ids, capacity, out_count);
+        copy_out(shared->get().encode(utf8(text, size, "text"), add_special_tokens != 0), ids, capacity,
+                 out_count);
       },
       out_count);
 }
@@ -151,15 +159,17 @@ trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* i
         const int64_t vocabulary = shared->get().vocab_size();
         for (size_t i = 0; i < count; ++i) {
           if (ids[i] >= 0 && ids[i] < vocabulary) continue;
-          trl::fail(trl::Status::invalid_argument, "ids[{}]: {} is outside the vocabulary of {}", i, ids[i], vocabulary);
+          trl::fail(trl::Status::invalid_argument, "ids[{}]: {} is outside the vocabulary of {}", i, ids[i],
+                    vocabulary);
         }
         copy_out(shared->get().decode({ids, count}, skip_special_tokens != 0), text, capacity, out_size);
       },
       out_size);
 }
 
-trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json, size_t size, char* text,
-                                             size_t capacity, size_t* out_size, trl_error** error) noexcept {
+trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json, size_t size,
+                                             char* text, size_t capacity, size_t* out_size,
+                                             trl_error** error) noexcept {
   return guard(
       error,
       [&] {
@@ -171,7 +181,8 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, con
       out_size);
 }
 
-trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json, trl_error** error) noexcept {
+trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json,
+                                  trl_error** error) noexcept {
   return guard(
       error,
       [&] {

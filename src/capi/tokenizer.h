@@ -27,7 +27,8 @@ class Tokenizer {
   std::string described_;
 };
 
-inline constexpr std::string_view kTokenizerKeys[] = {"eos_token", "pad_token", "chat_template", "chat_template_path"};
+inline constexpr std::string_view kTokenizerKeys[] = {"eos_token", "pad_token", "chat_template",
+                                                      "chat_template_path"};
 
 // The tokenizer at path with the overrides that options hold under kTokenizerKeys.
 std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options);

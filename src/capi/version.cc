@@ -10,7 +10,8 @@ using namespace trl::capi;
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kFeatures = {"sft", "generate", "safetensors", "gguf", "gzip", "zstd"};
+constexpr std::array<std::string_view, 6> kFeatures = {"sft",  "generate", "safetensors",
+                                                       "gguf", "gzip",     "zstd"};
 
 bool has_engine() { return trl::base::file_exists(trl::engine::library_path()); }
 
@@ -29,7 +30,8 @@ const char* trl_version_string(void) noexcept {
 const char* trl_build_info(void) noexcept {
   return answer("{}", [] {
     static const std::string* const text = [] {
-      trl::base::Json info = {{"version", TRL_VERSION_STRING}, {"abi", TRL_VERSION_MAJOR}, {"compiler", "gcc " __VERSION__}};
+      trl::base::Json info = {
+          {"version", TRL_VERSION_STRING}, {"abi", TRL_VERSION_MAJOR}, {"compiler", "gcc " __VERSION__}};
       info["engine"] = has_engine();
       info["features"] = kFeatures;
       return new std::string(info.dump());
