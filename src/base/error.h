@@ -1,5 +1,5 @@
-// Status codes and the one exception type of the project. Every room throws trl::Error; capi/ and entry/ turn it
-// into a status and a message before it leaves a library. Values equal those of include/trl/trl.h.
+// Status codes and the one exception type of the project. Every room throws trl::Error; capi/ and entry/ turn
+// it into a status and a message before it leaves a library. Values equal those of include/trl/trl.h.
 #pragma once
 #include <fmt/format.h>
 
@@ -36,8 +36,8 @@ class Error : public std::exception {
       : status_(status), message_(std::move(message)), key_(std::move(key)), callback_code_(callback_code) {}
   Status status() const { return status_; }
   const std::string& message() const { return message_; }
-  const std::string& key() const { return key_; }             // configuration key at fault, or empty
-  int32_t callback_code() const { return callback_code_; }    // what a host's callback returned, or 0
+  const std::string& key() const { return key_; }           // configuration key at fault, or empty
+  int32_t callback_code() const { return callback_code_; }  // what a host's callback returned, or 0
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:

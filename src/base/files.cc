@@ -92,7 +92,8 @@ std::string read_file(const std::string& path) {
 std::vector<std::string> list_directory(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path, error)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(path, error))
+    names.push_back(entry.path().filename().string());
   if (error) fail(Status::io, "{}: cannot be listed: {}", path, error.message());
   std::sort(names.begin(), names.end());
   return names;
@@ -136,7 +137,9 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 FileWriter::FileWriter(const std::string& path, const WriteFault* fault) : path_(path), fault_(fault) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -182,9 +185,11 @@ void replace_file(const std::string& path, std::string_view bytes, const WriteFa
   sync_directory(parent.empty() ? "." : parent);
 }
 
-StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault) : target_(std::move(target)), fault_(fault) {
+StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
+    : target_(std::move(target)), fault_(fault) {
   while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
-  if (file_exists(target_) && !is_directory(target_)) fail(Status::io, "{}: exists and is not a directory", target_);
+  if (file_exists(target_) && !is_directory(target_))
+    fail(Status::io, "{}: exists and is not a directory", target_);
   const std::string parent = fs::path(target_).parent_path().string();
   if (!parent.empty()) make_directories(parent);
   staging_ = fmt::format("{}.{}.tmp", target_, ::getpid());

@@ -1,5 +1,5 @@
-// Files: whole reads, read-only maps, and directories that appear whole or not at all. Every write goes through
-// here, so that tests can make the Nth one fail.
+// Files: whole reads, read-only maps, and directories that appear whole or not at all. Every write goes
+// through here, so that tests can make the Nth one fail.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -59,10 +59,10 @@ void write_file(const std::string& path, std::string_view bytes, const WriteFaul
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 
-// Files that become visible together: everything is written below staging(), synced, then moved into target by
-// commit(). When target is new it appears by one rename. When it exists, its other files stay and each staged file
-// replaces its namesake by a rename, the one named last (the marker) last. Without commit() the staging directory is
-// removed and target is as it was.
+// Files that become visible together: everything is written below staging(), synced, then moved into target
+// by commit(). When target is new it appears by one rename. When it exists, its other files stay and each
+// staged file replaces its namesake by a rename, the one named last (the marker) last. Without commit() the
+// staging directory is removed and target is as it was.
 class StagedDirectory {
  public:
   explicit StagedDirectory(std::string target, const WriteFault* fault = nullptr);

@@ -8,7 +8,8 @@
 namespace trl::base {
 
 namespace {
-// nlohmann's text is "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while ...".
+// nlohmann's text is "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
+// ...".
 std::string plain_reason(std::string_view what) {
   const size_t colon = what.find(": ");
   return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));

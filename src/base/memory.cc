@@ -5,7 +5,8 @@
 namespace trl::base {
 
 std::string_view memory_kind_name(MemoryKind kind) {
-  constexpr std::string_view kNames[] = {"weights", "gradients", "optimizer", "activations", "workspace", "data"};
+  constexpr std::string_view kNames[] = {"weights",     "gradients", "optimizer",
+                                         "activations", "workspace", "data"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -32,10 +33,11 @@ bool MemoryCounter::try_charge(MemoryKind kind, int64_t bytes) noexcept {
 
 void MemoryCounter::charge(MemoryKind kind, int64_t bytes) {
   if (!try_charge(kind, bytes)) {
-    throw Error(Status::out_of_memory,
-                fmt::format("runtime.host_memory_limit: {} bytes of {} do not fit: {} bytes in use, limit {} bytes", bytes,
-                            memory_kind_name(kind), now(), limit()),
-                "runtime.host_memory_limit");
+    throw Error(
+        Status::out_of_memory,
+        fmt::format("runtime.host_memory_limit: {} bytes of {} do not fit: {} bytes in use, limit {} bytes",
+                    bytes, memory_kind_name(kind), now(), limit()),
+        "runtime.host_memory_limit");
   }
 }
 

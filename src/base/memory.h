@@ -1,5 +1,5 @@
-// The one counter of large buffers and its limit. libtrl.so owns the only instance of a process and hands it to
-// the engine; both sides charge before they allocate. any thread.
+// The one counter of large buffers and its limit. libtrl.so owns the only instance of a process and hands it
+// to the engine; both sides charge before they allocate. any thread.
 #pragma once
 #include <array>
 #include <atomic>

@@ -7,8 +7,10 @@
 
 namespace trl::base {
 
-std::optional<int64_t> parse_int64(std::string_view text);  // whole text, optional sign; "1e3" is not an integer
-std::optional<double> parse_double(std::string_view text);  // whole text; also inf, nan, a leading '+', "1_000" is not
-std::string format_double(double value);                    // shortest text that reads back to the same value
+std::optional<int64_t> parse_int64(
+    std::string_view text);  // whole text, optional sign; "1e3" is not an integer
+std::optional<double> parse_double(
+    std::string_view text);               // whole text; also inf, nan, a leading '+', "1_000" is not
+std::string format_double(double value);  // shortest text that reads back to the same value
 
 }  // namespace trl::base

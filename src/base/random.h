@@ -9,7 +9,7 @@ namespace trl::base {
 class TorchGenerator {
  public:
   explicit TorchGenerator(uint64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
-  uint32_t random32() { return engine_(); }
+  uint32_t random32() { return static_cast<uint32_t>(engine_()); }
   uint64_t random64() {
     const uint64_t high = engine_();
     return (high << 32) | engine_();

@@ -66,14 +66,17 @@ void ThreadPool::start() {
 void ThreadPool::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stop_ || (job_ != nullptr && job_->next < job_->count && job_->failed_at < 0); });
+    wake_.wait(lock, [this] {
+      return stop_ || (job_ != nullptr && job_->next < job_->count && job_->failed_at < 0);
+    });
     if (stop_) return;
     job_->run(lock);
     if (job_->running == 0) done_.notify_all();
   }
 }
 
-void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+void ThreadPool::parallel_for(int64_t count, int64_t grain,
+                              const std::function<void(int64_t, int64_t)>& body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(1, grain);
   if (size_ == 1 || count <= grain) return body(0, count);

@@ -1,5 +1,5 @@
-// Workers for text, data and files (never for kernels: those run on libgomp). An object, no global: its owner decides
-// how many threads there are, and none exists before the first parallel call.
+// Workers for text, data and files (never for kernels: those run on libgomp). An object, no global: its owner
+// decides how many threads there are, and none exists before the first parallel call.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -18,8 +18,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   int size() const { return size_; }
 
-  // body(begin, end) over [0, count) in pieces of at most grain, on the caller and the workers; returns when all are
-  // done and rethrows the exception of the lowest piece that threw, so that errors do not depend on the threads.
+  // body(begin, end) over [0, count) in pieces of at most grain, on the caller and the workers; returns when
+  // all are done and rethrows the exception of the lowest piece that threw, so that errors do not depend on
+  // the threads.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:

@@ -10,8 +10,8 @@ struct Step {
   bool valid;
 };
 
-// Well-formed sequences by the table of the Unicode standard (table 3-7); a bad part ends before the first byte that
-// could not go on.
+// Well-formed sequences by the table of the Unicode standard (table 3-7); a bad part ends before the first
+// byte that could not go on.
 Step step(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);
@@ -80,7 +80,8 @@ void append_utf8(std::string& out, char32_t c) {
 }
 
 size_t count_code_points(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 std::string replace_invalid_utf8(std::string_view text) {

@@ -8,12 +8,14 @@ namespace trl::base {
 
 inline constexpr size_t kValid = static_cast<size_t>(-1);
 
-size_t find_invalid_utf8(std::string_view text);  // offset of the first bad byte, or kValid (surrogates, overlong: bad)
+size_t find_invalid_utf8(
+    std::string_view text);  // offset of the first bad byte, or kValid (surrogates, overlong: bad)
 
 // Decodes the code point at text[offset] and moves offset behind it. text must be valid there.
 char32_t next_code_point(std::string_view text, size_t& offset);
 void append_utf8(std::string& out, char32_t code_point);
 size_t count_code_points(std::string_view text);
-std::string replace_invalid_utf8(std::string_view text);  // each maximal bad part becomes U+FFFD, as Rust and Python do
+std::string replace_invalid_utf8(
+    std::string_view text);  // each maximal bad part becomes U+FFFD, as Rust and Python do
 
 }  // namespace trl::base

@@ -12,7 +12,8 @@ namespace trl::data {
 
 struct Row {
   base::Json value;   // an object: column -> value
-  std::string where;  // "file.jsonl:12" or "row 12", for messages
+  std::string where;  // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
+  size_t bytes = 0;   // about how much text it holds
 };
 
 class Source {

@@ -6,17 +6,18 @@
 
 namespace trl::loss {
 
-// Next-token targets of labels that are not shifted: target[i] = label[i + 1] inside a document, -100 at its end.
-// labels: int32 [tokens] -> int32 [tokens]
+// Next-token targets of labels that are not shifted: target[i] = label[i + 1] inside a document, -100 at its
+// end. labels: int32 [tokens] -> int32 [tokens]
 at::Tensor shift_labels(const at::Tensor& labels, const kernels::Segments& segments);
 int64_t count_targets(const at::Tensor& targets);
 
 struct SftLoss {
-  at::Tensor loss;            // float32 scalar: sum nll / num_items
+  at::Tensor loss;  // float32 scalar: sum nll / num_items
   kernels::HeadSums sums;
 };
-// Rows without a target are not multiplied with the head. num_items: targets of the whole accumulation window.
-SftLoss sft_nll(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets, double num_items,
-                const kernels::HeadOptions& options);
+// Rows without a target are not multiplied with the head. num_items: targets of the whole accumulation
+// window.
+SftLoss sft_nll(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
+                double num_items, const kernels::HeadOptions& options);
 
 }  // namespace trl::loss

@@ -22,7 +22,8 @@ class Optimizer {
   virtual int64_t steps() const = 0;
 };
 // AdamW as torch: p -= lr wd p; m, v; p -= lr m^ / (sqrt(v^) + eps). State in the weight's type.
-std::unique_ptr<Optimizer> make_adamw(std::vector<Parameter*> parameters, const config::TrainingArguments& arguments);
+std::unique_ptr<Optimizer> make_adamw(std::vector<Parameter*> parameters,
+                                      const config::TrainingArguments& arguments);
 
 double grad_norm(const std::vector<Parameter*>& parameters);  // total L2 norm; double sums, deterministic
 double clip_scale(double norm, double max_norm);              // min(1, max / (norm + 1e-6)); max <= 0: 1

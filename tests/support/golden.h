@@ -13,13 +13,15 @@
 namespace trl::test {
 
 inline std::string golden_path(const std::string& relative) {
-  for (const std::string root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
+  for (const std::string& root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
     if (base::file_exists(root + relative)) return root + relative;
   }
   return {};
 }
 
-inline base::Json golden_json(const std::string& relative) { return base::read_json_file(golden_path(relative)); }
+inline base::Json golden_json(const std::string& relative) {
+  return base::read_json_file(golden_path(relative));
+}
 
 inline bool close(double got, double want, double atol, double rtol) {
   if (std::isnan(want)) return std::isnan(got);
@@ -30,5 +32,5 @@ inline bool close(double got, double want, double atol, double rtol) {
 }  // namespace trl::test
 
 // First line of a test that reads recorded numbers.
-#define TRL_NEED_GOLDEN(relative)                                                            \
+#define TRL_NEED_GOLDEN(relative) \
   if (trl::test::golden_path(relative).empty()) GTEST_SKIP() << "no recorded numbers: " << relative

@@ -1,0 +1,161 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <deque>
+
+namespace trl::cli {
+
+namespace {
+
+struct Flag {
+  std::string key;
+  int32_t type;
+  bool negated;  // --no_flag
+  std::vector<std::string> values;
+  CLI::Option* option;
+};
+
+bool contains(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    if (list.substr(0, comma) == name) return true;
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+bool wanted(const CommandLine& line, const trl_option* option) {
+  const auto has = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return (!line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
+         has(line.sections, trl_option_section(option)) || has(line.keys, trl_option_name(option));
+}
+
+// "a_b" -> "--a_b,--a-b"; "group.name" -> that of "name".
+std::string spellings(std::string name) {
+  name.erase(0, name.find('.') == std::string::npos ? 0 : name.find('.') + 1);
+  std::string dashed = name;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
+}
+
+std::string help(const trl_option* option) {
+  std::string text = trl_option_doc(option);
+  const std::string accepted = trl_option_accepted(option);
+  if (!accepted.empty()) text += " (" + accepted + ")";
+  text += " [" + std::string(trl_option_default(option)) + "]";
+  return text;
+}
+
+class Flags {
+ public:
+  explicit Flags(const CommandLine& line) : app_(line.summary, "trl " + line.name) {
+    app_.allow_extras();
+    app_.set_help_flag();
+    app_.add_flag("--help,-h", help_, "Show this and quit");
+    app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
+        ->type_name("FILE");
+    for (const TextFlag& text : line.texts)
+      app_.add_option(spellings(text.name), *text.value, text.help)->type_name("TEXT");
+    for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+      if (wanted(line, o)) add(o);
+    }
+  }
+
+  bool parse(Words words, Config& config) {
+    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+    try {
+      app_.parse(words);
+    } catch (const CLI::ParseError& error) {
+      throw Failure(kUsage, error.what());
+    }
+    if (help_) return true;
+    Error error;
+    if (!file_.empty()) check(trl_config_load(config.get(), file_.c_str(), error.out()), error);
+    for (const std::string& word : app_.remaining()) refuse(word, config);
+    for (const Flag& flag : flags_) {
+      if (flag.option->count() > 0)
+        check(trl_config_set(config.get(), flag.key.c_str(), text(flag).c_str(), error.out()), error);
+    }
+    return false;
+  }
+
+  std::string help_text() const { return app_.help(); }
+
+ private:
+  void add(const trl_option* o) {
+    const std::string name = trl_option_name(o);
+    const int32_t type = trl_option_type(o);
+    add_flag(o, name, spellings(name), type, false)->group(trl_option_section(o));
+    if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o)) == "true")
+      add_flag(o, name, spellings("no_" + name), type, true)->group("");
+    for (std::string rest = trl_option_aliases(o); !rest.empty();) {
+      const size_t comma = rest.find(',');
+      std::string alias = rest.substr(0, comma);
+      alias.erase(0, alias.find_first_not_of(' '));
+      add_flag(o, alias, spellings(alias), type, false)->group("");
+      rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    }
+  }
+
+  CLI::Option* add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
+                        bool negated) {
+    Flag& flag = flags_.emplace_back(Flag{key, type, negated, {}, nullptr});
+    flag.option = app_.add_option(names, flag.values, help(o))->type_name("");
+    if (negated) return flag.option->expected(0);
+    if (type == TRL_TYPE_BOOLEAN) return flag.option->expected(0, 1);
+    return type == TRL_TYPE_LIST
+               ? flag.option->expected(1, 1 << 20)
+               : flag.option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+
+  static std::string text(const Flag& flag) {
+    if (flag.negated) return "false";
+    if (flag.values.empty() || flag.values.back().empty()) return flag.type == TRL_TYPE_BOOLEAN ? "true" : "";
+    if (flag.type != TRL_TYPE_LIST || flag.values.size() == 1) return flag.values.back();
+    std::string list;
+    for (const std::string& value : flag.values) list += (list.empty() ? "[" : ", ") + quoted(value);
+    return list + "]";
+  }
+
+  static std::string quoted(const std::string& value) {
+    std::string text = "\"";
+    for (const char c : value) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    return text + "\"";
+  }
+
+  // What is no flag here: the library says which key is nearest, or that the key belongs elsewhere.
+  [[noreturn]] static void refuse(const std::string& word, Config& config) {
+    if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
+    std::string key =
+        word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    Error error;
+    const char* value = nullptr;
+    check(trl_config_get(config.get(), key.c_str(), &value, error.out()), error);
+    throw Failure(kUsage, word + ": not an option of this command");
+  }
+
+  CLI::App app_;
+  bool help_ = false;
+  std::string file_;
+  std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
+};
+
+}  // namespace
+
+bool parse(const CommandLine& line, const Words& words, Config& config) {
+  Flags flags(line);
+  if (!flags.parse(words, config)) return false;
+  std::fputs(flags.help_text().c_str(), stdout);
+  return true;
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,31 @@
+// Command lines into a configuration. Every key of the option table is a flag, spelled --a_b or --a-b, as TRL
+// has it:
+// --flag, --flag false, --no_flag for booleans, several words for lists, a YAML or JSON text for maps.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "cli/commands.h"
+#include "cli/handles.h"
+
+namespace trl::cli {
+
+// Sets what the words say in config: first the file of --config, then every flag. Sections: the groups of
+// options that are flags here, in the order of the help; a key "group.name" is the flag --name. True: --help
+// was asked and printed.
+struct TextFlag {
+  const char* name;
+  const char* help;
+  std::string* value;
+};
+struct CommandLine {
+  std::string name;                   // "sft"
+  std::string summary;                // one line
+  std::string trainer;                // options that this trainer has; empty: by section alone
+  std::vector<std::string> sections;  // further sections
+  std::vector<std::string> keys;      // further single keys
+  std::vector<TextFlag> texts;        // the command's own, no keys
+};
+bool parse(const CommandLine& line, const Words& words, Config& config);
+
+}  // namespace trl::cli

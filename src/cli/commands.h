@@ -1,0 +1,15 @@
+// The commands. Each takes the words after its name and returns the exit code; it may throw Failure.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace trl::cli {
+
+using Words = std::vector<std::string>;
+
+int sft(const Words& words);
+int generate(const Words& words);
+int options(const Words& words);
+int env(const Words& words);
+
+}  // namespace trl::cli

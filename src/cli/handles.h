@@ -1,0 +1,60 @@
+// The C handles as owners, and the one way this program fails: Failure, with what goes to stderr and the exit
+// code.
+#pragma once
+#include <trl.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace trl::cli {
+
+// Exit codes beside 0; an interrupted run ends with 128 + the signal.
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+struct Failure : std::runtime_error {
+  Failure(int exit_code, const std::string& message) : std::runtime_error(message), code(exit_code) {}
+  int code;
+};
+
+template <typename T, void (*kDestroy)(T*)>
+class Handle {
+ public:
+  Handle() = default;
+  ~Handle() { kDestroy(value_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  T** out() { return &value_; }
+  T* get() const { return value_; }
+
+ private:
+  T* value_ = nullptr;
+};
+
+using Error = Handle<trl_error, trl_error_destroy>;
+using Config = Handle<trl_config, trl_config_destroy>;
+using Runtime = Handle<trl_runtime, trl_runtime_destroy>;
+using Dataset = Handle<trl_dataset, trl_dataset_destroy>;
+using Trainer = Handle<trl_trainer, trl_trainer_destroy>;
+using Model = Handle<trl_model, trl_model_destroy>;
+using Generator = Handle<trl_generator, trl_generator_destroy>;
+using Completions = Handle<trl_completions, trl_completions_destroy>;
+
+// check(trl_config_set(config, key, value, error.out()), error): a wrong key or value is the user's, the rest
+// a failure.
+inline void check(trl_status status, const Error& error) {
+  if (status >= 0) return;
+  throw Failure(status == TRL_E_INVALID_CONFIG ? kUsage : kFailed, trl_error_message(error.get()));
+}
+
+// A key's canonical text; empty for null.
+inline std::string get(const Config& config, const char* key) {
+  Error error;
+  const char* value = nullptr;
+  check(trl_config_get(config.get(), key, &value, error.out()), error);
+  const std::string text = value;
+  return text == "null" ? std::string() : text;
+}
+
+}  // namespace trl::cli

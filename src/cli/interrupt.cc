@@ -1,0 +1,47 @@
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+namespace trl::cli {
+
+namespace {
+
+// A handler has no other way to its data. Lock-free atomics: safe in a signal handler.
+std::atomic<trl_trainer*> g_trainer{nullptr};
+std::atomic<int> g_signal{0};
+struct sigaction g_before[2];
+
+void on_signal(int number) {
+  int none = 0;
+  if (!g_signal.compare_exchange_strong(none, number)) _exit(128 + number);
+  constexpr std::string_view kText = "\ntrl: stopping at the next safe point; once more to quit at once\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  trl_trainer_cancel(g_trainer.load());
+}
+
+}  // namespace
+
+Interrupt::Interrupt(trl_trainer* trainer) {
+  g_trainer = trainer;
+  g_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &g_before[0]);
+  sigaction(SIGTERM, &action, &g_before[1]);
+}
+
+Interrupt::~Interrupt() {
+  sigaction(SIGINT, &g_before[0], nullptr);
+  sigaction(SIGTERM, &g_before[1], nullptr);
+  g_trainer = nullptr;
+}
+
+int Interrupt::signal_number() { return g_signal; }
+
+}  // namespace trl::cli

@@ -1,0 +1,65 @@
+// The trl command: picks the command; everything below goes through include/trl.h.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <exception>
+#include <map>
+
+#include "cli/commands.h"
+#include "cli/handles.h"
+
+namespace trl::cli {
+namespace {
+
+struct Command {
+  int (*run)(const Words&);
+  const char* summary;
+};
+
+const std::map<std::string, Command>& commands() {
+  static const std::map<std::string, Command> kCommands = {
+      {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
+      {"generate", {generate, "complete a prompt with a model"}},
+      {"options", {options, "list the keys that --config and the flags take"}},
+      {"env", {env, "print versions and what this machine offers"}},
+  };
+  return kCommands;
+}
+
+std::string overview() {
+  std::string text = "usage: trl COMMAND [--help] ...\n\n";
+  for (const auto& [name, command] : commands()) text += fmt::format("  {:<10} {}\n", name, command.summary);
+  return text + "\n  trl --version  print the version\n";
+}
+
+int run(const Words& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+  }
+  if (words[0] == "--version") {
+    std::printf("trl %s\n", trl_version_string());
+    return 0;
+  }
+  const auto found = commands().find(words[0]);
+  if (found == commands().end()) throw Failure(kUsage, "unknown command '" + words[0] + "'\n" + overview());
+  return found->second.run(Words(words.begin() + 1, words.end()));
+}
+
+}  // namespace
+}  // namespace trl::cli
+
+int main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("trl"));
+  spdlog::set_pattern("%n: %^%l%$: %v");
+  try {
+    return trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
+  } catch (const trl::cli::Failure& failure) {
+    spdlog::error("{}", failure.what());
+    return failure.code;
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+    return trl::cli::kFailed;
+  }
+}

@@ -1,0 +1,113 @@
+// trl sft: a configuration, a file of rows, a model; training with progress; the tuned model in output_dir.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/log.h"
+#include "cli/progress.h"
+
+namespace trl::cli {
+
+namespace {
+
+// `env:` of a configuration file: variables for what the command starts, as TRL's launcher has it.
+void export_environment(const Config& config) {
+  const std::string text = get(config, "env");
+  if (text.empty()) return;
+  for (const auto& [name, value] : nlohmann::json::parse(text).items())
+    setenv(name.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str(), 1);
+}
+
+void open_rows(const Runtime& runtime, const Config& config, const char* key, Dataset& dataset) {
+  const std::string path = get(config, key);
+  if (path.empty()) return;
+  Error error;
+  check(trl_dataset_open(runtime.get(), path.c_str(), config.get(), dataset.out(), error.out()), error);
+}
+
+// One record a line on stdout, as JSON. What is not finite is written as transformers writes it.
+void print_record(const trl_metrics* metrics) {
+  std::string line;
+  for (const char* name = trl_metrics_next(metrics, nullptr); name != nullptr;
+       name = trl_metrics_next(metrics, name)) {
+    if (std::string_view(name) == "max_steps") continue;
+    double value = 0;
+    trl_metrics_get(metrics, name, &value);
+    const std::string number = std::isnan(value)   ? "NaN"
+                               : std::isinf(value) ? (value > 0 ? "Infinity" : "-Infinity")
+                                                   : fmt::format("{:.9g}", value);
+    line += fmt::format("{}\"{}\": {}", line.empty() ? "{" : ", ", name, number);
+  }
+  std::printf("%s}\n", line.c_str());
+  std::fflush(stdout);
+}
+
+int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
+  auto& progress = *static_cast<Progress*>(user_data);
+  if (event == TRL_ON_STEP) progress.on_step(metrics);
+  if (event == TRL_ON_LOG || event == TRL_ON_EVALUATE) {
+    Progress::clear_line();
+    print_record(metrics);
+    progress.on_log(metrics);
+  }
+  return 0;
+}
+
+void require(const Config& config, const char* key, const char* what) {
+  if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is needed: {}", key, what));
+}
+
+int interrupted(const Trainer& trainer, const std::string& output) {
+  Error error;
+  check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
+  spdlog::warn(
+      "interrupted: the model as it stands lies in {}; the optimizer's state is not kept. To go on from "
+      "these "
+      "weights: --model_name_or_path {}",
+      output, output);
+  return 128 + Interrupt::signal_number();
+}
+
+}  // namespace
+
+int sft(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  const CommandLine line{
+      "sft", "Fine-tune a model on demonstrations, with TRL's options.", "sft", {"runtime"}, {}, {}};
+  if (parse(line, words, config)) return 0;
+  check(trl_config_set(config.get(), "method", "sft", error.out()), error);
+  require(config, "model_name_or_path", "a model directory or a GGUF file");
+  require(config, "dataset_name", "a file of rows");
+  export_environment(config);
+
+  Runtime runtime;
+  open_runtime(config, runtime);
+  Dataset train, eval;
+  open_rows(runtime, config, "dataset_name", train);
+  open_rows(runtime, config, "eval_dataset_name", eval);
+  Trainer trainer;
+  check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
+        error);
+
+  const std::string output = get(config, "output_dir");
+  const Interrupt interrupt(trainer.get());
+  Progress progress(get(config, "disable_tqdm") != "true");
+  const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
+  progress.finish();
+  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) return interrupted(trainer, output);
+  check(status, error);
+  check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
+  spdlog::info("saved in {}", output);
+  return 0;
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,210 @@
+// See columns.h. Where TRL looks at an arbitrary key or at the first row only, here every key and every row
+// must agree.
+#include "data/columns.h"
+
+#include "base/error.h"
+
+namespace trl::data {
+
+namespace {
+
+std::string column_names(const Row& row) {
+  std::string names;
+  for (const auto& [name, value] : row.value.items()) {
+    if (!names.empty()) names += ", ";
+    names += name;
+    if (names.size() > 300) return names + ", ...";
+  }
+  return names.empty() ? "none" : names;
+}
+
+std::string described(const base::Json& value) {
+  if (value.is_null()) return "null";
+  if (value.is_object()) return "an object";
+  if (!value.is_array()) return "a " + base::json_type(value);
+  return value.empty() ? "an empty list" : "a list of " + base::json_type(value[0]) + "s";
+}
+
+bool has(const Row& row, std::string_view name) { return find_column(row, name) != nullptr; }
+
+bool is_from_value(const base::Json& value) {
+  return value.is_array() && !value.empty() && value[0].is_object() && value[0].contains("from") &&
+         value[0].contains("value");
+}
+
+bool is_messages(const base::Json& value) {
+  return value.is_array() && !value.empty() && value[0].is_object() && value[0].contains("role");
+}
+
+Format prompt_completion_format(const Row& row) {
+  const bool prompt = is_messages(*find_column(row, "prompt"));
+  const bool completion = is_messages(*find_column(row, "completion"));
+  if (prompt == completion) return prompt ? Format::prompt_completion_messages : Format::prompt_completion;
+  fail_column(row, prompt ? "completion" : "prompt",
+              fmt::format("a list of messages (as in '{}')", prompt ? "prompt" : "completion"));
+}
+
+}  // namespace
+
+std::string_view format_name(Format format) {
+  switch (format) {
+    case Format::text:
+      return "text";
+    case Format::messages:
+      return "messages";
+    case Format::prompt_completion:
+      return "prompt and completion as text";
+    case Format::prompt_completion_messages:
+      return "prompt and completion as messages";
+    case Format::tokenized:
+      return "input_ids";
+  }
+  return "";
+}
+
+const base::Json* find_column(const Row& row, std::string_view name) {
+  const auto found = row.value.find(name);
+  return found == row.value.end() || found->is_null() ? nullptr : &*found;
+}
+
+void fail_column(const Row& row, std::string_view name, std::string_view expected) {
+  const auto found = row.value.find(name);
+  if (found == row.value.end()) {
+    fail(Status::format, "{}: no column '{}', where {} is expected; the row's columns: {}", row.where, name,
+         expected, column_names(row));
+  }
+  fail(Status::format, "{}: column '{}' is {}, where {} is expected; the row's columns: {}", row.where, name,
+       described(*found), expected, column_names(row));
+}
+
+void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to) {
+  std::vector<base::Json> moved;
+  for (const auto& [from, to] : from_to) {
+    const auto found = row.value.find(from);
+    if (found == row.value.end()) {
+      fail(Status::format, "{}: no column '{}' to rename to '{}' (dataset_columns); the row's columns: {}",
+           row.where, from, to, column_names(row));
+    }
+    moved.push_back(std::move(*found));
+    row.value.erase(found);
+  }
+  for (size_t i = 0; i < moved.size(); ++i) {
+    if (row.value.contains(from_to[i].second)) {
+      fail(Status::format,
+           "{}: column '{}' cannot be renamed to '{}' (dataset_columns): there is such a column; the "
+           "row's columns: {}",
+           row.where, from_to[i].first, from_to[i].second, column_names(row));
+    }
+    row.value[from_to[i].second] = std::move(moved[i]);
+  }
+}
+
+void convert_from_value(Row& row) {
+  const auto found = row.value.find("conversations");
+  if (found == row.value.end() || !is_from_value(*found)) return;
+  base::Json messages = std::move(*found);
+  row.value.erase(found);
+  for (base::Json& message : messages) {
+    if (!message.is_object()) continue;
+    for (const auto& [from, to] : {std::pair{"from", "role"}, std::pair{"value", "content"}}) {
+      const auto key = message.find(from);
+      if (key == message.end()) continue;
+      base::Json value = std::move(*key);
+      message.erase(key);
+      message[to] = std::move(value);
+    }
+  }
+  row.value["messages"] = std::move(messages);
+}
+
+Format format_of(const Row& row, const std::string& text_field) {
+  for (const std::string_view column : {"image", "images"}) {
+    if (has(row, column)) {
+      fail(Status::unsupported, "{}: column '{}': training on images is not supported in this build",
+           row.where, column);
+    }
+  }
+  if (has(row, "input_ids")) return Format::tokenized;
+  if (has(row, "prompt") && has(row, "completion")) return prompt_completion_format(row);
+  const base::Json* messages = find_column(row, "messages");
+  if (messages != nullptr && is_messages(*messages)) return Format::messages;
+  if (has(row, text_field)) return Format::text;
+  if (messages != nullptr) fail_column(row, "messages", "a list of messages with 'role' and 'content'");
+  if (row.value.contains(text_field)) fail_column(row, text_field, "text");
+  if (has(row, "prompt")) fail_column(row, "completion", "what follows the prompt");
+  fail(Status::format,
+       "{}: no column to train on: '{}' (dataset_text_field), 'messages', 'prompt' and 'completion', "
+       "'conversations' "
+       "(from and value) or 'input_ids' is expected; the row's columns: {} (dataset_columns renames them)",
+       row.where, text_field, column_names(row));
+}
+
+const std::string& text_column(const Row& row, std::string_view name) {
+  const base::Json* value = find_column(row, name);
+  if (value == nullptr || !value->is_string()) fail_column(row, name, "text");
+  return value->get_ref<const std::string&>();
+}
+
+const base::Json& messages_column(const Row& row, std::string_view name) {
+  constexpr std::string_view kExpected = "a list of messages with 'role' and 'content'";
+  const base::Json* value = find_column(row, name);
+  if (value == nullptr || !is_messages(*value)) fail_column(row, name, kExpected);
+  for (size_t i = 0; i < value->size(); ++i) {
+    const base::Json& message = (*value)[i];
+    const auto role = message.is_object() ? message.find("role") : message.end();
+    if (role != message.end() && role->is_string()) continue;
+    fail(Status::format, "{}: column '{}': message {} is {}, where an object with a 'role' is expected",
+         row.where, name, i + 1, message.is_object() ? "an object without one" : described(message));
+  }
+  return *value;
+}
+
+namespace {
+std::vector<int32_t> integers_column(const Row& row, std::string_view name, int64_t vocab_size,
+                                     bool ignored) {
+  const base::Json* value = find_column(row, name);
+  if (value == nullptr || !value->is_array()) fail_column(row, name, "a list of token ids");
+  std::vector<int32_t> out;
+  out.reserve(value->size());
+  for (const base::Json& item : *value) {
+    const bool fits =
+        item.is_number_integer() && (!item.is_number_unsigned() || item.get<uint64_t>() <= INT32_MAX);
+    const int64_t id = fits ? item.get<int64_t>() : -1;
+    if ((id < 0 || id >= vocab_size) && !(ignored && id == kIgnored)) {
+      fail(Status::format, "{}: column '{}', element {}: {} is no token id: 0 to {}{} is accepted", row.where,
+           name, out.size() + 1, item.is_number() ? item.dump() : described(item), vocab_size - 1,
+           ignored ? " or -100" : "");
+    }
+    out.push_back(static_cast<int32_t>(id));
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<int32_t> ids_column(const Row& row, std::string_view name, int64_t vocab_size) {
+  return integers_column(row, name, vocab_size, false);
+}
+
+std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_t vocab_size) {
+  return integers_column(row, name, vocab_size, true);
+}
+
+std::vector<uint8_t> mask_column(const Row& row, std::string_view name) {
+  const base::Json* value = find_column(row, name);
+  if (value == nullptr || !value->is_array()) fail_column(row, name, "a list of 0 and 1");
+  std::vector<uint8_t> out;
+  out.reserve(value->size());
+  for (const base::Json& item : *value) {
+    if (item != 0 && item != 1 && !item.is_boolean()) fail_column(row, name, "a list of 0 and 1");
+    out.push_back(item == 1 || item == true ? 1 : 0);
+  }
+  return out;
+}
+
+void require_length(const Row& row, std::string_view name, size_t length, size_t ids) {
+  if (length == ids) return;
+  fail(Status::format, "{}: column '{}' has {} elements, and 'input_ids' {}; they must be as many", row.where,
+       name, length, ids);
+}
+
+}  // namespace trl::data

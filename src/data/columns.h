@@ -1,0 +1,43 @@
+// What a row holds: which of SFT's dataset formats it is, and its columns read with checks. An absent column
+// and null are the same (TRL sees rows through Arrow, where they cannot be told apart).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "data/source.h"
+
+namespace trl::data {
+
+inline constexpr int32_t kIgnored = -100;  // a label that is not trained
+
+enum class Format {
+  text,                        // the text field
+  messages,                    // messages, or conversations of from/value
+  prompt_completion,           // two strings
+  prompt_completion_messages,  // two lists of messages
+  tokenized,                   // input_ids
+};
+std::string_view format_name(Format format);
+
+const base::Json* find_column(const Row& row, std::string_view name);  // null: absent or null
+
+// All of these throw Error(format) naming row, column, what is expected, what is there, and the row's
+// columns.
+void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to);
+// `conversations` of from/value becomes `messages` of role/content.
+void convert_from_value(Row& row);
+Format format_of(const Row& row, const std::string& text_field);
+const std::string& text_column(const Row& row, std::string_view name);
+const base::Json& messages_column(const Row& row, std::string_view name);  // a list of objects with a role
+std::vector<int32_t> ids_column(const Row& row, std::string_view name, int64_t vocab_size);
+std::vector<int32_t> labels_column(const Row& row, std::string_view name,
+                                   int64_t vocab_size);                   // ids and kIgnored
+std::vector<uint8_t> mask_column(const Row& row, std::string_view name);  // 0 and 1
+void require_length(const Row& row, std::string_view name, size_t length, size_t ids);
+[[noreturn]] void fail_column(const Row& row, std::string_view name, std::string_view expected);
+
+}  // namespace trl::data

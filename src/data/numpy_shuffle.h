@@ -1,0 +1,9 @@
+// numpy.random.default_rng(seed).permutation(n): the order that datasets' shuffle(seed) gives
+// (shuffle_dataset).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace trl::data {
+std::vector<int64_t> numpy_permutation(uint64_t seed, int64_t n);
+}

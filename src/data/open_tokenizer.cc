@@ -1,0 +1,105 @@
+// See open_tokenizer.h. io/ knows the GGUF file, text/ what a vocabulary means; here they meet.
+#include "data/open_tokenizer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/utf8.h"
+#include "io/gguf.h"
+
+namespace trl::data {
+
+namespace {
+
+template <typename T>
+T list_or_empty(const io::Gguf& file, std::string_view key) {
+  const io::GgufValue* value = file.find(key);
+  if (value == nullptr) return {};
+  if (const T* list = std::get_if<T>(value)) return *list;
+  fail(Status::format, "{}: {} has an unexpected type", file.path(), key);
+}
+
+int32_t id_or_none(const io::Gguf& file, std::string_view key) {
+  if (file.find(key) == nullptr) return -1;
+  const int64_t id = file.integer(key);
+  if (id < 0 || id > INT32_MAX)
+    fail(Status::format, "{}: {} is {}, which is no token id", file.path(), key, id);
+  return static_cast<int32_t>(id);
+}
+
+bool flag(const io::Gguf& file, std::string_view key) {
+  const io::GgufValue* value = file.find(key);
+  if (value == nullptr) return false;
+  if (const bool* set = std::get_if<bool>(value)) return *set;
+  fail(Status::format, "{}: {} is not a boolean", file.path(), key);
+}
+
+std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path) {
+  const io::Gguf file(path);
+  text::PlainVocabulary vocabulary;
+  vocabulary.model = file.text("tokenizer.ggml.model");
+  if (file.find("tokenizer.ggml.pre") != nullptr) vocabulary.pre = file.text("tokenizer.ggml.pre");
+  vocabulary.tokens = list_or_empty<std::vector<std::string>>(file, "tokenizer.ggml.tokens");
+  vocabulary.merges = list_or_empty<std::vector<std::string>>(file, "tokenizer.ggml.merges");
+  for (const int64_t type : list_or_empty<std::vector<int64_t>>(file, "tokenizer.ggml.token_type")) {
+    vocabulary.token_types.push_back(static_cast<int32_t>(type));
+  }
+  vocabulary.bos = id_or_none(file, "tokenizer.ggml.bos_token_id");
+  vocabulary.eos = id_or_none(file, "tokenizer.ggml.eos_token_id");
+  vocabulary.unk = id_or_none(file, "tokenizer.ggml.unknown_token_id");
+  vocabulary.pad = id_or_none(file, "tokenizer.ggml.padding_token_id");
+  vocabulary.add_bos = flag(file, "tokenizer.ggml.add_bos_token");
+  vocabulary.add_eos = flag(file, "tokenizer.ggml.add_eos_token");
+  if (file.find("tokenizer.chat_template") != nullptr)
+    vocabulary.chat_template = file.text("tokenizer.chat_template");
+  return text::Tokenizer::from_vocabulary(vocabulary, path);
+}
+
+std::string read_template(const std::string& path) {
+  if (!path.ends_with(".jinja") && !path.ends_with(".j2")) {
+    fail_key("chat_template_path",
+             "chat_template_path: {}: a .jinja or .j2 file is accepted (taking over another tokenizer's "
+             "template and "
+             "tokens is not supported in this build)",
+             path);
+  }
+  std::string source = base::read_file(path);
+  if (base::find_invalid_utf8(source) != base::kValid) {
+    fail(Status::format, "{}: invalid UTF-8 at byte {}", path, base::find_invalid_utf8(source));
+  }
+  return source;
+}
+
+}  // namespace
+
+std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path) {
+  if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path);
+  if (!base::file_exists(model_path)) {
+    fail(Status::not_found, "{}: not found; give the path of a model directory or a GGUF file", model_path);
+  }
+  if (!io::is_gguf(model_path)) {
+    fail(Status::format, "{}: neither a model directory nor a GGUF file", model_path);
+  }
+  return from_gguf(model_path);
+}
+
+std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,
+                                                    const config::SftDataArguments& arguments) {
+  text::Tokenizer::Overrides overrides;
+  overrides.eos = arguments.eos_token;
+  const std::optional<std::string>& eos = arguments.eos_token ? arguments.eos_token : tokenizer.special().eos;
+  overrides.pad = arguments.pad_token       ? arguments.pad_token
+                  : tokenizer.special().pad ? tokenizer.special().pad
+                                            : eos;
+  if (!overrides.pad)
+    fail_key("pad_token", "pad_token: the tokenizer has neither a pad token nor an EOS token; name one");
+  if (arguments.chat_template && arguments.chat_template_path) {
+    fail_key("chat_template_path", "chat_template_path: chat_template is given too; give one of them");
+  }
+  overrides.chat_template = arguments.chat_template;
+  if (arguments.chat_template_path) overrides.chat_template = read_template(*arguments.chat_template_path);
+  return tokenizer.with(overrides);
+}
+
+}  // namespace trl::data

@@ -1,0 +1,19 @@
+// The tokenizer of a model: from its directory, or from the metadata of a GGUF file.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "config/training_arguments.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::data {
+
+std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path);
+
+// The tokenizer that SFT trains with and saves: eos_token, chat_template or chat_template_path applied, and
+// the pad token pad_token, else its own, else its EOS. Throws Error(invalid_config) where one of them cannot
+// be had.
+std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,
+                                                    const config::SftDataArguments& arguments);
+
+}  // namespace trl::data

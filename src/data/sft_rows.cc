@@ -1,0 +1,286 @@
+// See sft_rows.h. The boundary between prompt and completion is the common prefix of two tokenisations, and
+// the joint one is what is trained on; EOS is judged on the text, never on ids.
+#include "data/sft_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "io/jsonl.h"
+#include "text/chat_template/assistant_mask.h"
+
+namespace trl::data {
+
+namespace {
+
+constexpr std::string_view kNoMarkers =
+    "assistant_only_loss: the tokenizer's chat template has no {% generation %} markers and is not one of "
+    "the known ones "
+    "that have a variant with them; put {% generation %} and {% endgeneration %} around what the assistant "
+    "says and give "
+    "the template through chat_template or chat_template_path";
+
+bool is_conversational(Format format) {
+  return format == Format::messages || format == Format::prompt_completion_messages;
+}
+
+base::Json special_tokens(const text::Tokenizer::Special& special) {
+  base::Json variables = base::Json::object();
+  if (special.bos) variables["bos_token"] = *special.bos;
+  if (special.eos) variables["eos_token"] = *special.eos;
+  if (special.unk) variables["unk_token"] = *special.unk;
+  if (special.pad) variables["pad_token"] = *special.pad;
+  return variables;
+}
+
+base::Json read_tools(const Row& row) {
+  const base::Json* column = find_column(row, "tools");
+  if (column == nullptr) return nullptr;
+  base::Json tools = *column;
+  if (tools.is_string()) {
+    const std::string source = tools.get<std::string>();
+    if (io::nested_deeper(source, io::kMaxJsonDepth)) fail_column(row, "tools", "JSON of a moderate depth");
+    tools = base::parse_json(source, row.where + ": column 'tools'");
+  }
+  const bool objects = tools.is_array() &&
+                       std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
+  if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
+  return tools;
+}
+
+// Arguments of transformers' apply_chat_template that are no variables of a template.
+constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_prompt", "chat_template",
+                                                           "continue_final_message",
+                                                           "return_assistant_tokens_mask", "tokenize"};
+
+void read_template_variables(const Row& row, text::RenderOptions& options) {
+  const base::Json* given = find_column(row, "chat_template_kwargs");
+  if (given == nullptr) return;
+  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
+  for (const auto& [name, value] : given->items()) {
+    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
+      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
+           name);
+    }
+    if (name == "tools") {
+      options.tools = value;
+    } else {
+      options.variables[name] = value;
+    }
+  }
+}
+
+}  // namespace
+
+SftRows::SftRows(const PrepareContext& context, const Row& first)
+    : tokenizer_(*context.tokenizer),
+      arguments_(*context.arguments),
+      log_(*context.log),
+      vocab_size_(context.vocab_size > 0 ? context.vocab_size : tokenizer_.vocab_size()),
+      first_where_(first.where),
+      variables_(special_tokens(tokenizer_.special())) {
+  Row row = first;
+  rename_columns(row, arguments_.dataset_columns);
+  convert_from_value(row);
+  format_ = format_of(row, arguments_.dataset_text_field);
+  const bool split = find_column(row, "prompt") != nullptr && find_column(row, "completion") != nullptr;
+  const bool masked =
+      split || find_column(row, "completion_mask") != nullptr || find_column(row, "labels") != nullptr;
+  completion_only_ = context.completion_only_loss.value_or(arguments_.completion_only_loss.value_or(split));
+  if (arguments_.completion_only_loss == true && !masked && !context.completion_only_loss) {
+    fail_key("completion_only_loss",
+             "completion_only_loss: {} holds no completions (its format is {}): 'prompt' and 'completion' "
+             "columns are "
+             "expected, or completion_only_loss: false",
+             first_where_, format_name(format_));
+  }
+  if (arguments_.assistant_only_loss && !is_conversational(format_)) {
+    fail_key(
+        "assistant_only_loss",
+        "assistant_only_loss: {} is not conversational (its format is {}): messages are expected{}",
+        first_where_, format_name(format_),
+        format_ == Format::tokenized ? ", or false; 'assistant_masks' beside input_ids always count" : "");
+  }
+  if (arguments_.skip_prepare_dataset && format_ != Format::tokenized)
+    fail_column(row, "input_ids", "a list of token ids (skip_prepare_dataset)");
+  if (is_conversational(format_)) open_template();
+}
+
+void SftRows::open_template() {
+  std::string source = tokenizer_.chat_template();
+  if (source.empty()) {
+    fail_key("chat_template",
+             "chat_template: {} is conversational, and the tokenizer has no chat template; give one "
+             "through chat_template or chat_template_path",
+             first_where_);
+  }
+  template_.emplace(source);
+  if (!arguments_.assistant_only_loss) return;
+  if (!template_->has_generation_markers()) {
+    const std::optional<std::string> training = text::training_template(source);
+    if (!training) throw Error(Status::unsupported, std::string(kNoMarkers), "assistant_only_loss");
+    template_.emplace(*training);
+  }
+  warn_unless_stop_is_trained();
+}
+
+// The last thing that an assistant's turn trains should be the token that ends it (TRL's
+// is_chat_template_stop_token_trained): a special token, blank text aside.
+void SftRows::warn_unless_stop_is_trained() const {
+  Row row;
+  row.value = base::Json::object();
+  const base::Json turns = {{{"role", "user"}, {"content", "dummy"}},
+                            {{"role", "assistant"}, {"content", "dummy"}},
+                            {{"role", "user"}, {"content", "dummy"}}};
+  Rendering rendering;
+  try {
+    rendering = render(row, turns, false, true);
+  } catch (const Error&) {  // a template that wants other turns: not known
+    return;
+  }
+  for (size_t i = rendering.ids.size(); i-- > 0;) {
+    if (rendering.assistant[i] == 0) continue;
+    const std::span<const int32_t> id(&rendering.ids[i], 1);
+    const std::string text = tokenizer_.decode(id, false);
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    if (tokenizer_.decode(id, true).empty()) return;
+    break;
+  }
+  log_.warning(
+      "data",
+      "the chat template leaves the token that ends an assistant's turn out of what is trained (outside "
+      "generation markers); the model may not learn to stop");
+}
+
+void SftRows::normalize(Row& row) const {
+  rename_columns(row, arguments_.dataset_columns);
+  convert_from_value(row);
+  const Format format = format_of(row, arguments_.dataset_text_field);
+  if (format != format_) {
+    fail(Status::format, "{}: the row's format is {}, where that of {} is {}; all rows must agree", row.where,
+         format_name(format), first_where_, format_name(format_));
+  }
+}
+
+// To the text field where there is one and it lacks EOS, else to the completion where that lacks it.
+void SftRows::append_eos(Row& row) const {
+  const std::optional<std::string>& eos = tokenizer_.special().eos;
+  if (!eos)
+    fail_key(
+        "eos_token",
+        "eos_token: the tokenizer has no EOS token, which text that is no conversation ends with; name one");
+  for (const std::string& column : {arguments_.dataset_text_field, std::string("completion")}) {
+    if (find_column(row, column) == nullptr) continue;
+    const std::string& text = text_column(row, column);
+    if (text.ends_with(*eos)) continue;
+    row.value[column] = text + *eos;
+    return;
+  }
+}
+
+SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
+                                   bool assistant) const {
+  text::RenderOptions options;
+  options.add_generation_prompt = add_generation_prompt;
+  options.variables = variables_;
+  options.tools = read_tools(row);
+  read_template_variables(row, options);
+  text::Rendered rendered;
+  try {
+    rendered = template_->render(messages, options);
+  } catch (const Error& error) {
+    throw Error(error.status(), row.where + ": chat template: " + error.message(), error.key());
+  }
+  if (!assistant) return {tokenizer_.encode(rendered.text, false), {}};
+  text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
+  std::vector<uint8_t> mask = text::assistant_mask(encoding, rendered.generation);
+  if (std::find(mask.begin(), mask.end(), 1) == mask.end()) {
+    fail_key("assistant_only_loss",
+             "assistant_only_loss: {}: no token of the row is the assistant's: the conversation has no "
+             "assistant turn, or "
+             "the chat template puts no {{% generation %}} markers around it",
+             row.where);
+  }
+  return {std::move(encoding.ids), std::move(mask)};
+}
+
+Tokens SftRows::labelled(Rendering rendering, const std::vector<uint8_t>& completion) const {
+  const std::vector<uint8_t>& assistant = rendering.assistant;
+  std::vector<int32_t> labels = rendering.ids;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (!assistant.empty() && assistant[i] == 0) labels[i] = kIgnored;
+    if (completion_only_ && !completion.empty() && completion[i] == 0) labels[i] = kIgnored;
+  }
+  return {std::move(rendering.ids), std::move(labels), {}};
+}
+
+Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const {
+  const auto [end, unused] = std::mismatch(prompt.begin(), prompt.end(), whole.ids.begin(), whole.ids.end());
+  const size_t shared = static_cast<size_t>(end - prompt.begin());
+  std::vector<uint8_t> completion(whole.ids.size(), 1);
+  std::fill_n(completion.begin(), shared, 0);
+  Tokens out = labelled(std::move(whole), completion);
+  if (end != prompt.end())
+    out.lost = tokenizer_.decode({prompt.data() + shared, prompt.size() - shared}, false);
+  return out;
+}
+
+Tokens SftRows::prompt_completion(const Row& row) const {
+  const std::string& prompt = text_column(row, "prompt");
+  const std::string& completion = text_column(row, "completion");
+  return join(tokenizer_.encode(prompt, true), {tokenizer_.encode(prompt + completion, true), {}});
+}
+
+Tokens SftRows::prompt_completion_messages(const Row& row) const {
+  const base::Json& prompt = messages_column(row, "prompt");
+  base::Json whole = prompt;
+  for (const base::Json& message : messages_column(row, "completion")) whole.push_back(message);
+  return join(render(row, prompt, true, false).ids,
+              render(row, whole, false, arguments_.assistant_only_loss));
+}
+
+Tokens SftRows::messages(const Row& row) const {
+  return labelled(render(row, messages_column(row, "messages"), false, arguments_.assistant_only_loss), {});
+}
+
+// Labels that are there are kept; else the masks that are there are applied, as to rows tokenised here.
+Tokens SftRows::tokenized(const Row& row) const {
+  Rendering rendering{ids_column(row, "input_ids", vocab_size_), {}};
+  if (find_column(row, "labels") != nullptr) {
+    Tokens out{std::move(rendering.ids), labels_column(row, "labels", vocab_size_), {}};
+    require_length(row, "labels", out.labels.size(), out.ids.size());
+    return out;
+  }
+  std::vector<uint8_t> completion;
+  for (const auto& [name, mask] :
+       {std::pair{"assistant_masks", &rendering.assistant}, {"completion_mask", &completion}}) {
+    if (find_column(row, name) == nullptr) continue;
+    if (arguments_.skip_prepare_dataset)
+      fail_column(row, "labels", "a list (skip_prepare_dataset leaves masks unread)");
+    *mask = mask_column(row, name);
+    require_length(row, name, mask->size(), rendering.ids.size());
+  }
+  return labelled(std::move(rendering), completion);
+}
+
+Tokens SftRows::tokens(Row& row) const {
+  normalize(row);
+  switch (format_) {
+    case Format::tokenized:
+      return tokenized(row);
+    case Format::messages:
+      return messages(row);
+    case Format::prompt_completion_messages:
+      return prompt_completion_messages(row);
+    case Format::prompt_completion:
+      append_eos(row);
+      return prompt_completion(row);
+    case Format::text:
+      break;
+  }
+  append_eos(row);
+  return labelled({tokenizer_.encode(text_column(row, arguments_.dataset_text_field), true), {}}, {});
+}
+
+}  // namespace trl::data

@@ -1,0 +1,58 @@
+// One row -> token ids and labels, by TRL's rules for SFT (trl/trainer/sft_trainer.py, _prepare_dataset).
+// What holds for the whole dataset is decided on its first row; every other row must be of the same format.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/columns.h"
+#include "data/sft.h"
+#include "text/chat_template/chat_template.h"
+
+namespace trl::data {
+
+struct Tokens {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> labels;  // ids or kIgnored; as many
+  std::optional<std::string>
+      lost;  // the end of the prompt that the joint tokenisation does not have, if there is one
+};
+
+class SftRows {
+ public:
+  SftRows(const PrepareContext& context, const Row& first);
+  // any thread. Changes the row (renames, from/value, EOS).
+  Tokens tokens(Row& row) const;
+  bool completion_only_loss() const { return completion_only_; }
+
+ private:
+  struct Rendering {
+    std::vector<int32_t> ids;
+    std::vector<uint8_t> assistant;  // empty: not asked for
+  };
+  void open_template();
+  void warn_unless_stop_is_trained() const;
+  void normalize(Row& row) const;
+  void append_eos(Row& row) const;
+  Rendering render(const Row& row, const base::Json& messages, bool add_generation_prompt,
+                   bool assistant) const;
+  Tokens prompt_completion(const Row& row) const;
+  Tokens prompt_completion_messages(const Row& row) const;
+  Tokens messages(const Row& row) const;
+  Tokens tokenized(const Row& row) const;
+  Tokens join(const std::vector<int32_t>& prompt, Rendering whole) const;
+  Tokens labelled(Rendering rendering, const std::vector<uint8_t>& completion) const;
+
+  const text::Tokenizer& tokenizer_;
+  const config::SftDataArguments& arguments_;
+  base::LogSink& log_;
+  int64_t vocab_size_;
+  std::string first_where_;
+  Format format_ = Format::text;
+  bool completion_only_ = false;
+  std::optional<text::ChatTemplate> template_;
+  base::Json variables_;  // special tokens by name
+};
+
+}  // namespace trl::data

@@ -1,0 +1,17 @@
+// What a shared library asks the dynamic linker for, read from its file without loading it.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace trl::engine {
+
+struct ElfNeeds {
+  std::vector<std::string> libraries;    // DT_NEEDED
+  std::vector<std::string> directories;  // DT_RUNPATH or DT_RPATH, $ORIGIN resolved
+};
+
+// Throws Error(format) when the file is not an ELF library of this machine's word size, or lies about its
+// sizes.
+ElfNeeds read_elf_needs(const std::string& path);
+
+}  // namespace trl::engine

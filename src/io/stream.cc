@@ -1,0 +1,227 @@
+// Raw bytes below (file or buffer), one decoder above them when the magic bytes of gzip or zstd are there.
+#include "io/stream.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace trl::io {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 16;
+
+std::string system_reason(int code) { return std::generic_category().message(code); }
+
+class FileStream final : public ByteStream {
+ public:
+  explicit FileStream(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) {
+      fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}",
+           path, system_reason(errno));
+    }
+    struct stat info {};
+    if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
+      ::close(descriptor_);
+      fail(Status::io, "{}: is a directory, where a file is expected", path);
+    }
+  }
+  ~FileStream() override { ::close(descriptor_); }
+  FileStream(const FileStream&) = delete;
+  FileStream& operator=(const FileStream&) = delete;
+
+  size_t read(char* out, size_t size) override {
+    for (;;) {
+      const ssize_t got = ::read(descriptor_, out, size);
+      if (got >= 0) return static_cast<size_t>(got);
+      if (errno != EINTR) fail(Status::io, "{}: cannot be read: {}", path_, system_reason(errno));
+    }
+  }
+  void rewind() override {
+    if (::lseek(descriptor_, 0, SEEK_SET) < 0)
+      fail(Status::io, "{}: cannot be rewound: {}", path_, system_reason(errno));
+  }
+  const std::string& name() const override { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+class MemoryStream final : public ByteStream {
+ public:
+  MemoryStream(std::string bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+  size_t read(char* out, size_t size) override {
+    const size_t count = std::min(size, bytes_.size() - at_);
+    std::memcpy(out, bytes_.data() + at_, count);
+    at_ += count;
+    return count;
+  }
+  void rewind() override { at_ = 0; }
+  const std::string& name() const override { return name_; }
+
+ private:
+  std::string bytes_;
+  std::string name_;
+  size_t at_ = 0;
+};
+
+// What both decoders share: the compressed bytes not yet decoded, beginning with those that were read for the
+// magic.
+class Input {
+ public:
+  explicit Input(std::unique_ptr<ByteStream> raw) : raw_(std::move(raw)), buffer_(kBufferBytes) {}
+  // Bytes at hand, reading more when there are none; empty: the end.
+  std::string_view peek() {
+    if (begin_ == end_) {
+      begin_ = 0;
+      end_ = raw_->read(buffer_.data(), buffer_.size());
+    }
+    return {buffer_.data() + begin_, end_ - begin_};
+  }
+  void consume(size_t count) { begin_ += count; }
+  void rewind() {
+    raw_->rewind();
+    begin_ = end_ = 0;
+  }
+  const std::string& name() const { return raw_->name(); }
+
+ private:
+  std::unique_ptr<ByteStream> raw_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+// gzip, also several members one behind the other (RFC 1952, 2.2).
+class GzipStream final : public ByteStream {
+ public:
+  explicit GzipStream(std::unique_ptr<ByteStream> raw) : input_(std::move(raw)) {
+    if (inflateInit2(&state_, MAX_WBITS + 16) != Z_OK)
+      fail(Status::out_of_memory, "{}: no memory for zlib", name());
+  }
+  ~GzipStream() override { inflateEnd(&state_); }
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  size_t read(char* out, size_t size) override {
+    for (;;) {
+      const std::string_view bytes = input_.peek();
+      if (bytes.empty()) {
+        if (inside_) fail(Status::format, "{}: the gzip stream ends early: the file is truncated", name());
+        return 0;
+      }
+      if (!inside_) inflateReset(&state_);
+      inside_ = true;
+      state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+      state_.avail_in = static_cast<uInt>(bytes.size());
+      state_.next_out = reinterpret_cast<Bytef*>(out);
+      state_.avail_out = static_cast<uInt>(std::min(size, kBufferBytes));
+      const uInt room = state_.avail_out;
+      const int result = inflate(&state_, Z_NO_FLUSH);
+      input_.consume(bytes.size() - state_.avail_in);
+      if (result == Z_STREAM_END) {
+        inside_ = false;
+      } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        fail(Status::format, "{}: damaged gzip stream: {}", name(),
+             state_.msg != nullptr ? state_.msg : zError(result));
+      }
+      if (room != state_.avail_out) return room - state_.avail_out;
+    }
+  }
+  void rewind() override {
+    input_.rewind();
+    inside_ = false;
+  }
+  const std::string& name() const override { return input_.name(); }
+
+ private:
+  Input input_;
+  z_stream state_{};
+  bool inside_ = false;
+};
+
+// zstd, also several frames one behind the other. The window is at most zstd's default of 128 MiB.
+class ZstdStream final : public ByteStream {
+ public:
+  explicit ZstdStream(std::unique_ptr<ByteStream> raw)
+      : input_(std::move(raw)), state_(ZSTD_createDStream()) {
+    if (state_ == nullptr) fail(Status::out_of_memory, "{}: no memory for zstd", name());
+  }
+  ~ZstdStream() override { ZSTD_freeDStream(state_); }
+  ZstdStream(const ZstdStream&) = delete;
+  ZstdStream& operator=(const ZstdStream&) = delete;
+
+  size_t read(char* out, size_t size) override {
+    for (;;) {
+      const std::string_view bytes = input_.peek();
+      ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+      ZSTD_outBuffer decoded{out, size, 0};
+      // At the end of the input too: what is decoded already may not all have fitted into the last call's
+      // buffer.
+      const size_t result = ZSTD_decompressStream(state_, &decoded, &in);
+      if (ZSTD_isError(result) != 0u) {
+        fail(Status::format, "{}: damaged zstd stream: {}", name(), ZSTD_getErrorName(result));
+      }
+      input_.consume(in.pos);
+      if (in.pos > 0 || decoded.pos > 0) inside_ = result != 0;
+      if (decoded.pos > 0) return decoded.pos;
+      if (bytes.empty()) {
+        if (inside_) fail(Status::format, "{}: the zstd stream ends early: the file is truncated", name());
+        return 0;
+      }
+    }
+  }
+  void rewind() override {
+    input_.rewind();
+    ZSTD_initDStream(state_);
+    inside_ = false;
+  }
+  const std::string& name() const override { return input_.name(); }
+
+ private:
+  Input input_;
+  ZSTD_DStream* state_;
+  bool inside_ = false;
+};
+
+std::unique_ptr<ByteStream> decoded(std::unique_ptr<ByteStream> raw) {
+  char magic[4];
+  size_t count = 0;
+  while (count < sizeof magic) {
+    const size_t got = raw->read(magic + count, sizeof magic - count);
+    if (got == 0) break;
+    count += got;
+  }
+  raw->rewind();
+  const std::string_view start(magic, count);
+  if (start.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(std::move(raw));
+  if (start == "\x28\xB5\x2F\xFD") return std::make_unique<ZstdStream>(std::move(raw));
+  return raw;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteStream> open_file_stream(const std::string& path) {
+  return decoded(std::make_unique<FileStream>(path));
+}
+
+std::unique_ptr<ByteStream> open_memory_stream(std::string bytes, std::string name) {
+  return decoded(std::make_unique<MemoryStream>(std::move(bytes), std::move(name)));
+}
+
+}  // namespace trl::io

@@ -1,0 +1,30 @@
+#include "optim/optim.h"
+#include "optim/pieces.h"
+#include "optim/update.h"
+#include "tensor/parallel.h"
+
+namespace trl::optim {
+
+double grad_norm(const std::vector<Parameter*>& parameters) {
+  const std::vector<Piece> pieces = pieces_of(parameters);
+  std::vector<double> sums(pieces.size());
+  tensor::parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      const at::Tensor& grad = parameters[piece.parameter]->grad;
+      sums[static_cast<size_t>(i)] =
+          grad.scalar_type() == at::kFloat
+              ? sum_squares(grad.data_ptr<float>() + piece.begin, piece.count)
+              : sum_squares(static_cast<const uint16_t*>(grad.data_ptr()) + piece.begin, piece.count);
+    }
+  });
+  double total = 0;
+  for (double sum : sums) total += sum;
+  return std::sqrt(total);
+}
+
+double clip_scale(double norm, double max_norm) {
+  return max_norm <= 0 ? 1.0 : std::min(1.0, max_norm / (norm + 1e-6));
+}
+
+}  // namespace trl::optim

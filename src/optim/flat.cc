@@ -1,0 +1,51 @@
+#include "optim/flat.h"
+
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+
+namespace trl::optim {
+
+namespace {
+
+constexpr int64_t kAlignment = 32;  // elements: 64 bytes of the smaller type
+constexpr int64_t kBytesPerPart = 1 << 20;
+
+int64_t padded(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+
+void clear(const at::Tensor& buffer) {
+  char* bytes = static_cast<char*>(buffer.data_ptr());
+  tensor::parallel_for(static_cast<int64_t>(buffer.nbytes()), kBytesPerPart, [&](int64_t begin, int64_t end) {
+    std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
+void FlatViews::zero() {
+  for (const at::Tensor& buffer : buffers) clear(buffer);
+}
+
+FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters, base::MemoryKind kind) {
+  FlatViews flat;
+  flat.views.resize(parameters.size());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    int64_t count = 0;
+    for (const tensor::Parameter* p : parameters) {
+      if (p->value.scalar_type() == type) count += padded(p->value.numel());
+    }
+    if (count == 0) continue;
+    const at::Tensor buffer = tensor::empty({count}, type, kind);
+    int64_t begin = 0;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor& value = parameters[i]->value;
+      if (value.scalar_type() != type) continue;
+      flat.views[i] = buffer.narrow(0, begin, value.numel()).view(value.sizes());
+      begin += padded(value.numel());
+    }
+    flat.buffers.push_back(buffer);
+  }
+  flat.zero();
+  return flat;
+}
+
+}  // namespace trl::optim

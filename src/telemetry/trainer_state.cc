@@ -1,0 +1,79 @@
+#include "telemetry/trainer_state.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/json.h"
+
+namespace trl::telemetry {
+
+namespace {
+
+std::string json_string(const std::string& text) { return base::Json(text).dump(-1, ' ', true); }
+
+std::string record_json(const Record& record) {
+  std::vector<Entry> entries = record.entries();
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::string out = "    {";
+  for (size_t i = 0; i < entries.size(); ++i) {
+    out += (i == 0 ? "\n      " : ",\n      ") + json_string(entries[i].name) + ": " + to_text(entries[i]);
+  }
+  return out + (entries.empty() ? "}" : "\n    }");
+}
+
+std::string history_json(const std::vector<Record>& history) {
+  if (history.empty()) return "[]";
+  std::string out = "[";
+  for (size_t i = 0; i < history.size(); ++i) out += (i == 0 ? "\n" : ",\n") + record_json(history[i]);
+  return out + "\n  ]";
+}
+
+std::string callbacks_json(bool should_training_stop) {
+  std::string out = "{\n    \"TrainerControl\": {\n      \"args\": {\n";
+  for (const char* flag : {"should_epoch_stop", "should_evaluate", "should_log", "should_save"}) {
+    out += fmt::format("        \"{}\": false,\n", flag);
+  }
+  return out +
+         fmt::format(
+             "        \"should_training_stop\": {}\n      }},\n      \"attributes\": {{}}\n    }}\n  }}",
+             should_training_stop);
+}
+
+}  // namespace
+
+std::string trainer_state_json(const TrainerState& state) {
+  const std::string epoch = state.global_step == 0 ? "0" : python_float(state.epoch);
+  const std::pair<const char*, std::string> fields[] = {
+      {"best_global_step", "null"},
+      {"best_metric", "null"},
+      {"best_model_checkpoint", "null"},
+      {"epoch", epoch},
+      {"eval_steps", std::to_string(state.eval_steps)},
+      {"global_step", std::to_string(state.global_step)},
+      {"is_hyper_param_search", "false"},
+      {"is_local_process_zero", "true"},
+      {"is_world_process_zero", "true"},
+      {"log_history", history_json(state.log_history)},
+      {"logging_steps", std::to_string(state.logging_steps)},
+      {"max_steps", std::to_string(state.max_steps)},
+      {"num_input_tokens_seen", "0"},
+      {"num_train_epochs", std::to_string(state.num_train_epochs)},
+      {"save_steps", std::to_string(state.save_steps)},
+      {"stateful_callbacks", callbacks_json(state.should_training_stop)},
+      {"total_flos", state.total_flos == 0 ? "0" : python_float(state.total_flos)},
+      {"train_batch_size", std::to_string(state.train_batch_size)},
+      {"trial_name", "null"},
+      {"trial_params", "null"},
+  };
+  std::string out = "{";
+  for (const auto& [name, value] : fields)
+    out += fmt::format("{}\n  \"{}\": {}", out.size() == 1 ? "" : ",", name, value);
+  return out + "\n}\n";
+}
+
+void write_trainer_state(const TrainerState& state, const std::string& directory) {
+  base::make_directories(directory);
+  base::replace_file(base::join_path(directory, "trainer_state.json"), trainer_state_json(state));
+}
+
+}  // namespace trl::telemetry

@@ -1,0 +1,29 @@
+// trainer_state.json: the state of a run as transformers' Trainer writes it (keys sorted, two spaces).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "telemetry/record.h"
+
+namespace trl::telemetry {
+
+struct TrainerState {
+  double epoch = 0;
+  int64_t global_step = 0;
+  int64_t max_steps = 0;
+  int64_t logging_steps = 500;  // absolute, ratios resolved
+  int64_t eval_steps = 500;
+  int64_t save_steps = 500;
+  int64_t num_train_epochs = 0;
+  int64_t train_batch_size = 0;
+  double total_flos = 0;
+  bool should_training_stop = false;
+  std::vector<Record> log_history;
+};
+
+std::string trainer_state_json(const TrainerState& state);
+// Replaces <directory>/trainer_state.json; makes the directory.
+void write_trainer_state(const TrainerState& state, const std::string& directory);
+
+}  // namespace trl::telemetry

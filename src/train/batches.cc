@@ -1,0 +1,36 @@
+#include "train/batches.h"
+
+namespace trl::train {
+
+const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
+  engine::ErrorCapture error;
+  if (!positioned_) {
+    error.check(source_.start_epoch(epoch_, done_ + static_cast<int64_t>(window_.size()), error));
+    positioned_ = true;
+    ended_ = false;
+  }
+  while (!ended_ && static_cast<int64_t>(window_.size()) < count) {
+    positioned_ = false;  // unless this batch arrives
+    engine::Batch batch;
+    if (error.check(source_.next(&batch, error))) {
+      window_.push_back(copy_batch(batch, vocab_size_));
+    } else {
+      ended_ = true;
+    }
+    positioned_ = true;
+  }
+  return window_;
+}
+
+void Batches::window_done() {
+  done_ += static_cast<int64_t>(window_.size());
+  window_.clear();
+}
+
+void Batches::next_epoch() {
+  ++epoch_;
+  done_ = 0;
+  positioned_ = false;
+}
+
+}  // namespace trl::train

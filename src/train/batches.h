@@ -1,0 +1,33 @@
+// Reading a BatchSource: errors become exceptions, and the position survives them.
+#pragma once
+#include <vector>
+
+#include "engine/error_capture.h"
+#include "train/micro_batch.h"
+
+namespace trl::train {
+
+// The micro-batches of training, epoch after epoch. A window (those of one optimizer step) stays until it is
+// done, so that a step that failed repeats it.
+class Batches {
+ public:
+  Batches(engine::BatchSource& source, int64_t vocab_size) : source_(source), vocab_size_(vocab_size) {}
+
+  // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error leaves what was read.
+  const std::vector<MicroBatch>& fill_window(int64_t count);
+  void window_done();
+  void next_epoch();
+  int64_t epoch() const { return epoch_; }
+  int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
+
+ private:
+  engine::BatchSource& source_;
+  const int64_t vocab_size_;
+  int64_t epoch_ = 0;
+  int64_t done_ = 0;
+  bool positioned_ = false;  // the source stands behind the window's last batch
+  bool ended_ = false;       // the source has no more batches in this epoch
+  std::vector<MicroBatch> window_;
+};
+
+}  // namespace trl::train

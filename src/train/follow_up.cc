@@ -1,0 +1,178 @@
+// What follows an update, and the end of a run: records, events, evaluation, saving (trainer.py
+// _maybe_log_save_evaluate, DefaultFlowCallback, _finalize_training).
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "train/trainer.h"
+
+namespace trl::train {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// transformers' speed_metrics.
+void write_speed(telemetry::Record& record, const std::string& split, double seconds, double samples,
+                 double steps) {
+  record.set(split + "_runtime", telemetry::round_decimals(seconds, 4));
+  if (seconds <= 0) return;
+  record.set(split + "_samples_per_second", telemetry::round_decimals(samples / seconds, 3));
+  record.set(split + "_steps_per_second", telemetry::round_decimals(steps / seconds, 3));
+}
+
+// The mean of batch losses weighted by rows; non-finite ones are left out when a finite one is there.
+class EvaluationLoss {
+ public:
+  void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
+  void set_last_rows(int64_t rows) { batches_.back().second = rows; }
+  int64_t batches() const { return static_cast<int64_t>(batches_.size()); }
+  double mean(bool finite_only) const {
+    const auto finite = [](const auto& batch) { return std::isfinite(batch.first); };
+    const bool filter = finite_only && std::any_of(batches_.begin(), batches_.end(), finite);
+    double sum = 0;
+    int64_t rows = 0;
+    for (const auto& batch : batches_) {
+      if (filter && !finite(batch)) continue;
+      sum += batch.first * static_cast<double>(batch.second);
+      rows += batch.second;
+    }
+    return sum / static_cast<double>(rows);
+  }
+
+ private:
+  std::vector<std::pair<double, int64_t>> batches_;
+};
+
+}  // namespace
+
+void Trainer::follow_up() {
+  for (;;) {
+    if (should_log_) log_training();
+    if (should_evaluate_) evaluate();
+    if (should_save_) {
+      save(arguments().output_dir);
+      should_save_ = false;
+      emit(engine::EventKind::save, {});
+    }
+    if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
+    end_epoch();
+  }
+}
+
+void Trainer::end_epoch() {
+  in_epoch_ = epoch_complete_ = false;
+  updates_in_epoch_ = 0;
+  batches_.next_epoch();
+  should_log_ = arguments().logging_strategy == config::Strategy::epoch;
+  if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
+    should_evaluate_ = true;
+  emit(engine::EventKind::epoch, {});
+}
+
+void Trainer::log_training() {
+  const int64_t updates = state_.global_step - last_logged_step_;
+  should_log_ = false;
+  if (updates == 0) return;
+  telemetry::Record record;
+  record.set("loss", static_cast<double>(loss_since_log_) / static_cast<double>(updates));
+  record.set("grad_norm", grad_norm_);
+  record.set("learning_rate", learning_rate_);
+  loss_logged_ += static_cast<double>(loss_since_log_);
+  loss_since_log_ = 0;
+  last_logged_step_ = state_.global_step;
+  write_means(record);
+  log(std::move(record));
+}
+
+// SFTTrainer.log takes the metrics of the mode the model is in, so a record that follows an evaluation has
+// none.
+void Trainer::write_means(telemetry::Record& record) {
+  if (!training_mode_ || means_.empty()) return;
+  means_.write(record, "");
+  record.set("num_tokens", static_cast<double>(num_tokens_));
+  means_.clear();
+}
+
+void Trainer::log(telemetry::Record record) {
+  if (state_.global_step == 0) {
+    record.set_integer("epoch", 0);
+  } else {
+    record.set("epoch", state_.epoch);
+  }
+  record.set_integer("step", state_.global_step);
+  state_.log_history.push_back(record);
+  emit(engine::EventKind::log, record);
+}
+
+const telemetry::Record& Trainer::evaluate() {
+  should_evaluate_ = should_evaluate_ && setup_.eval != nullptr;
+  if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
+  const at::AutoGradMode without_graph(false);
+  const Clock::time_point start = Clock::now();
+  const int64_t batch_size = arguments().per_device_eval_batch_size;
+  const int64_t rows = setup_.eval->rows();
+  Batches batches(*setup_.eval, setup_.model->config().vocab_size);
+  EvaluationLoss loss;
+  Means means;
+  int64_t seen = 0;
+  training_mode_ = false;
+  for (;;) {
+    poll_cancel();
+    const std::vector<MicroBatch>& window = batches.fill_window(1);
+    if (window.empty()) break;
+    const MethodLoss result =
+        method_->loss(method_->forward(window[0], false), window[0], method_->plan(window));
+    loss.add(static_cast<double>(*result.loss.data_ptr<float>()), window[0].rows());
+    means.add(result.metrics);
+    seen += window[0].rows();
+    batches.window_done();
+  }
+  // gather_for_metrics cuts the last batch to what the dataset's length leaves, also when drop_last dropped
+  // that part.
+  if (loss.batches() > 0 && rows > 0 && rows % batch_size != 0) loss.set_last_rows(rows % batch_size);
+  const int64_t samples = rows > 0 ? rows : seen;
+
+  telemetry::Record record;
+  if (loss.batches() > 0) record.set("eval_loss", loss.mean(arguments().logging_nan_inf_filter));
+  write_speed(record, "eval", seconds_since(start), static_cast<double>(samples),
+              static_cast<double>((samples + batch_size - 1) / batch_size));
+  means.write(record, "eval_");
+  record.set("eval_num_tokens", static_cast<double>(num_tokens_));
+  should_evaluate_ = false;
+  log(std::move(record));
+  evaluation_ = state_.log_history.back();
+  emit(engine::EventKind::evaluate, evaluation_);
+  return evaluation_;
+}
+
+void Trainer::finish() {
+  if (!finished_) {
+    const double steps = static_cast<double>(state_.global_step);
+    const double share = steps / static_cast<double>(std::max<int64_t>(plan_.max_steps, 1));
+    const double total = loss_logged_ + static_cast<double>(loss_since_log_);
+    telemetry::Record record;
+    write_speed(record, "train", seconds_since(started_), plan_.num_train_samples * share, steps);
+    record.set("total_flos", state_.total_flos);
+    record.set("train_loss", total / std::max(steps, 0.001));
+    write_means(record);
+    finished_ = stop_ = state_.should_training_stop = true;
+    log(std::move(record));
+    emit(engine::EventKind::train_end, {});
+  }
+  telemetry::write_trainer_state(state_, arguments().output_dir);
+}
+
+void Trainer::emit(engine::EventKind kind, const telemetry::Record& record) {
+  if (setup_.events == nullptr) return;
+  std::vector<engine::Metric> metrics;
+  for (const telemetry::Entry& entry : record.entries()) metrics.push_back({entry.name, entry.value});
+  const int32_t answer =
+      setup_.events->on_event({kind, state_.global_step, plan_.max_steps, state_.epoch, metrics});
+  if ((answer & engine::kEventStop) != 0) stop_ = true;
+  if ((answer & engine::kEventSave) != 0) should_save_ = true;
+  if ((answer & engine::kEventEvaluate) != 0) should_evaluate_ = true;
+}
+
+}  // namespace trl::train

@@ -1,0 +1,28 @@
+// Unweighted means of what the micro-batches since the last log reported, by name, in the order of first
+// report.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "telemetry/record.h"
+#include "train/method.h"
+
+namespace trl::train {
+
+class Means {
+ public:
+  void add(const MethodMetrics& metrics);
+  bool empty() const { return sums_.empty(); }
+  void clear() { sums_.clear(); }
+  void write(telemetry::Record& record, std::string_view prefix) const;
+
+ private:
+  struct Sum {
+    std::string name;
+    double total = 0;
+    int64_t count = 0;
+  };
+  std::vector<Sum> sums_;
+};
+
+}  // namespace trl::train

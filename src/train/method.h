@@ -1,0 +1,37 @@
+// What differs between training methods. The loop asks for three things; a method owns no loop, no file and
+// no configuration of its own.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/training_arguments.h"
+#include "model/model.h"
+#include "train/micro_batch.h"
+
+namespace trl::train {
+
+// Values of one micro-batch, averaged unweighted over those between two logs.
+using MethodMetrics = std::vector<std::pair<std::string_view, double>>;
+
+struct MethodLoss {
+  at::Tensor loss;  // float32 scalar; without a graph when there is nothing to learn from
+  MethodMetrics metrics;
+};
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  // What the losses of a window are divided by (num_items_in_batch); evaluation plans each batch by itself.
+  virtual double plan(std::span<const MicroBatch> window) const = 0;
+  virtual at::Tensor forward(const MicroBatch& batch, bool training) = 0;  // -> hidden states
+  virtual MethodLoss loss(const at::Tensor& hidden, const MicroBatch& batch, double items) = 0;
+};
+
+// By the configuration's `method`; unknown: Error(invalid_config) with the list.
+std::unique_ptr<Method> make_method(const config::TrainingArguments& arguments, model::Model& model);
+std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model);
+
+}  // namespace trl::train

@@ -1,0 +1,62 @@
+#include "train/micro_batch.h"
+
+#include "base/error.h"
+#include "loss/sft.h"
+#include "tensor/counted.h"
+
+namespace trl::train {
+
+namespace {
+
+at::Tensor copy(const int32_t* values, int64_t count) {
+  at::Tensor tensor = tensor::empty({count}, at::kInt, tensor::MemoryKind::data);
+  if (count > 0)
+    std::memcpy(tensor.data_ptr<int32_t>(), values, static_cast<size_t>(count) * sizeof(int32_t));
+  return tensor;
+}
+
+void check_ids(const engine::Batch& batch, int64_t vocab_size) {
+  for (int64_t i = 0; i < batch.tokens; ++i) {
+    const int64_t id = batch.input_ids[i];
+    const int64_t label = batch.labels[i];
+    if (id < 0 || id >= vocab_size) {
+      fail(Status::invalid_argument, "token id {} is not in the model's vocabulary [0, {})", id, vocab_size);
+    }
+    if (label != -100 && (label < 0 || label >= vocab_size)) {
+      fail(Status::invalid_argument, "label {} is neither -100 nor in the model's vocabulary [0, {})", label,
+           vocab_size);
+    }
+  }
+}
+
+kernels::SegmentsPtr copy_segments(const engine::Batch& batch) {
+  auto segments = std::make_shared<kernels::Segments>();
+  segments->cu_seqlens.assign(batch.cu_seqlens, batch.cu_seqlens + batch.documents + 1);
+  const std::vector<int32_t>& borders = segments->cu_seqlens;
+  if (borders.front() != 0 || borders.back() != batch.tokens ||
+      !std::is_sorted(borders.begin(), borders.end())) {
+    fail(Status::invalid_argument, "the document borders of a batch must rise from 0 to its {} tokens",
+         batch.tokens);
+  }
+  for (size_t i = 1; i < borders.size(); ++i) {
+    segments->max_length = std::max<int64_t>(segments->max_length, borders[i] - borders[i - 1]);
+  }
+  return segments;
+}
+
+}  // namespace
+
+MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
+  check_ids(batch, vocab_size);
+  MicroBatch own;
+  own.segments = copy_segments(batch);
+  own.input_ids = copy(batch.input_ids, batch.tokens);
+  own.position_ids = copy(batch.position_ids, batch.tokens);
+  own.targets = loss::shift_labels(copy(batch.labels, batch.tokens), *own.segments);
+  own.row_ids.assign(batch.row_ids, batch.row_ids + batch.rows);
+  own.max_length = own.segments->max_length;
+  own.counted_tokens = batch.counted_tokens;
+  return own;
+}
+
+}  // namespace trl::train

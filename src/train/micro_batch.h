@@ -1,0 +1,27 @@
+// A micro-batch of the engine's own: the source's views are valid until its next call only, and a step that
+// failed is tried again with the same rows.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "engine/engine.h"
+#include "kernels/kernels.h"
+
+namespace trl::train {
+
+struct MicroBatch {
+  at::Tensor input_ids;     // int32 [tokens]
+  at::Tensor position_ids;  // int32 [tokens]
+  at::Tensor targets;       // int32 [tokens], next token or -100 (loss::shift_labels)
+  kernels::SegmentsPtr segments;
+  std::vector<int64_t> row_ids;
+  int64_t max_length = 0;
+  int64_t counted_tokens = 0;
+  int64_t rows() const { return static_cast<int64_t>(row_ids.size()); }
+};
+
+// Copies; ids outside [0, vocab_size) and borders that are not increasing are Error(invalid_argument).
+MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size);
+
+}  // namespace trl::train

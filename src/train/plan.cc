@@ -1,0 +1,71 @@
+#include "train/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace trl::train {
+
+namespace {
+
+constexpr int64_t kDefaultSteps = 500;  // TrainerState's, where nothing else is said
+
+// A number of updates, or below 1 a share of all of them.
+int64_t absolute_steps(double steps, int64_t max_steps) {
+  return static_cast<int64_t>(steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps);
+}
+
+int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+
+}  // namespace
+
+int64_t Plan::window(int64_t update, int64_t accumulation) const {
+  const int64_t rest = batches_per_epoch % accumulation;
+  return update == updates_per_epoch - 1 && rest != 0 ? rest : accumulation;
+}
+
+Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int64_t rows) {
+  Plan plan;
+  const int64_t accumulation = arguments.gradient_accumulation_steps;
+  if (batches == 0) {
+    fail_key("per_device_train_batch_size", "the {} rows of the training dataset make no batch of {}", rows,
+             arguments.per_device_train_batch_size);
+  }
+  if (batches < 0 && arguments.max_steps <= 0) {
+    fail_key("max_steps", "a dataset without a known length needs max_steps > 0, not {}",
+             arguments.max_steps);
+  }
+  if (batches < 0) {
+    plan.updates_per_epoch = arguments.max_steps;
+    plan.batches_per_epoch = arguments.max_steps * accumulation;
+    plan.num_train_epochs = std::numeric_limits<int64_t>::max();
+  } else {
+    plan.updates_per_epoch = divide_up(batches, accumulation);
+    plan.batches_per_epoch = batches;
+  }
+  if (arguments.max_steps > 0) {
+    plan.max_steps = arguments.max_steps;
+    if (batches > 0) plan.num_train_epochs = divide_up(plan.max_steps, plan.updates_per_epoch);
+    plan.num_train_samples = static_cast<double>(plan.max_steps) *
+                             static_cast<double>(arguments.per_device_train_batch_size) *
+                             static_cast<double>(accumulation);
+  } else {
+    plan.max_steps = static_cast<int64_t>(
+        std::ceil(arguments.num_train_epochs * static_cast<double>(plan.updates_per_epoch)));
+    plan.num_train_epochs = static_cast<int64_t>(std::ceil(arguments.num_train_epochs));
+    plan.num_train_samples = static_cast<double>(rows) * arguments.num_train_epochs;
+  }
+  plan.logging_steps = std::max<int64_t>(1, absolute_steps(arguments.logging_steps, plan.max_steps));
+  const double eval_steps = arguments.eval_steps.value_or(0);
+  if (eval_steps > 0) {
+    plan.eval_steps = absolute_steps(eval_steps, plan.max_steps);
+  } else {
+    plan.eval_steps = arguments.eval_strategy == config::Strategy::steps ? plan.logging_steps : kDefaultSteps;
+  }
+  plan.eval_steps = std::max<int64_t>(1, plan.eval_steps);
+  return plan;
+}
+
+}  // namespace trl::train

@@ -1,0 +1,191 @@
+// The step itself: window, forward, backward, clip, update.
+#include "train/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+
+namespace trl::train {
+
+namespace {
+
+// What num_parameters(exclude_embeddings=True) counts.
+int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& parameters) {
+  int64_t count = 0;
+  for (const tensor::Parameter* p : parameters) {
+    if (!std::string_view(p->name).ends_with("embed_tokens.weight")) count += p->value.numel();
+  }
+  return count;
+}
+
+void check_evaluation(const Setup& setup) {
+  if (setup.eval != nullptr) return;
+  if (setup.arguments.eval_strategy != config::Strategy::no) {
+    fail_key("eval_strategy", "eval_strategy needs an evaluation dataset; accepted without one: no");
+  }
+  if (setup.arguments.eval_on_start) fail_key("eval_on_start", "eval_on_start needs an evaluation dataset");
+}
+
+std::string row_list(const std::vector<const MicroBatch*>& batches) {
+  constexpr size_t kNamed = 16;
+  std::string out;
+  size_t rows = 0;
+  for (const MicroBatch* batch : batches) {
+    for (int64_t row : batch->row_ids) {
+      if (rows++ < kNamed) out += (out.empty() ? "" : ", ") + std::to_string(row);
+    }
+  }
+  if (rows > kNamed) out += fmt::format(" and {} more", rows - kNamed);
+  return out;
+}
+
+}  // namespace
+
+struct Trainer::Pass {
+  float loss = 0;  // of the window
+  float loss_since_log = 0;
+  Means means;      // since the last log
+  Means own_means;  // of the window
+  int64_t num_tokens = 0;
+  double flos = 0;
+};
+
+Trainer::Trainer(Setup setup)
+    : setup_((check_evaluation(setup), std::move(setup))),
+      plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
+      parameters_(setup_.model->parameters()),
+      method_(make_method(arguments(), *setup_.model)),
+      gradients_(parameters_),
+      optimizer_(optim::make_adamw(parameters_, arguments())),
+      batches_(*setup_.train, setup_.model->config().vocab_size),
+      flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))) {
+  state_.max_steps = plan_.max_steps;
+  state_.logging_steps = plan_.logging_steps;
+  state_.eval_steps = plan_.eval_steps;
+  state_.num_train_epochs = plan_.num_train_epochs;
+  state_.train_batch_size = arguments().per_device_train_batch_size;
+  stop_ = plan_.max_steps <= 0;
+}
+
+bool Trainer::step() {
+  if (finished_) return false;
+  begin();
+  for (;;) {
+    follow_up();
+    if (stop_) return false;
+    if (update()) break;
+  }
+  follow_up();
+  return true;
+}
+
+void Trainer::begin() {
+  if (begun_) return;
+  begun_ = true;
+  started_ = Clock::now();
+  should_evaluate_ = arguments().eval_on_start;
+  emit(engine::EventKind::train_begin, {});
+}
+
+// false: the epoch held no further batch.
+bool Trainer::update() {
+  const std::vector<MicroBatch>& window =
+      batches_.fill_window(plan_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
+  if (window.empty()) {
+    stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: nothing would ever come
+    in_epoch_ = epoch_complete_ = true;
+    return false;
+  }
+  const Pass pass = run_window(window);
+  const double norm = optim::grad_norm(parameters_);
+  std::vector<const MicroBatch*> all;
+  for (const MicroBatch& batch : window) all.push_back(&batch);
+  check_finite(norm, "gradient norm", all);
+  poll_cancel();
+  const double learning_rate =
+      arguments().learning_rate * optim::schedule_factor(arguments(), state_.global_step, plan_.max_steps);
+  optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
+  after_update(pass, norm, learning_rate);
+  return true;
+}
+
+Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
+  training_mode_ = true;
+  gradients_.zero();
+  const at::AutoGradMode with_graph(true);
+  const double items = method_->plan(window);
+  Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.total_flos};
+  for (const MicroBatch& batch : window) {
+    poll_cancel();
+    const MethodLoss result = method_->loss(method_->forward(batch, true), batch, items);
+    const float loss = *result.loss.data_ptr<float>();
+    check_finite(loss, "loss", {&batch});
+    if (result.loss.requires_grad()) result.loss.backward();
+    pass.loss += loss;
+    pass.loss_since_log += loss;
+    pass.means.add(result.metrics);
+    pass.own_means.add(result.metrics);
+    pass.num_tokens += batch.counted_tokens;
+    pass.flos += flos_per_token_ * padded_tokens(batch);
+  }
+  return pass;
+}
+
+double Trainer::padded_tokens(const MicroBatch& batch) const {
+  const int64_t multiple = setup_.pad_to_multiple_of;
+  return static_cast<double>(batch.rows() *
+                             ((batch.segments->max_length + multiple - 1) / multiple * multiple));
+}
+
+void Trainer::check_finite(double value, std::string_view what,
+                           const std::vector<const MicroBatch*>& batches) const {
+  if (std::isfinite(value)) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step",
+                          what, state_.global_step + 1, value, row_list(batches)),
+              "on_nonfinite");
+}
+
+void Trainer::poll_cancel() const {
+  if (setup_.cancel != nullptr && setup_.cancel->cancelled()) {
+    fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, plan_.max_steps);
+  }
+}
+
+void Trainer::after_update(const Pass& pass, double norm, double learning_rate) {
+  batches_.window_done();
+  ++updates_in_epoch_;
+  loss_since_log_ = pass.loss_since_log;
+  means_ = pass.means;
+  num_tokens_ = pass.num_tokens;
+  grad_norm_ = norm;
+  learning_rate_ = learning_rate;
+  state_.total_flos = pass.flos;
+  ++state_.global_step;
+  state_.epoch = static_cast<double>(batches_.epoch()) +
+                 static_cast<double>(batches_.done_in_epoch()) / static_cast<double>(plan_.batches_per_epoch);
+  in_epoch_ = true;
+  epoch_complete_ = updates_in_epoch_ >= plan_.updates_per_epoch;
+
+  const int64_t done = state_.global_step;
+  const bool last = done >= plan_.max_steps;
+  should_log_ = (done == 1 && arguments().logging_first_step) ||
+                (arguments().logging_strategy == config::Strategy::steps && done % plan_.logging_steps == 0);
+  if (arguments().eval_strategy == config::Strategy::steps && (done % plan_.eval_steps == 0 || last) &&
+      arguments().eval_delay <= static_cast<double>(done)) {
+    should_evaluate_ = true;
+  }
+  stop_ = stop_ || last;
+
+  metrics_ = {};
+  metrics_.set("loss", static_cast<double>(pass.loss));
+  metrics_.set("grad_norm", norm);
+  metrics_.set("learning_rate", learning_rate);
+  pass.own_means.write(metrics_, "");
+  metrics_.set("num_tokens", static_cast<double>(num_tokens_));
+  metrics_.set("epoch", state_.epoch);
+  metrics_.set_integer("step", done);
+  emit(engine::EventKind::step, metrics_);
+}
+
+}  // namespace trl::train

@@ -1,0 +1,102 @@
+// The one training loop. A step fills a window of micro-batches, runs them forward and backward, clips,
+// updates and only then counts: until the update nothing but gradients and the window has changed, and both
+// are repeated from the start by the next call, so a step happened or it did not. What follows an update
+// (log, evaluate, save, end of the epoch) is remembered until it is done. The order of everything is
+// transformers' Trainer's.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/training_arguments.h"
+#include "engine/engine.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "telemetry/trainer_state.h"
+#include "train/batches.h"
+#include "train/gradients.h"
+#include "train/means.h"
+#include "train/method.h"
+#include "train/plan.h"
+
+namespace trl::train {
+
+struct Setup {
+  config::TrainingArguments arguments;
+  int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
+  model::Model* model = nullptr;
+  engine::BatchSource* train = nullptr;
+  engine::BatchSource* eval = nullptr;     // or null
+  engine::EventSink* events = nullptr;     // or null
+  const engine::Cancel* cancel = nullptr;  // or null
+  std::function<void(const std::string& directory)> save;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(Setup setup);
+
+  bool step();                          // false: nothing left
+  const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
+  void finish();                        // summary, train_end, trainer_state.json; a second call only writes
+  void save(const std::string& directory) { setup_.save(directory); }
+
+  const telemetry::Record& metrics() const { return metrics_; }  // of the last step
+  const telemetry::TrainerState& state() const { return state_; }
+  int64_t max_steps() const { return plan_.max_steps; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Pass;  // what the micro-batches of one window add up to
+
+  void begin();
+  bool update();
+  Pass run_window(const std::vector<MicroBatch>& window);
+  void check_finite(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
+  void after_update(const Pass& pass, double norm, double learning_rate);
+  void follow_up();
+  void end_epoch();
+  void log_training();
+  void log(telemetry::Record record);
+  void emit(engine::EventKind kind, const telemetry::Record& record);
+  void poll_cancel() const;
+  void write_means(telemetry::Record& record);
+  double padded_tokens(const MicroBatch& batch) const;
+  const config::TrainingArguments& arguments() const { return setup_.arguments; }
+
+  const Setup setup_;
+  const Plan plan_;
+  const std::vector<tensor::Parameter*> parameters_;
+  const std::unique_ptr<Method> method_;
+  Gradients gradients_;
+  const std::unique_ptr<optim::Optimizer> optimizer_;
+  Batches batches_;
+  double flos_per_token_ = 0;
+
+  telemetry::TrainerState state_;
+  telemetry::Record metrics_;
+  telemetry::Record evaluation_;
+  Means means_;               // of training, since the last log
+  float loss_since_log_ = 0;  // float32 sums, as Trainer keeps them
+  double loss_logged_ = 0;
+  int64_t last_logged_step_ = 0;
+  double grad_norm_ = 0;
+  double learning_rate_ = 0;
+  int64_t num_tokens_ = 0;
+  int64_t updates_in_epoch_ = 0;
+  Clock::time_point started_ = Clock::now();
+
+  bool begun_ = false;
+  bool stop_ = false;
+  bool finished_ = false;
+  bool training_mode_ = false;  // as model.training: an evaluation was not the last thing that ran
+  bool in_epoch_ = false;       // an update was made since the last end of an epoch
+  bool epoch_complete_ = false;
+  bool should_log_ = false;
+  bool should_evaluate_ = false;
+  bool should_save_ = false;
+};
+
+}  // namespace trl::train

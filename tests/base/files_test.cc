@@ -1,0 +1,106 @@
+// Files: whole reads, maps, and directories that appear whole or not at all.
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace trl::base {
+namespace {
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "trl_files_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    remove_tree(root_);
+    make_directories(root_);
+  }
+  void TearDown() override { remove_tree(root_); }
+  std::string path(const std::string& name) const { return join_path(root_, name); }
+  std::string root_;
+};
+
+TEST_F(Files, MissingFileIsNotFoundAndNamed) {
+  for (const bool map : {false, true}) {
+    try {
+      if (map) {
+        MappedFile file(path("gone"));
+      } else {
+        read_file(path("gone"));
+      }
+      FAIL() << "read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::not_found);
+      EXPECT_NE(error.message().find(path("gone")), std::string::npos);
+    }
+  }
+  EXPECT_THROW(read_file(root_), Error);
+}
+
+TEST_F(Files, MapHoldsTheBytes) {
+  write_file(path("a"), "some bytes");
+  MappedFile file(path("a"));
+  MappedFile moved(std::move(file));
+  EXPECT_EQ(moved.bytes(), "some bytes");
+  write_file(path("empty"), "");
+  EXPECT_EQ(MappedFile(path("empty")).bytes(), "");
+}
+
+TEST_F(Files, StagedDirectoryAppearsAtCommit) {
+  const std::string target = path("deep/model");
+  {
+    StagedDirectory staged(target);
+    staged.write("a", "1");
+    EXPECT_FALSE(file_exists(target));
+    staged.commit();
+  }
+  EXPECT_EQ(read_file(target + "/a"), "1");
+  EXPECT_EQ(list_directory(path("deep")), std::vector<std::string>{"model"});
+}
+
+TEST_F(Files, StagedDirectoryWithoutCommitLeavesTheOldOne) {
+  const std::string target = path("model");
+  make_directories(target);
+  write_file(target + "/a", "old");
+  WriteFault fault = [](const std::string& file, size_t) {
+    if (file.ends_with("/b")) throw Error(Status::io, file + ": no space");
+  };
+  try {
+    StagedDirectory staged(target, &fault);
+    staged.write("a", "new");
+    staged.write("b", "new");
+    staged.commit();
+    FAIL() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::io);
+  }
+  EXPECT_EQ(read_file(target + "/a"), "old");
+  EXPECT_EQ(list_directory(root_), std::vector<std::string>{"model"});
+}
+
+TEST_F(Files, StagedDirectoryMergesAndRemovesWhatItReplaces) {
+  const std::string target = path("model");
+  make_directories(target);
+  write_file(target + "/a", "old");
+  write_file(target + "/mine", "kept");
+  write_file(target + "/shard", "stale");
+  StagedDirectory staged(target);
+  staged.write("a", "new");
+  staged.replaces("shard");
+  staged.commit();
+  EXPECT_EQ(read_file(target + "/a"), "new");
+  EXPECT_EQ(list_directory(target), (std::vector<std::string>{"a", "mine"}));
+}
+
+TEST_F(Files, ReplaceFileKeepsTheOldOneWhenWritingFails) {
+  write_file(path("a"), "old");
+  const WriteFault fault = [](const std::string&, size_t) { throw Error(Status::io, "no space"); };
+  EXPECT_THROW(replace_file(path("a"), "new", &fault), Error);
+  EXPECT_EQ(read_file(path("a")), "old");
+  EXPECT_EQ(list_directory(root_), std::vector<std::string>{"a"});
+  replace_file(path("a"), "new");
+  EXPECT_EQ(read_file(path("a")), "new");
+}
+
+}  // namespace
+}  // namespace trl::base

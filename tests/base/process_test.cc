@@ -1,0 +1,113 @@
+// The memory counter, the thread pool, cancel token, cpus, torch's random order.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "base/cancel.h"
+#include "base/cpus.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "support/golden.h"
+
+namespace trl::base {
+namespace {
+
+TEST(MemoryCounter, CountsByKindAndKeepsPeaks) {
+  MemoryCounter counter;
+  counter.charge(MemoryKind::weights, 100);
+  counter.charge(MemoryKind::data, 20);
+  counter.release(MemoryKind::weights, 60);
+  EXPECT_EQ(counter.now(), 60);
+  EXPECT_EQ(counter.peak(), 120);
+  EXPECT_EQ(counter.now(MemoryKind::weights), 40);
+  EXPECT_EQ(counter.peak(MemoryKind::weights), 100);
+  counter.reset_peak();
+  EXPECT_EQ(counter.peak(), 60);
+  EXPECT_EQ(counter.peak(MemoryKind::weights), 40);
+}
+
+TEST(MemoryCounter, LimitIsAnErrorThatChargesNothing) {
+  MemoryCounter counter;
+  counter.set_limit(100);
+  counter.charge(MemoryKind::workspace, 90);
+  try {
+    counter.charge(MemoryKind::activations, 11);
+    FAIL() << "charged";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_EQ(error.key(), "runtime.host_memory_limit");
+    EXPECT_EQ(
+        error.message(),
+        "runtime.host_memory_limit: 11 bytes of activations do not fit: 90 bytes in use, limit 100 bytes");
+  }
+  EXPECT_EQ(counter.now(), 90);
+  counter.set_limit(101);
+  counter.charge(MemoryKind::activations, 11);
+  EXPECT_EQ(counter.now(), 101);
+}
+
+TEST(ThreadPool, RunsEveryPieceOnce) {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<std::atomic<int>> seen(1000);
+      pool.parallel_for(1000, 7, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+      });
+      for (const auto& count : seen) ASSERT_EQ(count.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, RethrowsTheLowestFailureAndGoesOn) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 20; ++round) {
+    try {
+      pool.parallel_for(100, 1, [](int64_t begin, int64_t) {
+        if (begin >= 10) throw Error(Status::format, fmt::format("{}", begin));
+      });
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      ASSERT_EQ(error.message(), "10");
+    }
+  }
+  std::atomic<int64_t> sum{0};
+  pool.parallel_for(10, 1, [&](int64_t begin, int64_t) { sum += begin; });
+  EXPECT_EQ(sum.load(), 45);
+}
+
+TEST(CancelToken, ChecksAndClears) {
+  CancelToken token;
+  token.check();
+  token.cancel();
+  try {
+    token.check();
+    FAIL() << "not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::cancelled);
+  }
+  token.clear();
+  token.check();
+}
+
+TEST(Cpus, AtLeastOne) { EXPECT_GE(available_cpus(), 1); }
+
+TEST(Random, RandpermIsTorchs) {
+  TRL_NEED_GOLDEN("order/cases.json");
+  int cases = 0;
+  const Json cases_file = test::golden_json("order/cases.json");
+  for (const auto& entry : cases_file["randperm"]) {
+    if (!entry.contains("perm")) continue;
+    TorchGenerator generator(entry["seed"].get<uint64_t>());
+    EXPECT_EQ(Json(randperm(entry["n"].get<int64_t>(), generator)), entry["perm"])
+        << entry.dump().substr(0, 80);
+    ++cases;
+  }
+  EXPECT_EQ(cases, 24);
+}
+
+}  // namespace
+}  // namespace trl::base

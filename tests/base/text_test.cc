@@ -1,0 +1,92 @@
+// Numbers, UTF-8, JSON, hashes, nearest spelling.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "base/number.h"
+#include "base/utf8.h"
+
+namespace trl::base {
+namespace {
+
+TEST(Number, ReadsWholeTextOnly) {
+  EXPECT_EQ(parse_int64("-42"), -42);
+  EXPECT_EQ(parse_int64("+7"), 7);
+  EXPECT_EQ(parse_int64("9223372036854775807"), INT64_MAX);
+  for (const char* text : {"", "9223372036854775808", "1e3", "1.0", " 1", "1 ", "+-1", "0x10"})
+    EXPECT_EQ(parse_int64(text), std::nullopt) << text;
+  EXPECT_EQ(parse_double("2e-5"), 2e-5);
+  EXPECT_EQ(parse_double("1.0E-05"), 1e-5);
+  EXPECT_TRUE(std::isinf(*parse_double("inf")));
+  for (const char* text : {"", "1,5", "1.5x", "--1", "1e"})
+    EXPECT_EQ(parse_double(text), std::nullopt) << text;
+}
+
+TEST(Number, WritesTheShortestTextThatReadsBack) {
+  EXPECT_EQ(format_double(0.1), "0.1");
+  EXPECT_EQ(format_double(2e-5), "2e-05");
+  EXPECT_EQ(format_double(3.0), "3");
+  EXPECT_EQ(parse_double(format_double(1.0 / 3)), 1.0 / 3);
+}
+
+TEST(Utf8, FindsTheFirstBadByte) {
+  EXPECT_EQ(find_invalid_utf8("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"), kValid);
+  EXPECT_EQ(find_invalid_utf8("ab\xFF"), 2u);
+  EXPECT_EQ(find_invalid_utf8("\xC0\x80"), 0u);          // overlong
+  EXPECT_EQ(find_invalid_utf8("x\xED\xA0\x80"), 1u);     // surrogate
+  EXPECT_EQ(find_invalid_utf8("\xF4\x90\x80\x80"), 0u);  // above U+10FFFF
+  EXPECT_EQ(find_invalid_utf8("abc\xE2\x82"), 3u);       // cut
+}
+
+TEST(Utf8, CodePointsThereAndBack) {
+  const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";
+  std::string back;
+  std::vector<char32_t> points;
+  for (size_t at = 0; at < text.size();) points.push_back(next_code_point(text, at));
+  EXPECT_EQ(points, (std::vector<char32_t>{U'a', 0xE9, 0x20AC, 0x1F600}));
+  for (const char32_t c : points) append_utf8(back, c);
+  EXPECT_EQ(back, text);
+  EXPECT_EQ(count_code_points(text), 4u);
+}
+
+// The maximal-part rule of the Unicode standard, which Python's errors="replace" follows.
+TEST(Utf8, ReplacesEachBadPartOnce) {
+  EXPECT_EQ(replace_invalid_utf8("a\xE2\x82z"), "a\xEF\xBF\xBDz");
+  EXPECT_EQ(replace_invalid_utf8("\xFF\xFE"), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(replace_invalid_utf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(replace_invalid_utf8("\xF0\x9F\x98"), "\xEF\xBF\xBD");
+}
+
+TEST(Json, ErrorsNameOriginLineAndColumn) {
+  EXPECT_EQ(parse_json("\xEF\xBB\xBF{\"a\": 1}", "x")["a"], 1);
+  try {
+    parse_json("{\"a\": 1,\n \"b\": }", "rows.jsonl", 5);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::format);
+    EXPECT_NE(error.message().find("rows.jsonl:6:7: not valid JSON"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(json_type(Json::parse("[1]")), "list");
+  EXPECT_EQ(json_type(Json::parse("1.5")), "number");
+}
+
+TEST(Hash, KnownValues) {
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(xxh3_64(""), 0x2D06800538D394C2ull);
+}
+
+TEST(Nearest, SuggestsOnlyCloseNames) {
+  constexpr std::array<std::string_view, 3> kNames = {"learning_rate", "max_length", "max_steps"};
+  EXPECT_EQ(nearest("learnig_rate", kNames), "learning_rate");
+  EXPECT_EQ(nearest("max_lenght", kNames), "max_length");
+  EXPECT_EQ(nearest("zzz", kNames), "");
+  EXPECT_EQ(join(kNames), "learning_rate, max_length, max_steps");
+}
+
+}  // namespace
+}  // namespace trl::base

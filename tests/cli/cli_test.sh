@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# usage: cli_test.sh TRL CASE
+set -euo pipefail
+trl=$1
+project=$(cd "$(dirname "$0")/../.." && pwd)
+data=$project/tests/data
+model=$data/models/qwen2
+rows=$data/data/datasets/train_lm.jsonl
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+die() { echo "FAILED: $*" >&2; [ -s out ] && sed 's/^/out: /' out >&2; [ -s err ] && sed 's/^/err: /' err >&2; exit 1; }
+# run EXPECTED_CODE ARGUMENTS...: output in out and err
+run() {
+  local want=$1 code=0
+  shift
+  "$trl" "$@" >out 2>err || code=$?
+  [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
+}
+says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
+sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
+     --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
+
+case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
+case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
+case_unknown_command_is_usage() { run 2 sfft; says err "sfft"; says err "sft"; }
+case_unknown_option_names_the_nearest() {
+  run 2 "${sft[@]}" --learnig_rate 1; says err "learning_rate"; [ ! -e model ] || die "model was written"
+}
+case_out_of_range_option_names_what_is_accepted() {
+  run 2 "${sft[@]}" --per_device_train_batch_size 0; says err "per_device_train_batch_size"; says err "0"
+}
+case_unknown_key_in_a_file() {
+  printf 'learning_rat: 1.0e-4\n' >c.yaml; run 2 sft --config c.yaml; says err "learning_rate"; says err "c.yaml"
+}
+case_missing_config_file() { run 1 sft --config gone.yaml; says err "gone.yaml"; }
+case_missing_dataset() { run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir m; says err "gone.jsonl"; }
+case_missing_model() { run 1 sft --model_name_or_path gone --dataset_name "$rows" --output_dir m; says err "gone"; }
+case_malformed_row_names_file_and_line() {
+  printf '{"text": "a"}\n{"text": \n' >bad.jsonl
+  run 1 sft --model_name_or_path "$model" --dataset_name bad.jsonl --output_dir m; says err "bad.jsonl:2"
+}
+case_help_lists_options() { run 0 sft --help; says out "--learning_rate"; says out "--learning-rate"; says out "--dataset_name"; }
+
+# The recorded run sft_plain, through the command: eight records with TRL's names and numbers on stdout.
+case_trains_like_trl() {
+  run 0 "${sft[@]}" --max_steps 8
+  [ "$(grep -c '"loss"' out)" -eq 8 ] || die "records"
+  says out '{"loss": 6.656'
+  says out '"num_tokens": 851'
+  says out '"train_loss": 6.204'
+  for file in model.safetensors config.json generation_config.json tokenizer.json tokenizer_config.json \
+              chat_template.jinja trainer_state.json; do
+    [ -s "model/$file" ] || die "model/$file is missing"
+  done
+  says err "step 8/8"
+}
+case_flags_win_over_the_file() {
+  cat >c.yaml <<Y
+model_name_or_path: $model
+dataset_name: $rows
+output_dir: model
+bf16: false
+max_seq_length: 64
+learning_rate: 2.0e-3
+max_steps: 50
+logging_steps: 1
+save_strategy: no
+report_to: [wandb]
+push_to_hub: false
+Y
+  run 0 sft --config c.yaml --max-steps 2 --max_length 32 --train_sampling_strategy=sequential
+  [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"
+  says err "wandb"
+}
+case_json_is_a_configuration() {
+  printf '{"model_name_or_path": "%s", "dataset_name": "%s", "output_dir": "model", "max_steps": 1, "no_such": 1}' "$model" "$rows" >c.json
+  run 2 sft --config c.json; says err "no_such"
+}
+case_boolean_flags() {
+  run 0 "${sft[@]}" --max_steps 1 --gradient_checkpointing --no_bf16 --disable_tqdm true
+  grep -q 'step 1/1' err && die "progress was shown" || true
+}
+case_evaluates() {
+  run 0 "${sft[@]}" --max_steps 2 --eval_dataset_name "$rows" --eval_strategy steps --eval_steps 1
+  [ "$(grep -c '"eval_loss"' out)" -eq 2 ] || die "evaluations"
+}
+
+# interrupted SIGNAL CODE: after the first record
+interrupted() {
+  "$trl" "${sft[@]}" --max_steps 100000 >out 2>err &
+  local child=$! code=0
+  for _ in $(seq 600); do grep -q loss out && break; sleep 0.1; done
+  kill -"$1" "$child"
+  wait "$child" || code=$?
+  [ "$code" -eq "$2" ] || die "exit code $code, expected $2"
+  says err "model"
+  [ -s model/model.safetensors ] || die "nothing was saved"
+  run 0 generate --model_name_or_path model --prompt "It opens" --max_new_tokens 2
+}
+case_sigint_saves_and_ends_with_130() { interrupted INT 130; }
+case_sigterm_saves_and_ends_with_143() { interrupted TERM 143; }
+
+case_generate_writes_the_completion_alone() {
+  run 0 generate --model_name_or_path "$model" --prompt "It opens today" --max_new_tokens 5
+  [ ! -s err ] || die "stderr"
+  cp out first
+  run 0 generate --model_name_or_path "$model" --prompt "It opens today" --max_new_tokens 5 --temperature 0
+  cmp -s out first || die "greedy is not the default"
+}
+case_generate_samples_by_seed() {
+  for seed in 1 1 2; do
+    run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 12 --temperature 1.5 --seed $seed
+    mv out "out.$seed.$((++n))"
+  done
+  cmp -s out.1.1 out.1.2 || die "the same seed gave another text"
+  cmp -s out.1.1 out.2.3 && die "another seed gave the same text" || true
+}
+n=0
+case_generate_chat_wraps_the_prompt() {
+  run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 5; cp out plain
+  run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 5 --chat
+  cmp -s out plain && die "--chat changed nothing" || true
+}
+case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
+case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
+case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }
+
+"case_$2"

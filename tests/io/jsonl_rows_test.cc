@@ -1,0 +1,78 @@
+// Cutting JSON text into rows: lines and arrays, positions, bounds.
+#include "io/jsonl.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace trl::io {
+namespace {
+
+using Place = std::tuple<std::string, int64_t, int64_t>;
+
+std::vector<Place> rows_of(std::string bytes) {
+  JsonRows rows(open_memory_stream(std::move(bytes), "f"));
+  std::vector<Place> out;
+  JsonRows::Text text;
+  while (rows.next(text)) out.emplace_back(text.bytes, text.line, text.column);
+  rows.rewind();
+  size_t again = 0;
+  while (rows.next(text)) ++again;
+  EXPECT_EQ(again, out.size());
+  return out;
+}
+
+std::string error_of(std::string bytes) {
+  try {
+    rows_of(std::move(bytes));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::format);
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(JsonRows, Lines) {
+  EXPECT_EQ(rows_of(""), std::vector<Place>{});
+  EXPECT_EQ(rows_of(" \n\r\n\t"), std::vector<Place>{});
+  EXPECT_EQ(rows_of("\xEF\xBB\xBF{\"a\":1}\r\n\r\n   \n  {\"a\":2} \n{}"),
+            (std::vector<Place>{{"{\"a\":1}", 1, 1}, {"{\"a\":2}", 4, 3}, {"{}", 5, 1}}));
+}
+
+TEST(JsonRows, Arrays) {
+  EXPECT_EQ(rows_of("[]"), std::vector<Place>{});
+  EXPECT_EQ(rows_of(" [ ] \n"), std::vector<Place>{});
+  EXPECT_EQ(rows_of("[{\"a\": \"],}[\\\"\"}, [1,[2]] ,\n  {\"b\":\n1} , 7]\n"),
+            (std::vector<Place>{{"{\"a\": \"],}[\\\"\"}", 1, 2}, {"[1,[2]]", 1, 20}, {"{\"b\":\n1}", 2, 3}, {"7", 3, 6}}));
+}
+
+TEST(JsonRows, BrokenArrays) {
+  EXPECT_EQ(error_of("[{\"a\":1},\n{\"a\":2"), "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");
+  EXPECT_EQ(error_of("[{\"a\":1},]"), "f:1:10: not valid JSON: a value is expected before ']'");
+  EXPECT_EQ(error_of("[{\"a\":1}] x"), "f:1:11: not valid JSON: text after the array");
+  EXPECT_EQ(error_of("[{\"a\":\"b\nc\"}]"), "f:1:9: not valid JSON: a line break inside a string");
+}
+
+TEST(JsonRows, InvalidUtf8NamesLineColumnAndByte) {
+  EXPECT_EQ(error_of("{}\n{\"a\":\"\xFF\"}\n"), "f:2:7: invalid UTF-8: byte 0xff");
+  EXPECT_EQ(error_of("[{},\n {\"a\":\n \"\xED\xA0\x80\"}]"), "f:3:3: invalid UTF-8: byte 0xed");
+  EXPECT_EQ(error_of("\xEF{}"), "f:1:1: not JSON: begins with byte 0xef");
+}
+
+TEST(JsonRows, DepthIsBounded) {
+  const auto nested = [](int depth) { return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']'); };
+  EXPECT_EQ(rows_of("{\"a\":" + nested(127) + "}").size(), 1u);
+  EXPECT_EQ(error_of("{}\n{\"a\":" + nested(128) + "}"), "f:2: nested deeper than 128 levels");
+  EXPECT_EQ(error_of("{\"a\":" + std::string(1000000, '[')), "f:1: nested deeper than 128 levels");
+  EXPECT_TRUE(nested_deeper("[[[", 2));
+  EXPECT_FALSE(nested_deeper("[[\"[[[\\\"[\"", 2));
+}
+
+TEST(JsonRows, LengthIsBounded) {
+  std::string bytes(kMaxRowBytes + 10, 'x');
+  bytes[0] = '{';
+  EXPECT_EQ(error_of(std::move(bytes)), "f:1: the row is longer than 256 MiB");
+}
+
+}  // namespace
+}  // namespace trl::io
