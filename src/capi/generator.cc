@@ -6,6 +6,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/trainer.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 namespace {
@@ -51,8 +52,8 @@ namespace {
 
 class Tokens final : public engine::TokenSink {
  public:
-  Tokens(std::vector<CompletionText>& texts, trl_token_fn on_token, void* user_data)
-      : texts_(texts), on_token_(on_token), user_data_(user_data) {}
+  Tokens(std::vector<CompletionText>& texts, trl_token_fn told, void* user_data)
+      : texts_(texts), on_token_(told), user_data_(user_data) {}
   bool on_token(int64_t prompt, int32_t id, float) noexcept override {
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
@@ -118,13 +119,14 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   engine::Sampling sampling = sampling_of(options);
   if (eos) sampling.stop_ids = {&*eos, 1};
   Tokens sink(texts, on_token, user_data);
-  EngineError error;
+  engine::ErrorCapture error;
   error.check(model.generate(spans, sampling, sink, nullptr, error));
   sink.rethrow();
   std::vector<Completion> all;
   for (CompletionText& text : texts) {
     text.finish();
     all.push_back({text.ids(), text.text()});
+    all.back().ids.reserve(1);  // so that no tokens are an array too
   }
   return all;
 }

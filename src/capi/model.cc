@@ -4,14 +4,15 @@
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 
-std::unique_ptr<engine::Model, Release> open_model(const std::string& path, const std::string& dtype) {
+EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype) {
   engine::Model* model = nullptr;
-  EngineError error;
+  engine::ErrorCapture error;
   error.check(process().engine().open_model({path, dtype}, &model, error));
-  return std::unique_ptr<engine::Model, Release>(model);
+  return EngineObject<engine::Model>(model);
 }
 
 Model::Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options)

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "capi/engine_error.h"
+#include "capi/engine_object.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer.h"
@@ -26,14 +26,14 @@ class Model {
   const std::shared_ptr<Runtime> runtime_;
   const std::string path_;
   const config::Config options_;
-  std::unique_ptr<engine::Model, Release> model_;
+  EngineObject<engine::Model> model_;
   std::string described_;
   std::mutex tokenizer_mutex_;
   std::shared_ptr<Tokenizer> tokenizer_;
   std::mutex in_use_;
 };
 
-std::unique_ptr<engine::Model, Release> open_model(const std::string& path, const std::string& dtype);
+EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype);
 
 }  // namespace trl::capi
 

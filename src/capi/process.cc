@@ -5,9 +5,8 @@
 
 #include "base/cpus.h"
 #include "base/log.h"
-#include "capi/engine_error.h"
 #include "capi/log.h"
-#include "engine/loader.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 namespace {
@@ -128,13 +127,13 @@ void Process::set_memory_limit(int64_t bytes) {
 engine::Engine& Process::engine() {
   const int wanted = threads();
   const std::lock_guard lock(engine_mutex_);
-  if (engine_ == nullptr) engine_ = &engine::open_engine(*host_);
+  engine::Engine& engine = loader_.open(*host_);
   if (engine_threads_ != wanted) {
-    EngineError error;
-    error.check(engine_->set_threads(wanted, error));
+    engine::ErrorCapture error;
+    error.check(engine.set_threads(wanted, error));
     engine_threads_ = wanted;
   }
-  return *engine_;
+  return engine;
 }
 
 Process& process() {

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "engine/loader.h"
 
 namespace trl::capi {
 
@@ -45,7 +46,7 @@ class Process {
   std::optional<int64_t> threads_;
   bool limit_settled_ = false;
   std::mutex engine_mutex_;
-  engine::Engine* engine_ = nullptr;
+  engine::Loader loader_;
   int engine_threads_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "capi/prepare.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 namespace {
@@ -73,7 +74,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.cancel = &cancel_;
   spec.files = named;
   engine::Trainer* made = nullptr;
-  EngineError error;
+  engine::ErrorCapture error;
   error.check(process().engine().create_trainer(spec, &made, error));
   trainer_.reset(made);
 }
@@ -83,21 +84,20 @@ int32_t Trainer::answered(int32_t status) {
   return status;
 }
 
-Status Trainer::step_locked() {
+bool Trainer::step_locked() {
   metrics_.entries.clear();
   std::span<const engine::Metric> numbers;
-  EngineError error;
-  const Status status = error.check(answered(trainer_->step(&numbers, error)));
+  engine::ErrorCapture error;
+  const bool stepped = error.check(answered(trainer_->step(&numbers, error)));
   metrics_.assign(numbers);
-  if (status == Status::end && !finished_) {
-    EngineError finish_error;
-    finish_error.check(trainer_->finish(finish_error));
+  if (!stepped && !finished_) {
+    error.check(trainer_->finish(error));
     finished_ = true;
   }
-  return status;
+  return stepped;
 }
 
-Status Trainer::step() {
+bool Trainer::step() {
   return exclusively([&] { return step_locked(); });
 }
 
@@ -111,7 +111,7 @@ void Trainer::train(trl_event_fn on_event, void* user_data) {
     const Registered registered(events_);
     events_.user_data = user_data;
     events_.function = on_event;
-    while (step_locked() == Status::ok) {
+    while (step_locked()) {
     }
   });
 }
@@ -121,7 +121,7 @@ void Trainer::evaluate() {
     metrics_.entries.clear();
     if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
     std::span<const engine::Metric> numbers;
-    EngineError error;
+    engine::ErrorCapture error;
     error.check(answered(trainer_->evaluate(&numbers, error)));
     metrics_.assign(numbers);
   });
@@ -129,7 +129,7 @@ void Trainer::evaluate() {
 
 void Trainer::save(const std::string& directory) {
   exclusively([&] {
-    EngineError error;
+    engine::ErrorCapture error;
     error.check(trainer_->save(directory, error));
   });
 }
@@ -164,9 +164,9 @@ trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metric
       error,
       [&] {
         const auto shared = get(trainer, "trainer");
-        const trl::Status status = shared->step();
+        const bool stepped = shared->step();
         if (out_metrics != nullptr) *out_metrics = &shared->metrics();
-        return status;
+        return stepped ? trl::Status::ok : trl::Status::end;
       },
       out_metrics);
 }

@@ -7,7 +7,7 @@
 #include "base/cancel.h"
 #include "capi/batches.h"
 #include "capi/dataset.h"
-#include "capi/engine_error.h"
+#include "capi/engine_object.h"
 #include "capi/metrics.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer.h"
@@ -23,7 +23,7 @@ class Trainer {
           std::shared_ptr<Dataset> eval);
 
   // Each of these throws Error(busy) while another call is at work on this trainer.
-  Status step();
+  bool step();  // false: nothing was left, and the run is closed
   void train(trl_event_fn on_event, void* user_data);
   void evaluate();
   void save(const std::string& directory);
@@ -55,7 +55,7 @@ class Trainer {
     void* user_data = nullptr;
   };
   int32_t answered(int32_t status);  // a cancel that was answered is over
-  Status step_locked();
+  bool step_locked();
 
   const std::shared_ptr<Runtime> runtime_;
   const config::Config config_;
@@ -65,8 +65,8 @@ class Trainer {
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   Cancel cancel_;
   Events events_;
-  std::unique_ptr<engine::Model, Release> model_;
-  std::unique_ptr<engine::Trainer, Release> trainer_;
+  EngineObject<engine::Model> model_;
+  EngineObject<engine::Trainer> trainer_;
   bool finished_ = false;
   trl_metrics metrics_;
   std::string described_;

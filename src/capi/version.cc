@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "capi/guard.h"
 #include "engine/loader.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kFeatures = {"sft",  "generate", "safetensors",
                                                        "gguf", "gzip",     "zstd"};
 
-bool has_engine() { return trl::base::file_exists(trl::engine::library_path()); }
+bool has_engine() { return trl::base::file_exists(trl::engine::default_engine_path()); }
 
 }  // namespace
 
