@@ -14,12 +14,15 @@ namespace trl::config {
 
 class Config {
  public:
-  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key, value and
-  // what is accepted, or the nearest spelling of an unknown key; the config is then as before.
+  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key,
+  // value and what is accepted, or the nearest spelling of an unknown key; the config is then as before. A
+  // value set before is replaced, one that was set under another name of the same key by set() is an error
+  // when it differs.
   void set(std::string_view key, std::string_view value);
   void set_default(std::string_view key, std::string_view value);  // only where it was not set
-  void load_file(const std::string& path);                         // YAML or JSON, as `trl --config`
-  void load_text(std::string_view text, std::string_view origin);
+  // YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces what was set before.
+  void load_file(const std::string& path);
+  void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
 
   bool is_set(std::string_view key) const;
   std::string get(std::string_view key) const;  // canonical text; the default where it was not set
@@ -30,16 +33,29 @@ class Config {
   double get_double(std::string_view key) const;
   std::optional<double> get_optional_double(std::string_view key) const;
   std::optional<bool> get_optional_bool(std::string_view key) const;
-  std::vector<std::string> get_list(std::string_view key) const;
+  std::vector<std::string> get_list(std::string_view key) const;  // null: empty
+  std::vector<std::pair<std::string, std::string>> get_pairs(
+      std::string_view key) const;  // a map, in order; null: empty
   std::map<std::string, std::string> get_map(std::string_view key) const;
 
-  std::string to_json() const;                      // what was set, typed
-  const std::map<std::string, std::string>& values() const { return values_; }  // canonical name -> canonical text
-  const std::vector<std::string>& warnings() const { return warnings_; }        // one line each, in order
+  std::string to_json() const;  // what was set, typed
+  const std::map<std::string, std::string>& values() const {
+    return values_;
+  }                                                                       // canonical name -> canonical text
+  const std::vector<std::string>& warnings() const { return warnings_; }  // one line for each key, in order
 
  private:
+  struct Spelling {
+    std::string name;  // as it was written
+    int source;        // which file or other origin: two names of one key may not differ within one
+  };
+  static constexpr int kCalls = 0;  // all calls of set()
+  void assign(std::string_view key, std::string_view value, int source, std::string_view written = {});
+
   std::map<std::string, std::string> values_;
+  std::map<std::string, Spelling> spellings_;
   std::vector<std::string> warnings_;
+  int sources_ = kCalls;
 };
 
 }  // namespace trl::config

@@ -1,8 +1,11 @@
-// One row of the option table (options.def), and the walk over it. Everything else about options is derived from here.
+// One row of the option table (options.def), and the walk over it. Everything else about options is derived
+// from here.
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace trl::config {
 
@@ -23,20 +26,46 @@ enum Trainers : uint32_t {
 
 struct Option {
   std::string_view name;
-  std::string_view section;        // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
-  std::string_view origin;         // "trl" or "ours"
+  std::string_view section;  // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
+  std::string_view group;    // what it is about, within its section
+  std::string_view origin;   // "trl" or "ours"
   OptionType type;
   bool nullable;
   std::string_view default_value;  // canonical text; "null"
-  std::string_view accepted;       // "> 0", "[0, 1]", "a|b|c" for choices; empty: any value of the type
-  uint32_t trainers;               // Trainers bits
-  std::string_view aliases;        // comma separated, older names of TRL
+  // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"), the keys of a map
+  // ("a|b"), or "path" (a map may also be the name of a file). Empty: any value of the type.
+  std::string_view accepted;
+  uint32_t trainers;         // Trainers bits
+  std::string_view aliases;  // comma separated, older names of TRL
   std::string_view doc;
-  std::string_view since;          // version of libtrl
-  std::string_view unsupported;    // why values other than the default and no-ops are refused in this build; empty: works
+  std::string_view since;  // version of libtrl
+  std::string_view
+      unsupported;  // why values other than the default and no-ops are refused in this build; empty: works
+  // Values (of a list: elements; of a map: "key" or "key=value") beside the default that are taken as they
+  // are, with neither refusal nor warning; '|' between them.
+  std::string_view no_ops;
+  std::string_view warning;  // what will not happen with any other value, which is accepted; empty: none
 };
 
 std::span<const Option> options();
-const Option* find_option(std::string_view name_or_alias);  // null: unknown
+const Option* find_option(std::string_view name_or_alias);  // dashes are underscores; null: unknown
+
+// A value written as it was in an earlier release, and what it is called now. `name` is the name it was
+// written with: an alias whose values changed too (group_by_length: true), or a current name
+// (packing_strategy: ffd).
+struct OldValue {
+  std::string_view name;
+  std::string_view written;
+  std::string_view meaning;
+};
+std::span<const OldValue> old_values();
+
+std::string_view type_name(OptionType type);
+std::string_view trainer_name(uint32_t bit);  // "sft", ...
+std::vector<std::string_view> alias_list(const Option& option);
+std::vector<std::string_view> choices(const Option& option);  // of a choice; else empty
+std::string accepted_text(const Option& option);  // "true or false", "an integer > 0", "one of a, b, c", ...
+std::vector<std::string_view> split_words(std::string_view text,
+                                          char separator);  // trimmed, empty ones left out
 
 }  // namespace trl::config

@@ -1,8 +1,10 @@
-// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are TRL's.
+// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are
+// TRL's.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -14,13 +16,13 @@ enum class Scheduler : uint8_t { linear, cosine, constant, constant_with_warmup 
 
 struct TrainingArguments {
   std::string method = "sft";
-  std::string output_dir;
+  std::string output_dir;  // trainer_output where none was given
   // data and order
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
   double num_train_epochs = 3.0;
-  int64_t max_steps = -1;
+  int64_t max_steps = -1;  // 0 counts as -1, as in TRL
   int64_t seed = 42;
   std::optional<int64_t> data_seed;
   // precision and memory
@@ -64,6 +66,8 @@ struct SftDataArguments {
   std::optional<std::string> chat_template;  // inline template text (alignment-handbook)
   std::optional<std::string> chat_template_path;
   std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
+  std::vector<std::string>
+      dataset_select_columns;  // the only columns read, by their names in the file; empty: all
   bool skip_prepare_dataset = false;
   int64_t dataset_num_proc = 0;  // 0: all
   bool sequential = false;       // train_sampling_strategy
@@ -71,5 +75,9 @@ struct SftDataArguments {
   std::optional<int64_t> pad_to_multiple_of;
 };
 SftDataArguments sft_data_arguments(const Config& config);
+
+// Lines for the log at the start of a run: what holds for the defaults too (only the final model is written,
+// ...).
+std::vector<std::string> run_notes(const Config& config);
 
 }  // namespace trl::config

@@ -67,7 +67,7 @@ class Pcg64 {
   }
   // 0 ... largest, which is below 2^32.
   uint32_t up_to(uint32_t largest) {
-    const uint32_t mask = std::bit_ceil(uint64_t{largest} + 1) - 1 & UINT32_MAX;
+    const uint32_t mask = static_cast<uint32_t>(std::bit_ceil(uint64_t{largest} + 1) - 1);
     for (;;) {
       const uint32_t draw = next32() & mask;
       if (draw <= largest) return draw;

@@ -27,29 +27,21 @@ std::string default_engine_path() {
   return base::join_path(slash == std::string::npos ? "." : own.substr(0, slash), "trl/libtrl_engine.so");
 }
 
-bool Loader::opened() {
-  const std::lock_guard lock(mutex_);
-  return engine_ != nullptr;
-}
-
-Engine& Loader::open(Host& host) {
-  const std::lock_guard lock(mutex_);
-  if (engine_ != nullptr) return *engine_;
-  if (!base::file_exists(path_)) {
+Engine& open_engine(Host& host, const std::string& path) {
+  if (!base::file_exists(path)) {
     fail(Status::not_found,
-         "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path_);
+         "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path);
   }
-  const bool shared = shares_mapped_torch(path_);
-  void* library = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const bool shared = shares_mapped_torch(path);
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
   const auto entry = reinterpret_cast<EngineOpen>(::dlsym(library, kEngineOpenName));
-  if (entry == nullptr) fail(Status::unsupported, "{}: has no {}", path_, kEngineOpenName);
+  if (entry == nullptr) fail(Status::unsupported, "{}: has no function {}", path, kEngineOpenName);
   Engine* engine = nullptr;
   ErrorCapture error;
   error.check(entry(kInterfaceVersion, &host, shared ? 1 : 0, &engine, &error));
-  engine_ = engine;
-  return *engine_;
+  return *engine;
 }
 
 }  // namespace trl::engine

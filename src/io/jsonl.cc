@@ -48,8 +48,8 @@ bool nested_deeper(std::string_view text, int limit) {
   return false;
 }
 
-JsonRows::JsonRows(std::unique_ptr<ByteStream> stream)
-    : stream_(std::move(stream)), buffer_(size_t{1} << 16) {}
+JsonRows::JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes)
+    : stream_(std::move(stream)), max_row_bytes_(max_row_bytes), buffer_(size_t{1} << 16) {}
 
 int JsonRows::peek() {
   if (begin_ == end_) {
@@ -106,8 +106,8 @@ void JsonRows::start() {
 }
 
 void JsonRows::append(Text& text, int byte) const {
-  if (text.bytes.size() >= kMaxRowBytes) {
-    fail(Status::format, "{}:{}: the row is longer than {} MiB", name(), text.line, kMaxRowBytes >> 20);
+  if (text.bytes.size() >= max_row_bytes_) {
+    fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), text.line, max_row_bytes_);
   }
   text.bytes.push_back(static_cast<char>(byte));
 }

@@ -21,7 +21,7 @@ bool nested_deeper(std::string_view text, int limit);
 
 class JsonRows {
  public:
-  explicit JsonRows(std::unique_ptr<ByteStream> stream);
+  explicit JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes = kMaxRowBytes);
 
   struct Text {
     std::string bytes;   // valid UTF-8, not blank
@@ -46,6 +46,7 @@ class JsonRows {
   void check(const Text& text) const;
 
   std::unique_ptr<ByteStream> stream_;
+  const size_t max_row_bytes_;
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;

@@ -43,11 +43,13 @@ TEST(JsonRows, Arrays) {
   EXPECT_EQ(rows_of("[]"), std::vector<Place>{});
   EXPECT_EQ(rows_of(" [ ] \n"), std::vector<Place>{});
   EXPECT_EQ(rows_of("[{\"a\": \"],}[\\\"\"}, [1,[2]] ,\n  {\"b\":\n1} , 7]\n"),
-            (std::vector<Place>{{"{\"a\": \"],}[\\\"\"}", 1, 2}, {"[1,[2]]", 1, 20}, {"{\"b\":\n1}", 2, 3}, {"7", 3, 6}}));
+            (std::vector<Place>{
+                {"{\"a\": \"],}[\\\"\"}", 1, 2}, {"[1,[2]]", 1, 19}, {"{\"b\":\n1}", 2, 3}, {"7", 3, 6}}));
 }
 
 TEST(JsonRows, BrokenArrays) {
-  EXPECT_EQ(error_of("[{\"a\":1},\n{\"a\":2"), "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");
+  EXPECT_EQ(error_of("[{\"a\":1},\n{\"a\":2"),
+            "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");
   EXPECT_EQ(error_of("[{\"a\":1},]"), "f:1:10: not valid JSON: a value is expected before ']'");
   EXPECT_EQ(error_of("[{\"a\":1}] x"), "f:1:11: not valid JSON: text after the array");
   EXPECT_EQ(error_of("[{\"a\":\"b\nc\"}]"), "f:1:9: not valid JSON: a line break inside a string");
@@ -60,7 +62,9 @@ TEST(JsonRows, InvalidUtf8NamesLineColumnAndByte) {
 }
 
 TEST(JsonRows, DepthIsBounded) {
-  const auto nested = [](int depth) { return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']'); };
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+  };
   EXPECT_EQ(rows_of("{\"a\":" + nested(127) + "}").size(), 1u);
   EXPECT_EQ(error_of("{}\n{\"a\":" + nested(128) + "}"), "f:2: nested deeper than 128 levels");
   EXPECT_EQ(error_of("{\"a\":" + std::string(1000000, '[')), "f:1: nested deeper than 128 levels");
@@ -69,9 +73,18 @@ TEST(JsonRows, DepthIsBounded) {
 }
 
 TEST(JsonRows, LengthIsBounded) {
-  std::string bytes(kMaxRowBytes + 10, 'x');
-  bytes[0] = '{';
-  EXPECT_EQ(error_of(std::move(bytes)), "f:1: the row is longer than 256 MiB");
+  for (const std::string prefix : {"{}\n", "[{},\n"}) {
+    JsonRows rows(open_memory_stream(prefix + "{\"a\":\"0123456789\"}\n", "f"), 15);
+    JsonRows::Text text;
+    EXPECT_TRUE(rows.next(text));
+    EXPECT_EQ(text.bytes, "{}");
+    try {
+      rows.next(text);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "f:2: the row is longer than 15 bytes");
+    }
+  }
 }
 
 }  // namespace

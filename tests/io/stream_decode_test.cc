@@ -57,7 +57,8 @@ std::string error_of(std::string bytes) {
 
 TEST(Stream, DecodesByContentAndRewinds) {
   const std::string text = numbers(40000);
-  for (const std::string& bytes : {text, gzip(text), zstd(text), std::string(), std::string("\x1F"), gzip(""), zstd("")}) {
+  for (const std::string& bytes :
+       {text, gzip(text), zstd(text), std::string(), std::string("\x1F"), gzip(""), zstd("")}) {
     const std::unique_ptr<ByteStream> stream = open_memory_stream(bytes, "x");
     const std::string first = read_all(*stream);
     EXPECT_EQ(first, bytes.size() > 100 ? text : bytes == "\x1F" ? bytes : "");
@@ -76,7 +77,9 @@ TEST(Stream, EveryTruncationIsAnError) {
   const std::string text = numbers(300);
   for (const std::string& whole : {gzip(text), zstd(text)}) {
     for (size_t length = 4; length < whole.size(); ++length) {
-      EXPECT_NE(error_of(whole.substr(0, length)).find("ends early: the file is truncated"), std::string::npos) << length;
+      EXPECT_NE(error_of(whole.substr(0, length)).find("ends early: the file is truncated"),
+                std::string::npos)
+          << length;
     }
   }
 }
@@ -94,7 +97,8 @@ TEST(Stream, DamageIsAnError) {
 TEST(Stream, FilesThatCannotBeRead) {
   const std::string directory = testing::TempDir() + "trl_stream_test";
   base::make_directories(directory);
-  for (const auto& [path, status] : {std::pair{directory + "/none.jsonl", Status::not_found}, {directory, Status::io}}) {
+  for (const auto& [path, status] :
+       {std::pair{directory + "/none.jsonl", Status::not_found}, {directory, Status::io}}) {
     try {
       open_file_stream(path);
       ADD_FAILURE() << path;

@@ -6,17 +6,11 @@ namespace trl::train {
 
 namespace {
 
-// Under bf16 the linear layers, attention and head compute in bfloat16 whatever the weights are; bfloat16
-// weights do so by themselves.
-at::ScalarType compute_type(const config::TrainingArguments& arguments, model::Model& model) {
-  return arguments.bf16 || model.head().value.scalar_type() == at::kBFloat16 ? at::kBFloat16 : at::kFloat;
-}
-
 class Sft final : public Method {
  public:
   Sft(const config::TrainingArguments& arguments, model::Model& model)
       : model_(model),
-        compute_(compute_type(arguments, model)),
+        compute_(model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat)),
         checkpoint_(arguments.gradient_checkpointing) {}
 
   double plan(std::span<const MicroBatch> window) const override {

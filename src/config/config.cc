@@ -1,0 +1,194 @@
+#include "config/config.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "base/number.h"
+#include "config/datasets.h"
+#include "config/value.h"
+#include "config/yaml.h"
+
+namespace trl::config {
+
+namespace {
+
+const Option& known(std::string_view key) {
+  if (const Option* option = find_option(key)) return *option;
+  std::vector<std::string_view> names;
+  for (const Option& option : options()) {
+    names.push_back(option.name);
+    for (const std::string_view alias : alias_list(option)) names.push_back(alias);
+  }
+  std::string plain(key);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  const std::string_view near = base::nearest(plain, names);
+  if (near.empty()) fail_key(key, "{}: unknown key", shown(key));
+  fail_key(key, "{}: unknown key; the nearest is {}", shown(key), near);
+}
+
+std::string underscored(std::string_view key) {
+  std::string name(key);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// What the value is called today. A name that is an alias and has old values takes these alone.
+std::string current_value(const Option& option, const std::string& key, std::string_view value) {
+  std::vector<std::string_view> written;
+  for (const OldValue& old : old_values()) {
+    if (old.name != key) continue;
+    const std::optional<bool> flag = parse_bool(old.written);
+    if (value == old.written || (flag && parse_bool(value) == flag)) return std::string(old.meaning);
+    if (old.written == "null" && option.nullable && canonical_value(option, key, value) == "null") {
+      return std::string(old.meaning);
+    }
+    written.push_back(old.written);
+  }
+  if (!written.empty() && key != option.name) {
+    fail_key(key, "{}: {} is not accepted; give {}", key, shown(value), base::join(written, " or "));
+  }
+  return std::string(value);
+}
+
+base::Json typed(const Option& option, const std::string& value) {
+  if (value == "null") return nullptr;
+  switch (option.type) {
+    case OptionType::boolean:
+      return value == "true";
+    case OptionType::integer:
+      if (const std::optional<int64_t> number = base::parse_int64(value)) return *number;
+      return value;
+    case OptionType::number:
+      return base::parse_double(value).value();
+    case OptionType::text:
+    case OptionType::choice:
+      return value;
+    case OptionType::list:
+    case OptionType::map:
+      break;
+  }
+  return base::Json::parse(value);
+}
+
+std::string plain(const base::Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+void Config::assign(std::string_view key, std::string_view value, int source, std::string_view written) {
+  const Option& option = known(key);
+  const std::string name = underscored(key);
+  const std::string canonical = canonical_value(option, name, current_value(option, name, value));
+  const std::string warning = check_support(option, name, canonical);
+  const std::string target(option.name);
+  const std::string spelling(written.empty() ? std::string_view(name) : written);
+  const auto before = spellings_.find(target);
+  if (before != spellings_.end() && before->second.source == source && before->second.name != spelling &&
+      values_[target] != canonical) {
+    fail_key(key, "{} and {} are one key with two values, {} and {}: give one of them", before->second.name,
+             spelling, shown(values_[target]), shown(canonical));
+  }
+  if (before != spellings_.end()) {
+    std::erase_if(warnings_, [&](const std::string& line) {
+      return line.starts_with(before->second.name + ": ") || line.starts_with(target + ": ");
+    });
+  }
+  values_[target] = canonical;
+  spellings_[target] = {spelling, source};
+  if (!warning.empty()) warnings_.push_back(warning);
+}
+
+void Config::set(std::string_view key, std::string_view value) {
+  const std::string name = underscored(key);
+  if (!names_datasets(name)) return assign(key, value, kCalls);
+  Config changed = *this;
+  for (const auto& [part, text] : expand_datasets(name, parse_flow(value, name))) {
+    changed.assign(part, text, kCalls, name);
+  }
+  *this = std::move(changed);
+}
+
+void Config::set_default(std::string_view key, std::string_view value) {
+  if (!is_set(key)) assign(key, value, ++sources_);
+}
+
+bool Config::is_set(std::string_view key) const { return values_.contains(std::string(known(key).name)); }
+
+std::string Config::get(std::string_view key) const {
+  const Option& option = known(key);
+  const auto found = values_.find(std::string(option.name));
+  return found == values_.end() ? std::string(option.default_value) : found->second;
+}
+
+std::optional<std::string> Config::get_text(std::string_view key) const {
+  std::string value = get(key);
+  if (value == "null" && known(key).nullable) return std::nullopt;
+  return value;
+}
+
+std::optional<bool> Config::get_optional_bool(std::string_view key) const {
+  const std::optional<std::string> value = get_text(key);
+  if (!value) return std::nullopt;
+  const std::optional<bool> flag = parse_bool(*value);
+  if (!flag) fail_key(key, "{}: {} is no boolean", key, shown(*value));
+  return flag;
+}
+
+std::optional<int64_t> Config::get_optional_int(std::string_view key) const {
+  const std::optional<std::string> value = get_text(key);
+  if (!value) return std::nullopt;
+  const std::optional<int64_t> number = base::parse_int64(*value);
+  if (!number) fail_key(key, "{}: {} is no integer", key, shown(*value));
+  return number;
+}
+
+std::optional<double> Config::get_optional_double(std::string_view key) const {
+  const std::optional<std::string> value = get_text(key);
+  if (!value) return std::nullopt;
+  const std::optional<double> number = base::parse_double(*value);
+  if (!number) fail_key(key, "{}: {} is no number", key, shown(*value));
+  return number;
+}
+
+namespace {
+template <typename T>
+T not_null(std::string_view key, std::optional<T> value) {
+  if (!value) fail_key(key, "{}: it is null, and a value is needed", key);
+  return *value;
+}
+}  // namespace
+
+bool Config::get_bool(std::string_view key) const { return not_null(key, get_optional_bool(key)); }
+int64_t Config::get_int(std::string_view key) const { return not_null(key, get_optional_int(key)); }
+double Config::get_double(std::string_view key) const { return not_null(key, get_optional_double(key)); }
+
+std::vector<std::string> Config::get_list(std::string_view key) const {
+  std::vector<std::string> list;
+  const base::Json json = base::Json::parse(get(key), nullptr, false);
+  if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is no list", key);
+  for (const base::Json& item : json) list.push_back(plain(item));
+  return list;
+}
+
+std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_view key) const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const base::Json json = base::Json::parse(get(key), nullptr, false);
+  if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is no mapping", key);
+  for (const auto& [name, value] : json.items()) pairs.emplace_back(name, plain(value));
+  return pairs;
+}
+
+std::map<std::string, std::string> Config::get_map(std::string_view key) const {
+  std::map<std::string, std::string> map;
+  for (auto& [name, value] : get_pairs(key)) map.emplace(name, std::move(value));
+  return map;
+}
+
+std::string Config::to_json() const {
+  base::Json json = base::Json::object();
+  for (const auto& [name, value] : values_) json[name] = typed(known(name), value);
+  return json.dump();
+}
+
+}  // namespace trl::config

@@ -1,0 +1,50 @@
+// Configuration files: YAML or JSON with keys of the table, as `trl sft --config` reads them.
+#include "base/error.h"
+#include "base/files.h"
+#include "config/config.h"
+#include "config/datasets.h"
+#include "config/value.h"
+#include "config/yaml.h"
+
+namespace trl::config {
+
+namespace {
+
+bool takes(const Option& option, const base::Json& value) {
+  if (value.is_array()) return option.type == OptionType::list;
+  if (value.is_object()) return option.type == OptionType::map;
+  return true;
+}
+
+}  // namespace
+
+void Config::load_file(const std::string& path) {
+  if (base::is_directory(path)) fail(Status::io, "{}: it is a directory; give a YAML or JSON file", path);
+  load_text(base::read_file(path), path);
+}
+
+void Config::load_text(std::string_view text, std::string_view origin) {
+  Config loaded = *this;
+  const int source = ++loaded.sources_;
+  for (const YamlEntry& entry : parse_yaml_mapping(text, origin)) {
+    try {
+      if (names_datasets(entry.key)) {
+        for (const auto& [key, value] : expand_datasets(entry.key, entry.value)) {
+          loaded.assign(key, value, source, entry.key);
+        }
+        continue;
+      }
+      const Option* option = find_option(entry.key);
+      if (option != nullptr && !takes(*option, entry.value)) {
+        fail_key(entry.key, "{}: {} is not accepted; give {}", entry.key, shown(entry.text()),
+                 accepted_text(*option));
+      }
+      loaded.assign(entry.key, entry.text(), source);
+    } catch (const Error& error) {
+      throw Error(error.status(), fmt::format("{}:{}: {}", origin, entry.line, error.message()), error.key());
+    }
+  }
+  *this = std::move(loaded);
+}
+
+}  // namespace trl::config

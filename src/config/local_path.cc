@@ -1,0 +1,40 @@
+#include "config/local_path.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+// "name" or "owner/name", without the ending of a file.
+bool looks_like_hub_id(std::string_view value) {
+  constexpr std::string_view kEndings[] = {".jsonl", ".json", ".gz",  ".zst", ".gguf",  ".safetensors",
+                                           ".yaml",  ".csv",  ".txt", ".yml", ".jinja", ".parquet"};
+  if (value.empty() || value.front() == '/' || value.front() == '.' || value.front() == '~') return false;
+  for (const std::string_view ending : kEndings) {
+    if (value.ends_with(ending)) return false;
+  }
+  const auto legal = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
+  };
+  return std::all_of(value.begin(), value.end(), legal) && std::count(value.begin(), value.end(), '/') <= 1 &&
+         value.back() != '/';
+}
+
+}  // namespace
+
+void check_local_path(std::string_view key, const std::string& value) {
+  if (base::file_exists(value) || base::is_directory(value)) return;
+  const std::string message =
+      looks_like_hub_id(value)
+          ? fmt::format("{}: {} is not there, and no hub is asked for it: give a local path", key,
+                        shown(value))
+          : fmt::format("{}: {} is not there: give the path of an existing file or directory", key,
+                        shown(value));
+  throw Error(Status::not_found, message, std::string(key));
+}
+
+}  // namespace trl::config

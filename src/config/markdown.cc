@@ -1,0 +1,101 @@
+#include "config/markdown.h"
+
+#include <fmt/format.h>
+
+#include "config/option.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr std::string_view kHead = R"(# Configuration
+
+Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML or JSON), as a flag of the command and
+through the C API. Generated from `src/config/options.def`: do not edit.
+
+- Names, defaults and meanings are those of TRL 1.16, but for the sections *Own keys*, *runtime*, *generate* and *save*.
+- Dashes and underscores are the same in a key. *Also* lists names that a key had in earlier releases.
+- `null`, `none` and an empty value mean null where null is accepted. Booleans are `true`, `yes`, `on`, `1` and
+  `false`, `no`, `off`, `0`. A list is `[a, b]`, `a,b` or `a b`; a mapping is `{a: 1, b: 2}`.
+- *Works*: every accepted value does what TRL's documentation says. *Refused*: the values named are taken, any other is
+  an error with the reason. *Warns*: any value is taken, and one warning says what will not happen.
+- A value of an unknown key is an error that names the nearest key.
+
+## Values with another name now
+
+| key | was written | is now |
+| --- | --- | --- |
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? "empty" : fmt::format("`{}`", escaped(text));
+}
+
+std::string codes(std::string_view text, char separator) {
+  std::string out;
+  for (const std::string_view word : split_words(text, separator))
+    out += (out.empty() ? "" : ", ") + code(word);
+  return out;
+}
+
+std::string support(const Option& option) {
+  if (option.unsupported.empty() && option.warning.empty()) return "Works.";
+  std::string taken = code(option.default_value);
+  if (!option.no_ops.empty()) taken += ", " + codes(option.no_ops, '|');
+  if (!option.unsupported.empty())
+    return fmt::format("Refused but for {}: {}.", taken, escaped(option.unsupported));
+  return fmt::format("Warns but for {}: {}.", taken, escaped(option.warning));
+}
+
+std::string trainers(const Option& option) {
+  if (option.trainers == kAllTrainers) return "all";
+  std::string out;
+  for (uint32_t bit = 1; bit <= kAllTrainers; bit <<= 1) {
+    if ((option.trainers & bit) != 0) out += fmt::format("{}{}", out.empty() ? "" : ", ", trainer_name(bit));
+  }
+  return out;
+}
+
+std::string row(const Option& option) {
+  std::string meaning = escaped(option.doc);
+  if (!option.aliases.empty()) meaning += fmt::format(" Also: {}.", codes(option.aliases, ','));
+  if (option.trainers != kAllTrainers) meaning += fmt::format(" Trainers: {}.", trainers(option));
+  return fmt::format("| {} | {} | {} | {} | {} |\n", code(option.name), code(option.default_value),
+                     escaped(accepted_text(option)), meaning, support(option));
+}
+
+}  // namespace
+
+std::string configuration_markdown() {
+  std::string out(kHead);
+  for (const OldValue& old : old_values()) {
+    out += fmt::format("| {} | {} | {} |\n", code(old.name), code(old.written), code(old.meaning));
+  }
+  std::string_view section, group;
+  for (const Option& option : options()) {
+    if (option.section != section) {
+      out += fmt::format("\n## {}\n", option.section);
+      group = {};
+    }
+    if (option.group != group) {
+      out +=
+          fmt::format("\n### {}\n\n| key | default | accepted | meaning | in this build |\n", option.group);
+      out += "| --- | --- | --- | --- | --- |\n";
+    }
+    section = option.section;
+    group = option.group;
+    out += row(option);
+  }
+  return out;
+}
+
+}  // namespace trl::config

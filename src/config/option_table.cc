@@ -1,0 +1,135 @@
+// options.def made into arrays, and what can be asked about a row.
+#include <array>
+
+#include "config/option.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr bool nullable = true;
+constexpr bool required = false;
+
+// A row's `support`, spread over the last three members of Option.
+#define WORKS "", "", ""
+#define REFUSED(no_ops, why) why, no_ops, ""
+#define OUTSIDE(no_ops, what) "", no_ops, what
+
+constexpr Option kOptions[] = {
+#define TRL_OPTION(name, type, null, default_value, accepted, aliases, support, doc) \
+  TRL_OPTION_ROW(name, type, null, default_value, accepted, aliases, doc, support)
+#define TRL_OPTION_ROW(name, type, null, default_value, accepted, aliases, doc, ...)                 \
+  Option{name,     TRL_SECTION,  TRL_GROUP, TRL_ORIGIN, OptionType::type, null,       default_value, \
+         accepted, TRL_TRAINERS, aliases,   doc,        "0.1.0",          __VA_ARGS__},
+#define TRL_OLD_VALUE(name, written, meaning)
+#include "config/options.def"
+#undef TRL_OPTION
+#undef TRL_OLD_VALUE
+};
+
+constexpr OldValue kOldValues[] = {
+#define TRL_OPTION(...)
+#define TRL_OLD_VALUE(name, written, meaning) OldValue{name, written, meaning},
+#include "config/options.def"
+#undef TRL_OPTION
+#undef TRL_OLD_VALUE
+};
+
+constexpr std::array<std::string_view, 9> kTrainerNames = {"sft",  "dpo", "reward",     "kto", "grpo",
+                                                           "rloo", "gkd", "online_dpo", "ppo"};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool same_name(std::string_view written, std::string_view name) {
+  return std::equal(written.begin(), written.end(), name.begin(), name.end(),
+                    [](char a, char b) { return (a == '-' ? '_' : a) == b; });
+}
+
+std::string joined(const std::vector<std::string_view>& words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+std::string type_text(const Option& option) {
+  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+  switch (option.type) {
+    case OptionType::boolean:
+      return "true or false";
+    case OptionType::choice:
+      return "one of " + joined(words, ", ");
+    case OptionType::text:
+      return "text";
+    case OptionType::list:
+      return words.empty() ? "a list" : "a list of " + joined(words, ", ");
+    case OptionType::map:
+      if (words.empty()) return "a mapping";
+      if (words.front() == "path") return "a mapping or the name of a file";
+      return "a mapping with the keys " + joined(words, ", ");
+    case OptionType::integer:
+    case OptionType::number:
+      break;
+  }
+  const std::string kind = option.type == OptionType::integer ? "an integer" : "a number";
+  if (words.empty()) return kind;
+  std::string range = fmt::format("{} {}", kind, words.back());
+  if (words.back().front() == '[' || words.back().front() == '(')
+    range = fmt::format("{} in {}", kind, words.back());
+  return words.size() > 1 ? fmt::format("{} or {}", words.front(), range) : range;
+}
+
+}  // namespace
+
+std::span<const Option> options() { return kOptions; }
+std::span<const OldValue> old_values() { return kOldValues; }
+
+const Option* find_option(std::string_view name_or_alias) {
+  for (const Option& option : kOptions) {
+    if (same_name(name_or_alias, option.name)) return &option;
+  }
+  for (const Option& option : kOptions) {
+    for (const std::string_view alias : alias_list(option)) {
+      if (same_name(name_or_alias, alias)) return &option;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view type_name(OptionType type) {
+  constexpr std::array<std::string_view, 7> kNames = {"boolean", "integer", "number", "text",
+                                                      "choice",  "list",    "map"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+std::string_view trainer_name(uint32_t bit) {
+  for (size_t i = 0; i < kTrainerNames.size(); ++i) {
+    if (bit == 1u << i) return kTrainerNames[i];
+  }
+  return {};
+}
+
+std::vector<std::string_view> split_words(std::string_view text, char separator) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    const std::string_view word = trim(text.substr(0, end));
+    if (!word.empty()) words.push_back(word);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+std::vector<std::string_view> alias_list(const Option& option) { return split_words(option.aliases, ','); }
+
+std::vector<std::string_view> choices(const Option& option) {
+  if (option.type != OptionType::choice) return {};
+  return split_words(option.accepted, '|');
+}
+
+std::string accepted_text(const Option& option) {
+  return type_text(option) + (option.nullable ? ", or null" : "");
+}
+
+}  // namespace trl::config

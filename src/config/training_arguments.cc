@@ -1,0 +1,195 @@
+// Config -> typed structs, with the checks that concern more than one key.
+#include "config/training_arguments.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+Strategy strategy(const Config& config, std::string_view key) {
+  const std::string value = config.get(key);
+  return value == "no" ? Strategy::no : value == "epoch" ? Strategy::epoch : Strategy::steps;
+}
+
+Scheduler scheduler(const Config& config) {
+  const std::string value = config.get("lr_scheduler_type");
+  if (value == "cosine") return Scheduler::cosine;
+  if (value == "constant") return Scheduler::constant;
+  return value == "constant_with_warmup" ? Scheduler::constant_with_warmup : Scheduler::linear;
+}
+
+// Steps are a whole number, or a share of all steps.
+double steps(std::string_view key, double value) {
+  if (value >= 1 && std::trunc(value) != value) {
+    fail_key(key, "{}: {} is not accepted; give an integer, or a share of all steps below 1", key,
+             shown(base::format_double(value)));
+  }
+  return value;
+}
+
+double num_cycles(const Config& config, Scheduler type) {
+  for (const auto& [name, value] : config.get_pairs("lr_scheduler_kwargs")) {
+    if (type != Scheduler::cosine) {
+      fail_key("lr_scheduler_kwargs", "lr_scheduler_kwargs: {} belongs to lr_scheduler_type cosine, not {}",
+               name, config.get("lr_scheduler_type"));
+    }
+    const std::optional<double> number = base::parse_double(value);
+    if (!number || !std::isfinite(*number)) {
+      fail_key("lr_scheduler_kwargs", "lr_scheduler_kwargs: {}: {} is not accepted; give a number", name,
+               shown(value));
+    }
+    return *number;
+  }
+  return 0.5;
+}
+
+std::string output_dir(const Config& config) {
+  const std::string value = config.get_text("output_dir").value_or("trainer_output");
+  if (value == "~" || value.starts_with("~/")) {
+    fail_key("output_dir", "output_dir: {} is not accepted: '~' is not expanded, give the whole path",
+             shown(value));
+  }
+  return value;
+}
+
+void check_checkpoints(const Config& config) {
+  const Option& option = *find_option("save_steps");
+  if (config.get("save_strategy") != "steps" || config.get("save_steps") == option.default_value) return;
+  fail_key("save_steps", "save_steps: {} is refused: {}; give save_strategy: no",
+           shown(config.get("save_steps")), find_option("save_strategy")->unsupported);
+}
+
+void read_optimizer(const Config& config, TrainingArguments& out) {
+  out.learning_rate = config.get_double("learning_rate");
+  out.weight_decay = config.get_double("weight_decay");
+  out.adam_beta1 = config.get_double("adam_beta1");
+  out.adam_beta2 = config.get_double("adam_beta2");
+  out.adam_epsilon = config.get_double("adam_epsilon");
+  out.max_grad_norm = config.get_double("max_grad_norm");
+  out.lr_scheduler_type = scheduler(config);
+  out.num_cycles = num_cycles(config, out.lr_scheduler_type);
+  out.warmup_steps = config.get_double("warmup_steps");
+  if (out.warmup_steps == 0) out.warmup_steps = config.get_double("warmup_ratio");
+}
+
+void read_schedule(const Config& config, TrainingArguments& out) {
+  out.logging_strategy = strategy(config, "logging_strategy");
+  out.logging_steps = config.get_double("logging_steps");
+  if (out.logging_strategy == Strategy::steps) steps("logging_steps", out.logging_steps);
+  out.logging_first_step = config.get_bool("logging_first_step");
+  out.logging_nan_inf_filter = config.get_bool("logging_nan_inf_filter");
+  out.eval_strategy = strategy(config, "eval_strategy");
+  out.eval_steps = config.get_optional_double("eval_steps");
+  if (out.eval_steps == 0.0) out.eval_steps.reset();
+  if (out.eval_strategy == Strategy::steps) {
+    steps(out.eval_steps ? "eval_steps" : "logging_steps", out.eval_steps.value_or(out.logging_steps));
+  }
+  out.eval_delay = config.get_double("eval_delay");
+  out.eval_on_start = config.get_bool("eval_on_start");
+  out.prediction_loss_only = config.get_bool("prediction_loss_only");
+}
+
+}  // namespace
+
+TrainingArguments training_arguments(const Config& config) {
+  TrainingArguments out;
+  out.method = config.get("method");
+  out.output_dir = output_dir(config);
+  check_checkpoints(config);
+  out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
+  out.per_device_eval_batch_size = config.get_int("per_device_eval_batch_size");
+  out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
+  out.num_train_epochs = config.get_double("num_train_epochs");
+  out.max_steps = config.get_int("max_steps");
+  if (out.max_steps == 0) out.max_steps = -1;
+  out.seed = config.get_int("seed");
+  out.data_seed = config.get_optional_int("data_seed");
+  out.bf16 = config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
+  out.gradient_checkpointing = config.get_optional_bool("activation_checkpointing")
+                                   .value_or(config.get_bool("gradient_checkpointing"));
+  read_optimizer(config, out);
+  read_schedule(config, out);
+  return out;
+}
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& config) {
+  constexpr std::string_view kKey = "dataset_columns";
+  std::vector<std::pair<std::string, std::string>> columns = config.get_pairs(kKey);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto& [from, to] = columns[i];
+    if (from.empty() || to.empty() || to == "null") {
+      fail_key(kKey, "{}: {} has no new name; give {{column: new name}}, with a space behind each colon",
+               kKey, shown(from));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (columns[j].second == to) {
+        fail_key(kKey, "{}: {} and {} would both be called {}", kKey, shown(columns[j].first), shown(from),
+                 shown(to));
+      }
+    }
+  }
+  return columns;
+}
+
+bool skip_prepare_dataset(const Config& config) {
+  for (const auto& [name, value] : config.get_pairs("dataset_kwargs")) {
+    if (name != "skip_prepare_dataset") continue;
+    const std::optional<bool> flag = parse_bool(value);
+    if (!flag && value != "null") {
+      fail_key("dataset_kwargs", "dataset_kwargs: {}: {} is not accepted; give true or false", name,
+               shown(value));
+    }
+    return flag.value_or(false);
+  }
+  return false;
+}
+
+}  // namespace
+
+SftDataArguments sft_data_arguments(const Config& config) {
+  SftDataArguments out;
+  out.dataset_text_field = config.get("dataset_text_field");
+  out.max_length = config.get_optional_int("max_length");
+  out.truncation_keep_end = config.get("truncation_mode") == "keep_end";
+  out.completion_only_loss = config.get_optional_bool("completion_only_loss");
+  out.assistant_only_loss = config.get_bool("assistant_only_loss");
+  out.shuffle_dataset = config.get_bool("shuffle_dataset");
+  out.eos_token = config.get_text("eos_token");
+  out.pad_token = config.get_text("pad_token");
+  out.chat_template = config.get_text("chat_template");
+  out.chat_template_path = config.get_text("chat_template_path");
+  if (out.chat_template && out.chat_template_path) {
+    fail_key("chat_template", "chat_template and chat_template_path are both set: give one of them");
+  }
+  out.dataset_columns = dataset_columns(config);
+  out.dataset_select_columns = config.get_list("dataset_select_columns");
+  out.skip_prepare_dataset = skip_prepare_dataset(config);
+  out.dataset_num_proc = config.get_optional_int("dataset_num_proc").value_or(0);
+  out.sequential = config.get("train_sampling_strategy") == "sequential";
+  out.dataloader_drop_last = config.get_bool("dataloader_drop_last");
+  if (config.get("pad_to_multiple_of") != "auto")
+    out.pad_to_multiple_of = config.get_optional_int("pad_to_multiple_of");
+  return out;
+}
+
+std::vector<std::string> run_notes(const Config& config) {
+  std::vector<std::string> notes;
+  notes.push_back(
+      fmt::format("save_strategy {}: {}", config.get("save_strategy"), "only the final model is written"));
+  if (config.get("loss_type") == "chunked_nll")
+    notes.push_back("loss_type chunked_nll: it is called nll now");
+  if (config.get("truncation_mode") == "keep_end") {
+    notes.push_back("truncation_mode keep_end: it is deprecated in TRL and goes with its version 2");
+  }
+  return notes;
+}
+
+}  // namespace trl::config

@@ -1,0 +1,25 @@
+// Text to the canonical text of an option's value, and what this build makes of it. Canonical: true/false,
+// shortest decimal, JSON list or object, the text itself, or null; reading canonical text gives the same text
+// again.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "config/option.h"
+
+namespace trl::config {
+
+std::optional<bool> parse_bool(std::string_view text);  // true false yes no on off y n t f 1 0, in any case
+
+// key: the name as it was written, for messages. Throws Error(invalid_config): key, value, what is accepted.
+std::string canonical_value(const Option& option, std::string_view key, std::string_view text);
+
+// Throws Error(invalid_config) with the reason when this build refuses the canonical value. Otherwise the
+// warning to give, or empty.
+std::string check_support(const Option& option, std::string_view key, const std::string& value);
+
+std::string shown(std::string_view value);  // for messages: one line, cut when long
+
+}  // namespace trl::config

@@ -1,0 +1,195 @@
+#include "config/yaml.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/utf8.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr size_t kLongestText = size_t{16} << 20;
+constexpr int kDeepest = 64;
+constexpr int64_t kMostNodes = 100000;  // aliases count each time they are used
+
+struct Reader {
+  std::string origin;
+  int64_t nodes = 0;
+
+  [[noreturn]] void fail_at(const YAML::Mark& mark, std::string_view text) const {
+    fail(Status::format, "{}:{}: {}", origin, mark.line + 1, text);
+  }
+
+  void count(const YAML::Node& node, int depth) {
+    if (depth > kDeepest) fail_at(node.Mark(), "nested too deeply");
+    if (++nodes > kMostNodes) fail_at(node.Mark(), "too many values");
+  }
+
+  struct Pair {
+    std::string key;
+    YAML::Node value;
+    int64_t line;
+  };
+
+  // The pairs of a mapping; those that `<<` merges come last and only where the key is not there.
+  std::vector<Pair> pairs(const YAML::Node& map, int depth) {
+    count(map, depth);
+    std::vector<Pair> own, merged;
+    for (const auto& item : map) {
+      const YAML::Mark mark = item.first.Mark();
+      if (!item.first.IsScalar()) fail_at(mark, "a key must be a text");
+      const std::string& key = item.first.Scalar();
+      if (key == "<<" && item.first.Tag() != "!") {
+        merge(item.second, depth + 1, merged);
+        continue;
+      }
+      for (const Pair& other : own) {
+        if (other.key == key)
+          fail_at(mark, fmt::format("{}: the key is given twice, first in line {}", key, other.line));
+      }
+      own.push_back({key, item.second, mark.line + 1});
+      if (++nodes > kMostNodes) fail_at(mark, "too many values");
+    }
+    for (Pair& pair : merged) {
+      const bool known =
+          std::any_of(own.begin(), own.end(), [&](const Pair& p) { return p.key == pair.key; });
+      if (!known) own.push_back(std::move(pair));
+    }
+    return own;
+  }
+
+  void merge(const YAML::Node& source, int depth, std::vector<Pair>& out) {
+    count(source, depth);
+    if (source.IsMap()) {
+      for (Pair& pair : pairs(source, depth + 1)) out.push_back(std::move(pair));
+    } else if (source.IsSequence()) {
+      for (const auto& item : source) merge(item, depth + 1, out);
+    } else {
+      fail_at(source.Mark(), "<<: only mappings can be merged");
+    }
+  }
+
+  base::Json scalar(const YAML::Node& node) {
+    const std::string& text = node.Scalar();
+    if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str")
+      return text;  // quoted, or said to be a text
+    if (const std::optional<int64_t> integer = base::parse_int64(text)) return *integer;
+    if (const std::optional<double> number = base::parse_double(text); number && std::isfinite(*number))
+      return *number;
+    if (text.size() > 1) {  // y, n, t, f are texts in YAML
+      if (const std::optional<bool> flag = parse_bool(text)) return *flag;
+    }
+    return text;
+  }
+
+  base::Json convert(const YAML::Node& node, int depth) {
+    count(node, depth);
+    if (!node.IsDefined() || node.IsNull()) return nullptr;
+    if (node.IsScalar()) return scalar(node);
+    if (node.IsSequence()) {
+      base::Json list = base::Json::array();
+      for (const auto& item : node) list.push_back(convert(item, depth + 1));
+      return list;
+    }
+    base::Json map = base::Json::object();
+    for (const Pair& pair : pairs(node, depth)) map[pair.key] = convert(pair.value, depth + 1);
+    return map;
+  }
+
+  YAML::Node load(std::string_view text) {
+    if (text.size() > kLongestText) fail(Status::format, "{}: longer than {} bytes", origin, kLongestText);
+    const size_t bad = base::find_invalid_utf8(text);
+    if (bad != base::kValid) fail(Status::format, "{}: byte {} is not valid UTF-8", origin, bad);
+    if (text.find('\0') != std::string_view::npos) fail(Status::format, "{}: holds a NUL character", origin);
+    try {
+      std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+      if (documents.size() > 1) fail_at(documents[1].Mark(), "a second document; give one");
+      return documents.empty() ? YAML::Node() : documents.front();
+    } catch (const YAML::Exception& error) {
+      fail_at(error.mark, "not valid YAML: " + error.msg);
+    }
+  }
+};
+
+std::optional<uint32_t> hex4(std::string_view text) {
+  uint32_t value = 0;
+  if (text.size() < 4) return std::nullopt;
+  for (const char c : text.substr(0, 4)) {
+    const auto digit = c >= '0' && c <= '9'   ? c - '0'
+                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                              : -1;
+    if (digit < 0) return std::nullopt;
+    value = value * 16 + static_cast<uint32_t>(digit);
+  }
+  return value;
+}
+
+// JSON writes a character beyond U+FFFF as two \u escapes, YAML as one \U: the one thing in which JSON is no
+// YAML.
+std::string join_surrogates(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] != '\\' || i + 1 == text.size()) continue;
+    if (text[i + 1] == 'u') {
+      const std::optional<uint32_t> high = hex4(text.substr(i + 2));
+      if (high && *high >= 0xD800 && *high < 0xDC00 && text.substr(i + 6).starts_with("\\u")) {
+        const std::optional<uint32_t> low = hex4(text.substr(i + 8));
+        if (low && *low >= 0xDC00 && *low < 0xE000) {
+          out += fmt::format("U{:08X}", 0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00));
+          i += 11;
+          continue;
+        }
+      }
+    }
+    out += text[++i];
+  }
+  return out;
+}
+
+std::string as_yaml(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  const bool json = start != std::string_view::npos && (text[start] == '{' || text[start] == '[');
+  return json ? join_surrogates(text) : std::string(text);
+}
+
+}  // namespace
+
+std::string YamlEntry::text() const { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin) {
+  Reader reader{std::string(origin)};
+  const YAML::Node root = reader.load(as_yaml(text));
+  if (!root.IsMap()) {
+    const std::string_view kind = root.IsSequence() ? "a list" : root.IsScalar() ? "a single value" : "empty";
+    fail(Status::invalid_config, "{}: a configuration is a mapping (key: value), and this is {}", origin,
+         kind);
+  }
+  std::vector<YamlEntry> entries;
+  for (const Reader::Pair& pair : reader.pairs(root, 0)) {
+    YamlEntry entry{pair.key, pair.line, nullptr};
+    if (pair.value.IsScalar()) {
+      entry.value = pair.value.Scalar();
+    } else {
+      entry.value = reader.convert(pair.value, 1);
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+base::Json parse_flow(std::string_view text, std::string_view key) {
+  try {
+    Reader reader{std::string(key)};
+    return reader.convert(reader.load(as_yaml(text)), 0);
+  } catch (const Error& error) {
+    throw Error(Status::invalid_config, error.message(), std::string(key));
+  }
+}
+
+}  // namespace trl::config

@@ -1,0 +1,29 @@
+// YAML (and so JSON) text as JSON values. Untrusted: size, depth and the number of expanded nodes are
+// bounded.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace trl::config {
+
+struct YamlEntry {
+  std::string key;
+  int64_t line = 0;
+  base::Json
+      value;  // a scalar is its text (a string) or null; what is nested is typed, booleans as in YAML 1.1
+  std::string text() const;  // as Config::set takes it
+};
+
+// The document must be one mapping; a key given twice is an error. Throws Error(format) or
+// Error(invalid_config) with origin and line.
+std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin);
+
+// One value written on a command line: "{a: 1, b: [x, y]}", "[a, b]" or JSON. Throws Error(invalid_config)
+// naming key.
+base::Json parse_flow(std::string_view text, std::string_view key);
+
+}  // namespace trl::config

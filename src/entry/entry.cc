@@ -1,0 +1,117 @@
+// The engine's one exported function.
+#include <dlfcn.h>
+#include <dnnl.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "entry/guard.h"
+#include "entry/model.h"
+#include "entry/trainer.h"
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+
+namespace trl::entry {
+
+namespace {
+
+// The file that holds libtorch in this process, with its version in the name: "libc10.so.1.13".
+std::string torch_file() {
+  Dl_info info{};
+  const auto address =
+      reinterpret_cast<void*>(static_cast<c10::WarningHandler* (*)()>(&c10::Warning::get_warning_handler));
+  return ::dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> sets;
+#if defined(__x86_64__)
+#define TRL_IF_SUPPORTED(name) \
+  if (__builtin_cpu_supports(name)) sets.push_back(name)
+  TRL_IF_SUPPORTED("avx2");
+  TRL_IF_SUPPORTED("fma");
+  TRL_IF_SUPPORTED("avx512f");
+  TRL_IF_SUPPORTED("avx512bw");
+  TRL_IF_SUPPORTED("avx512vnni");
+  TRL_IF_SUPPORTED("avx512bf16");
+#undef TRL_IF_SUPPORTED
+#endif
+  return sets;
+}
+
+class EngineObject final : public engine::Engine {
+ public:
+  EngineObject(engine::Host& host, bool shared_torch) : host_(host), shared_torch_(shared_torch) {}
+
+  std::string_view info_json() noexcept override {
+    try {
+      info_json_ = describe();
+    } catch (const std::exception&) {
+      info_json_.clear();
+    }
+    return info_json_;
+  }
+
+  int32_t set_threads(int32_t threads, engine::ErrorSink& error) noexcept override {
+    return guard(host_, error, [&] {
+      if (threads < 1) fail(Status::invalid_argument, "threads is {}; accepted: 1 or more", threads);
+      tensor::set_threads(threads);  // libtorch's own setting belongs to the process and is left alone
+      return Status::ok;
+    });
+  }
+
+  int32_t open_model(const engine::ModelSpec& spec, engine::Model** out,
+                     engine::ErrorSink& error) noexcept override {
+    *out = nullptr;
+    return guard(host_, error, [&] {
+      *out = new ModelObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+  int32_t create_trainer(const engine::TrainerSpec& spec, engine::Trainer** out,
+                         engine::ErrorSink& error) noexcept override {
+    *out = nullptr;
+    return guard(host_, error, [&] {
+      *out = new TrainerObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+ private:
+  std::string describe() const {
+    const dnnl_version_t& dnnl = *dnnl_version();
+    base::Json info;
+    info["libtorch"] = TORCH_VERSION;
+    info["libtorch_file"] = torch_file();
+    info["libtorch_shared_with_host"] = shared_torch_;
+    info["onednn"] = fmt::format("{}.{}.{}", dnnl.major, dnnl.minor, dnnl.patch);
+    info["instruction_sets"] = instruction_sets();
+    info["threads"] = tensor::threads();
+    return info.dump();
+  }
+
+  engine::Host& host_;
+  const bool shared_torch_;
+  std::string info_json_;
+};
+
+}  // namespace
+
+}  // namespace trl::entry
+
+extern "C" __attribute__((visibility("default"))) int32_t trl_engine_open(
+    uint32_t interface_version, trl::engine::Host* host, int32_t shared_torch, trl::engine::Engine** out,
+    trl::engine::ErrorSink* error) noexcept {
+  *out = nullptr;
+  return trl::entry::guard(*host, *error, [&] {
+    if (interface_version != trl::engine::kInterfaceVersion) {
+      trl::fail(trl::Status::unsupported,
+                "libtrl.so speaks version {} of the engine's interface, libtrl_engine.so version {}",
+                interface_version, trl::engine::kInterfaceVersion);
+    }
+    trl::tensor::set_host(host);
+    *out = new trl::entry::EngineObject(*host, shared_torch != 0);
+    return trl::Status::ok;
+  });
+}

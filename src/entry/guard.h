@@ -1,0 +1,37 @@
+// The border: nothing is thrown across it, and nothing that libtorch has to say reaches stderr.
+#pragma once
+#include <c10/util/Exception.h>
+
+#include <new>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace trl::entry {
+
+// libtorch's warnings on this thread go to the host's log while this lives (c10's handler is thread-local).
+class WarningsToHost final : public c10::WarningHandler {
+ public:
+  explicit WarningsToHost(engine::Host& host) : host_(host), guard_(this) {}
+  void process(const c10::SourceLocation&, const std::string& text, bool) override;
+
+ private:
+  engine::Host& host_;
+  const c10::Warning::WarningHandlerGuard guard_;
+};
+
+// The current exception as status and message.
+int32_t report_exception(engine::ErrorSink& error) noexcept;
+
+// body() returns a Status.
+template <typename Body>
+int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
+  try {
+    const WarningsToHost warnings(host);
+    return static_cast<int32_t>(body());
+  } catch (...) {
+    return report_exception(error);
+  }
+}
+
+}  // namespace trl::entry

@@ -1,0 +1,34 @@
+// engine::Model over model/, generate/ and checkpoint/.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/engine.h"
+#include "model/model.h"
+
+namespace trl::entry {
+
+class ModelObject final : public engine::Model {
+ public:
+  ModelObject(engine::Host& host, const engine::ModelSpec& spec);
+  model::Model& get() { return *model_; }
+
+  void release() noexcept override { delete this; }
+  std::string_view config_json() noexcept override { return config_json_; }
+  int64_t parameter_count() noexcept override { return parameter_count_; }
+  int32_t save(std::string_view directory, std::span<const engine::NamedBytes> files,
+               engine::ErrorSink& error) noexcept override;
+  int32_t generate(std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
+                   engine::TokenSink& sink, const engine::Cancel* cancel,
+                   engine::ErrorSink& error) noexcept override;
+
+ private:
+  ~ModelObject() = default;
+  engine::Host& host_;
+  std::unique_ptr<model::Model> model_;
+  std::string config_json_;
+  int64_t parameter_count_ = 0;
+};
+
+}  // namespace trl::entry

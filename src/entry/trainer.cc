@@ -1,0 +1,80 @@
+#include "entry/trainer.h"
+
+#include "base/error.h"
+#include "checkpoint/save_model.h"
+#include "config/config.h"
+#include "entry/guard.h"
+
+namespace trl::entry {
+
+TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
+    : host_(host), model_(*static_cast<ModelObject*>(spec.model)) {
+  config::Config config;
+  for (const engine::KeyValue& pair : spec.config) config.set(pair.key, pair.value);
+  for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
+  train::Setup setup;
+  setup.arguments = config::training_arguments(config);
+  setup.pad_to_multiple_of = config::sft_data_arguments(config).pad_to_multiple_of.value_or(1);
+  setup.model = &model_.get();
+  setup.train = spec.train;
+  setup.eval = spec.eval;
+  setup.events = spec.events;
+  setup.cancel = spec.cancel;
+  setup.save = [this](const std::string& directory) { save_model(directory); };
+  trainer_ = std::make_unique<train::Trainer>(std::move(setup));
+}
+
+void TrainerObject::save_model(const std::string& directory) {
+  std::vector<engine::NamedBytes> files;
+  for (const auto& [name, bytes] : files_) files.push_back({name, bytes});
+  checkpoint::save_model(directory, model_.get(), files);
+}
+
+std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
+  record_ = record;
+  metrics_.clear();
+  for (const telemetry::Entry& entry : record_.entries()) metrics_.push_back({entry.name, entry.value});
+  return metrics_;
+}
+
+int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  *metrics = {};
+  return guard(host_, error, [&] {
+    if (!trainer_->step()) return Status::end;
+    *metrics = view(trainer_->metrics());
+    return Status::ok;
+  });
+}
+
+int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  *metrics = {};
+  return guard(host_, error, [&] {
+    *metrics = view(trainer_->evaluate());
+    return Status::ok;
+  });
+}
+
+int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
+  return guard(host_, error, [&] {
+    trainer_->finish();
+    return Status::ok;
+  });
+}
+
+int32_t TrainerObject::save(std::string_view directory, engine::ErrorSink& error) noexcept {
+  return guard(host_, error, [&] {
+    save_model(std::string(directory));
+    return Status::ok;
+  });
+}
+
+std::string_view TrainerObject::state_json() noexcept {
+  try {
+    state_json_ = telemetry::trainer_state_json(trainer_->state());
+  } catch (const std::bad_alloc&) {
+    state_json_.clear();
+  }
+  return state_json_;
+}
+
+}  // namespace trl::entry

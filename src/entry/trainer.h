@@ -1,0 +1,41 @@
+// engine::Trainer over train/: configuration read, metrics and files handed across.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "entry/model.h"
+#include "train/trainer.h"
+
+namespace trl::entry {
+
+class TrainerObject final : public engine::Trainer {
+ public:
+  TrainerObject(engine::Host& host, const engine::TrainerSpec& spec);
+
+  void release() noexcept override { delete this; }
+  int32_t step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t finish(engine::ErrorSink& error) noexcept override;
+  int32_t save(std::string_view directory, engine::ErrorSink& error) noexcept override;
+  int64_t global_step() noexcept override { return trainer_->state().global_step; }
+  int64_t max_steps() noexcept override { return trainer_->max_steps(); }
+  std::string_view state_json() noexcept override;
+
+ private:
+  ~TrainerObject() = default;
+  std::span<const engine::Metric> view(const telemetry::Record& record);
+  void save_model(const std::string& directory);
+
+  engine::Host& host_;
+  ModelObject& model_;
+  std::vector<std::pair<std::string, std::string>> files_;
+  std::unique_ptr<train::Trainer> trainer_;
+  telemetry::Record record_;  // what metrics_ points into
+  std::vector<engine::Metric> metrics_;
+  std::string state_json_;
+};
+
+}  // namespace trl::entry
