@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "capi/log.h"
 #include "engine/error_capture.h"
+#include "engine/loader.h"
 
 namespace trl::capi {
 namespace {
@@ -127,13 +128,13 @@ void Process::set_memory_limit(int64_t bytes) {
 engine::Engine& Process::engine() {
   const int wanted = threads();
   const std::lock_guard lock(engine_mutex_);
-  engine::Engine& engine = loader_.open(*host_);
+  if (engine_ == nullptr) engine_ = &engine::open_engine(*host_);
   if (engine_threads_ != wanted) {
     engine::ErrorCapture error;
-    error.check(engine.set_threads(wanted, error));
+    error.check(engine_->set_threads(wanted, error));
     engine_threads_ = wanted;
   }
-  return engine;
+  return *engine_;
 }
 
 Process& process() {

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "engine/engine.h"
-#include "engine/loader.h"
 
 namespace trl::capi {
 
@@ -46,7 +45,7 @@ class Process {
   std::optional<int64_t> threads_;
   bool limit_settled_ = false;
   std::mutex engine_mutex_;
-  engine::Loader loader_;
+  engine::Engine* engine_ = nullptr;
   int engine_threads_ = 0;
 };
 

@@ -53,6 +53,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   const LogScope scope(runtime_->log());
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
+  for (const std::string& note : config::run_notes(config_))
+    runtime_->log()->write(base::LogLevel::info, "config", note);
   const std::string path = needed_text(config_, "model_name_or_path", "a model directory or a GGUF file");
   tokenizer_ = open_training_tokenizer(config_, path);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
