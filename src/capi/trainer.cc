@@ -14,10 +14,12 @@
 namespace trl::capi {
 namespace {
 
-std::string needed_text(const config::Config& config, std::string_view key, std::string_view what) {
-  const auto value = config.get_text(key);
-  if (!value || value->empty()) fail_key(key, "{} is not set; give {}", key, what);
-  return *value;
+std::string model_path(const config::Config& config) {
+  const auto path = config.get_text("model_name_or_path");
+  if (!path || path->empty()) {
+    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
+  }
+  return *path;
 }
 
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
@@ -49,13 +51,13 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       config_(std::move(config)),
       train_(std::move(train)),
       eval_(std::move(eval)),
-      output_dir_(needed_text(config_, "output_dir", "the directory to write to")) {
+      output_dir_(config::training_arguments(config_).output_dir) {
   const LogScope scope(runtime_->log());
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);
-  const std::string path = needed_text(config_, "model_name_or_path", "a model directory or a GGUF file");
+  const std::string path = model_path(config_);
   tokenizer_ = open_training_tokenizer(config_, path);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   train_batches_ = std::move(prepared.train);
