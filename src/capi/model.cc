@@ -1,0 +1,63 @@
+// trl_model_*.
+#include "capi/model.h"
+
+#include "base/json.h"
+#include "capi/config.h"
+#include "capi/guard.h"
+#include "engine/error_capture.h"
+
+namespace trl::capi {
+
+EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype) {
+  engine::Model* model = nullptr;
+  engine::ErrorCapture error;
+  error.check(process().engine().open_model({path, dtype}, &model, error));
+  return EngineObject<engine::Model>(model);
+}
+
+Model::Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options)
+    : runtime_(std::move(runtime)),
+      path_(std::move(path)),
+      options_(options),
+      model_(open_model(path_, options.get("dtype"))) {
+  described_ = base::Json({{"parameters", model_->parameter_count()},
+                           {"config", base::parse_json(model_->config_json(), "config.json")}})
+                   .dump();
+}
+
+std::shared_ptr<Tokenizer> Model::tokenizer() {
+  const std::lock_guard lock(tokenizer_mutex_);
+  if (!tokenizer_) tokenizer_ = open_tokenizer(path_, options_);
+  return tokenizer_;
+}
+
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                          trl_model** out_model, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        need(out_model, "out_model");
+        need(path, "path");
+        auto held = runtime_of(runtime);
+        const LogScope scope(held->log());
+        *out_model = new trl_model(std::make_shared<Model>(std::move(held), path, options_of(options)));
+      },
+      out_model);
+}
+
+trl_status trl_model_describe(const trl_model* model, const char** out_json, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(model, "model");
+        need(out_json, "out_json");
+        *out_json = shared->describe().c_str();
+      },
+      out_json);
+}
+
+void trl_model_destroy(trl_model* model) noexcept { destroy(model); }
