@@ -13,6 +13,9 @@ namespace trl::text {
 
 namespace {
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Outside of [...] Oniguruma judges \\w and \\b by a table for Latin-1 that has superscripts and fractions in
+// it.
+constexpr std::string_view kLatinWord = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr int kMaxDepth = 50;
 
@@ -117,6 +120,7 @@ class Translator {
     fail(Status::unsupported, "the pattern '{}': {} at byte {} is not read by this build", pattern_, what,
          at_);
   }
+  static std::string word() { return fmt::format("{}{}", kWord, kLatinWord); }
   bool take(char c) {
     if (at_ >= pattern_.size() || pattern_[at_] != c) return false;
     ++at_;
@@ -179,9 +183,9 @@ class Translator {
         out_ += "\\P{Nd}";
         return;
       case 'w':
-        return set(kWord, true);
+        return set(in_class ? std::string(kWord) : word(), true);
       case 'W':
-        return set(kWord, false);
+        return set(word(), false);
       case 'h':
         return set(kHex, true);
       case 'H':
@@ -196,7 +200,7 @@ class Translator {
       case 'u':
         return hexadecimal(4);
       case 'b':
-        out_ += in_class ? "\\x{08}" : fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord);
+        out_ += in_class ? "\\x{08}" : fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word());
         return;
       case 'x':
         if (take('{')) {
