@@ -46,11 +46,13 @@ bool is_divisible(Run& run, const Value& v, Arguments arguments) {
 
 template <bool Lower>
 bool has_case(Run& run, const Value& v, Arguments) {
-  return truth(find_text_method(Lower ? "islower" : "isupper")(run, soft_text(run, v), {}));
+  return truth(find_text_method(Lower ? "islower" : "isupper")(run, soft_text(run, v), Arguments()));
 }
 
 bool is_equal(Run& run, const Value& v, Arguments a) { return equal(run, v, only(run, "eq", std::move(a))); }
-bool is_unequal(Run& run, const Value& v, Arguments a) { return !equal(run, v, only(run, "ne", std::move(a))); }
+bool is_unequal(Run& run, const Value& v, Arguments a) {
+  return !equal(run, v, only(run, "ne", std::move(a)));
+}
 template <Order Which>
 bool is_ordered(Run& run, const Value& v, Arguments a) {
   return ordered(run, Which, v, only(run, "the comparison", std::move(a)));
