@@ -1,5 +1,5 @@
-// A linear slot of a decoder layer. The layer knows this face only, so that a slot can hold something else than a
-// dense weight (quantised, with an adapter) without its neighbours noticing.
+// A linear slot of a decoder layer. The layer knows this face only, so that a slot can hold something else
+// than a dense weight (quantised, with an adapter) without its neighbours noticing.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -14,8 +14,10 @@ namespace trl::model {
 class Linear {
  public:
   virtual ~Linear() = default;
-  virtual at::Tensor forward(const at::Tensor& x, at::ScalarType compute) = 0;  // [tokens, in] -> [tokens, out]
-  // The weight and bias that say all there is to it; null for anything else. Such slots of one x run together.
+  virtual at::Tensor forward(const at::Tensor& x,
+                             at::ScalarType compute) = 0;  // [tokens, in] -> [tokens, out]
+  // The weight and bias that say all there is to it; null for anything else. Such slots of one x run
+  // together.
   virtual const kernels::Projection* dense() const { return nullptr; }
 };
 
@@ -32,7 +34,8 @@ class DenseLinear final : public Linear {
 };
 
 // Several slots of the same x.
-inline std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<Linear*> slots, at::ScalarType compute) {
+inline std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<Linear*> slots,
+                                       at::ScalarType compute) {
   std::vector<kernels::Projection> dense;
   for (const Linear* slot : slots) {
     if (slot->dense() != nullptr) dense.push_back(*slot->dense());
