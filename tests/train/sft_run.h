@@ -1,9 +1,8 @@
 // An SFT run over the engine's rooms, from a configuration and the rows of a file: what capi/ and entry/ put
 // together.
 #pragma once
-#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,33 @@
 #include "engine/engine.h"
 #include "model/model.h"
 #include "support/golden.h"
+#include "tensor/counted.h"
 #include "train/trainer.h"
 
 namespace trl::test {
+
+// The memory counter that the engine's tensors are charged to in these tests.
+class TestHost final : public engine::Host {
+ public:
+  void log(int32_t, std::string_view, std::string_view) noexcept override {}
+  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  void release(int32_t kind, int64_t bytes) noexcept override {
+    counter.release(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  int64_t memory_limit() noexcept override { return counter.limit(); }
+  int64_t memory_now() noexcept override { return counter.now(); }
+  base::MemoryCounter counter;
+};
+inline base::MemoryCounter& memory() {  // of the process, as in libtrl.so
+  static TestHost* const host = [] {
+    auto* made = new TestHost;
+    tensor::set_host(made);
+    return made;
+  }();
+  return host->counter;
+}
 
 // Batches of a data::BatchStream. fail_at: the call of next() (from 0) that answers with an error, once.
 class Stream final : public engine::BatchSource {
@@ -88,6 +111,7 @@ class SftRun {
   SftRun(const config::Config& config, const std::string& model_path, const std::string& dataset, Rows rows,
          std::optional<Rows> eval_rows = {})
       : arguments_(config::sft_data_arguments(config)),
+        memory_(memory()),
         pool_(1),
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
         model_(model::Model::open(model_path, config.get("dtype"))) {
@@ -139,8 +163,8 @@ class SftRun {
   }
 
   base::NullLog log_;
-  base::MemoryCounter memory_;
   config::SftDataArguments arguments_;
+  base::MemoryCounter& memory_;
   base::ThreadPool pool_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<model::Model> model_;

@@ -51,8 +51,8 @@ config::Config config_of(const base::Json& golden) {
   config.set("dtype", "float32");
   config.set("optim", golden["optim"].get<std::string>());
   config.set("lr_scheduler_type", golden["lr_scheduler_type"].get<std::string>());
-  config.set("output_dir", std::filesystem::temp_directory_path() /
-                               ("trl_trajectory_" + golden["name"].get<std::string>()));
+  config.set("output_dir", std::filesystem::temp_directory_path().string() + "/trl_trajectory_" +
+                               golden["name"].get<std::string>());
   for (const auto& [key, value] : golden["args"].items()) set(key, value);
   return config;
 }
@@ -137,7 +137,9 @@ TEST_P(Trajectory, equals_trl) {
   while (trainer.step()) ++steps;
   trainer.finish();
   EXPECT_EQ(steps, golden["num_update_steps"].get<int64_t>());
-  if (golden.contains("row_order")) EXPECT_EQ(base::Json(run.train_stream().order), golden["row_order"]);
+  if (golden.contains("row_order")) {
+    EXPECT_EQ(base::Json(run.train_stream().order), golden["row_order"]);
+  }
 
   const std::string directory = run.setup.arguments.output_dir;
   const base::Json state = base::read_json_file(directory + "/trainer_state.json");
