@@ -36,13 +36,13 @@ std::string underscored(std::string_view key) {
 std::string current_value(const Option& option, const std::string& key, std::string_view value) {
   std::vector<std::string_view> written;
   for (const OldValue& old : old_values()) {
-    if (old.name != key) continue;
+    if (old.name != key && old.name != option.name) continue;
     const std::optional<bool> flag = parse_bool(old.written);
     if (value == old.written || (flag && parse_bool(value) == flag)) return std::string(old.meaning);
     if (old.written == "null" && option.nullable && canonical_value(option, key, value) == "null") {
       return std::string(old.meaning);
     }
-    written.push_back(old.written);
+    if (old.name == key) written.push_back(old.written);
   }
   if (!written.empty() && key != option.name) {
     fail_key(key, "{}: {} is not accepted; give {}", key, shown(value), base::join(written, " or "));

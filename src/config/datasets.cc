@@ -94,12 +94,12 @@ Pairs from_mixer(std::string_view key, const base::Json& value) {
   if (!value.is_object())
     fail_key(key, "{}: it is a mapping from a file to its share, not {}", key, shown(value.dump()));
   if (value.size() != 1) fail_key(key, "{}: {} entries are refused: {}", key, value.size(), kMixture);
-  const auto& [path, share] = *value.items().begin();
+  const base::Json& share = value.begin().value();
   if (!share.is_number() || share.get<double>() != 1.0) {
     fail_key(key, "{}: the share {} is refused: all rows of a file are read, give 1.0", key,
              shown(share.dump()));
   }
-  return {{"dataset_name", path}};
+  return {{"dataset_name", value.begin().key()}};
 }
 
 }  // namespace

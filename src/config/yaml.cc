@@ -155,7 +155,11 @@ std::string as_yaml(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && (text[start] == '{' || text[start] == '[');
-  return json ? join_surrogates(text) : std::string(text);
+  std::string yaml = json ? join_surrogates(text) : std::string(text);
+  // yaml-cpp takes a quote that is still open where a line ends at the end of the text; an empty comment
+  // there makes it see the end within the quote.
+  if (yaml.ends_with('\n')) yaml += '#';
+  return yaml;
 }
 
 }  // namespace

@@ -160,6 +160,12 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
 }
 
 namespace {
+void require_length(const Row& row, std::string_view name, size_t length, size_t ids) {
+  if (length == ids) return;
+  fail(Status::format, "{}: column '{}' has {} elements, and 'input_ids' {}; they must be as many", row.where,
+       name, length, ids);
+}
+
 std::vector<int32_t> integers_column(const Row& row, std::string_view name, int64_t vocab_size,
                                      bool ignored) {
   const base::Json* value = find_column(row, name);
@@ -185,26 +191,24 @@ std::vector<int32_t> ids_column(const Row& row, std::string_view name, int64_t v
   return integers_column(row, name, vocab_size, false);
 }
 
-std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_t vocab_size) {
-  return integers_column(row, name, vocab_size, true);
+std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_t vocab_size, size_t count) {
+  std::vector<int32_t> labels = integers_column(row, name, vocab_size, true);
+  require_length(row, name, labels.size(), count);
+  return labels;
 }
 
-std::vector<uint8_t> mask_column(const Row& row, std::string_view name) {
+std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t count) {
   const base::Json* value = find_column(row, name);
-  if (value == nullptr || !value->is_array()) fail_column(row, name, "a list of 0 and 1");
-  std::vector<uint8_t> out;
-  out.reserve(value->size());
-  for (const base::Json& item : *value) {
-    if (item != 0 && item != 1 && !item.is_boolean()) fail_column(row, name, "a list of 0 and 1");
-    out.push_back(item == 1 || item == true ? 1 : 0);
-  }
-  return out;
-}
-
-void require_length(const Row& row, std::string_view name, size_t length, size_t ids) {
-  if (length == ids) return;
-  fail(Status::format, "{}: column '{}' has {} elements, and 'input_ids' {}; they must be as many", row.where,
-       name, length, ids);
+  const bool bits = value != nullptr && value->is_array() &&
+                    std::all_of(value->begin(), value->end(), [](const base::Json& bit) {
+                      return bit.is_boolean() || bit == 0 || bit == 1;
+                    });
+  if (!bits) fail_column(row, name, "a list of 0 and 1");
+  require_length(row, name, value->size(), count);
+  std::vector<uint8_t> mask;
+  mask.reserve(count);
+  for (const base::Json& bit : *value) mask.push_back(bit == true || bit == 1 ? 1 : 0);
+  return mask;
 }
 
 }  // namespace trl::data

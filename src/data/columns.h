@@ -34,10 +34,9 @@ Format format_of(const Row& row, const std::string& text_field);
 const std::string& text_column(const Row& row, std::string_view name);
 const base::Json& messages_column(const Row& row, std::string_view name);  // a list of objects with a role
 std::vector<int32_t> ids_column(const Row& row, std::string_view name, int64_t vocab_size);
-std::vector<int32_t> labels_column(const Row& row, std::string_view name,
-                                   int64_t vocab_size);                   // ids and kIgnored
-std::vector<uint8_t> mask_column(const Row& row, std::string_view name);  // 0 and 1
-void require_length(const Row& row, std::string_view name, size_t length, size_t ids);
+// ids and kIgnored; 0 and 1. Both must have `count` elements.
+std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_t vocab_size, size_t count);
+std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t count);
 [[noreturn]] void fail_column(const Row& row, std::string_view name, std::string_view expected);
 
 }  // namespace trl::data

@@ -71,6 +71,9 @@ void read_template_variables(const Row& row, text::RenderOptions& options) {
   }
 }
 
+// Columns that may stand beside input_ids.
+constexpr std::array<const char*, 3> kBeside = {"labels", "assistant_masks", "completion_mask"};
+
 }  // namespace
 
 SftRows::SftRows(const PrepareContext& context, const Row& first)
@@ -89,11 +92,11 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       split || find_column(row, "completion_mask") != nullptr || find_column(row, "labels") != nullptr;
   completion_only_ = context.completion_only_loss.value_or(arguments_.completion_only_loss.value_or(split));
   if (arguments_.completion_only_loss == true && !masked && !context.completion_only_loss) {
-    fail_key("completion_only_loss",
-             "completion_only_loss: {} holds no completions (its format is {}): 'prompt' and 'completion' "
-             "columns are "
-             "expected, or completion_only_loss: false",
-             first_where_, format_name(format_));
+    fail_key(
+        "completion_only_loss",
+        "completion_only_loss: {} holds no completions (its format is {}): 'prompt' and 'completion' columns "
+        "are expected, or completion_only_loss: false",
+        first_where_, format_name(format_));
   }
   if (arguments_.assistant_only_loss && !is_conversational(format_)) {
     fail_key(
@@ -102,8 +105,10 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
         first_where_, format_name(format_),
         format_ == Format::tokenized ? ", or false; 'assistant_masks' beside input_ids always count" : "");
   }
-  if (arguments_.skip_prepare_dataset && format_ != Format::tokenized)
+  if (arguments_.skip_prepare_dataset && format_ != Format::tokenized) {
     fail_column(row, "input_ids", "a list of token ids (skip_prepare_dataset)");
+  }
+  for (size_t i = 0; i < kBeside.size(); ++i) beside_[i] = find_column(row, kBeside[i]) != nullptr;
   if (is_conversational(format_)) open_template();
 }
 
@@ -166,10 +171,7 @@ void SftRows::normalize(Row& row) const {
 // To the text field where there is one and it lacks EOS, else to the completion where that lacks it.
 void SftRows::append_eos(Row& row) const {
   const std::optional<std::string>& eos = tokenizer_.special().eos;
-  if (!eos)
-    fail_key(
-        "eos_token",
-        "eos_token: the tokenizer has no EOS token, which text that is no conversation ends with; name one");
+  if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
   for (const std::string& column : {arguments_.dataset_text_field, std::string("completion")}) {
     if (find_column(row, column) == nullptr) continue;
     const std::string& text = text_column(row, column);
@@ -196,11 +198,11 @@ SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, b
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
   std::vector<uint8_t> mask = text::assistant_mask(encoding, rendered.generation);
   if (std::find(mask.begin(), mask.end(), 1) == mask.end()) {
-    fail_key("assistant_only_loss",
-             "assistant_only_loss: {}: no token of the row is the assistant's: the conversation has no "
-             "assistant turn, or "
-             "the chat template puts no {{% generation %}} markers around it",
-             row.where);
+    fail_key(
+        "assistant_only_loss",
+        "assistant_only_loss: {}: no token of the row is the assistant's: the conversation has no assistant "
+        "turn, or the chat template puts no {{% generation %}} markers around it",
+        row.where);
   }
   return {std::move(encoding.ids), std::move(mask)};
 }
@@ -221,8 +223,9 @@ Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const 
   std::vector<uint8_t> completion(whole.ids.size(), 1);
   std::fill_n(completion.begin(), shared, 0);
   Tokens out = labelled(std::move(whole), completion);
-  if (end != prompt.end())
+  if (end != prompt.end()) {
     out.lost = tokenizer_.decode({prompt.data() + shared, prompt.size() - shared}, false);
+  }
   return out;
 }
 
@@ -246,22 +249,21 @@ Tokens SftRows::messages(const Row& row) const {
 
 // Labels that are there are kept; else the masks that are there are applied, as to rows tokenised here.
 Tokens SftRows::tokenized(const Row& row) const {
+  for (size_t i = 0; i < kBeside.size(); ++i) {
+    if (beside_[i] == (find_column(row, kBeside[i]) != nullptr)) continue;
+    fail(Status::format, "{}: {} column '{}', unlike {}; all rows must agree", row.where,
+         beside_[i] ? "has no" : "has a", kBeside[i], first_where_);
+  }
+  const auto [labels, assistant, completion] = beside_;
   Rendering rendering{ids_column(row, "input_ids", vocab_size_), {}};
-  if (find_column(row, "labels") != nullptr) {
-    Tokens out{std::move(rendering.ids), labels_column(row, "labels", vocab_size_), {}};
-    require_length(row, "labels", out.labels.size(), out.ids.size());
-    return out;
+  const size_t count = rendering.ids.size();
+  if (labels) return {std::move(rendering.ids), labels_column(row, "labels", vocab_size_, count), {}};
+  if (arguments_.skip_prepare_dataset && (assistant || completion)) {
+    fail_column(row, "labels", "a list (skip_prepare_dataset leaves masks unread)");
   }
-  std::vector<uint8_t> completion;
-  for (const auto& [name, mask] :
-       {std::pair{"assistant_masks", &rendering.assistant}, {"completion_mask", &completion}}) {
-    if (find_column(row, name) == nullptr) continue;
-    if (arguments_.skip_prepare_dataset)
-      fail_column(row, "labels", "a list (skip_prepare_dataset leaves masks unread)");
-    *mask = mask_column(row, name);
-    require_length(row, name, mask->size(), rendering.ids.size());
-  }
-  return labelled(std::move(rendering), completion);
+  if (assistant) rendering.assistant = mask_column(row, "assistant_masks", count);
+  return labelled(std::move(rendering),
+                  completion ? mask_column(row, "completion_mask", count) : std::vector<uint8_t>());
 }
 
 Tokens SftRows::tokens(Row& row) const {

@@ -1,6 +1,7 @@
 // One row -> token ids and labels, by TRL's rules for SFT (trl/trainer/sft_trainer.py, _prepare_dataset).
 // What holds for the whole dataset is decided on its first row; every other row must be of the same format.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,6 +52,7 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
+  std::array<bool, 3> beside_{};  // labels, assistant_masks, completion_mask beside input_ids
   std::optional<text::ChatTemplate> template_;
   base::Json variables_;  // special tokens by name
 };

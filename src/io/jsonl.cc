@@ -82,6 +82,7 @@ void JsonRows::rewind() {
   begin_ = end_ = 0;
   line_ = column_ = 1;
   layout_ = Layout::unknown;
+  closed_ = false;
 }
 
 // Skips the byte order mark and tells lines from an array.
@@ -100,7 +101,7 @@ void JsonRows::start() {
     layout_ = Layout::array;
     if (peek() == ']') {
       get();
-      layout_ = Layout::ended;
+      closed_ = true;
     }
   }
 }
@@ -165,14 +166,14 @@ bool JsonRows::next_element(Text& text) {
     skip_blank();
     if (peek() >= 0)
       fail(Status::format, "{}:{}:{}: not valid JSON: text after the array", name(), line_, column_);
-    layout_ = Layout::ended;
+    closed_ = true;
   }
   return true;
 }
 
 bool JsonRows::next(Text& text) {
   if (layout_ == Layout::unknown) start();
-  if (layout_ == Layout::ended) return false;
+  if (closed_) return false;
   const bool found = layout_ == Layout::lines ? next_line(text) : next_element(text);
   if (found) check(text);
   return found;

@@ -35,7 +35,7 @@ class JsonRows {
   bool is_array() const { return layout_ == Layout::array; }
 
  private:
-  enum class Layout { unknown, lines, array, ended };
+  enum class Layout { unknown, lines, array };
   int peek();  // -1: the end
   int get();
   void skip_blank();
@@ -53,6 +53,7 @@ class JsonRows {
   int64_t line_ = 1;
   int64_t column_ = 1;
   Layout layout_ = Layout::unknown;
+  bool closed_ = false;  // behind the array
 };
 
 }  // namespace trl::io

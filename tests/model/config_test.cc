@@ -91,7 +91,7 @@ TEST(Config, RopeInBothStyles) {
 TEST(Config, Llama3Frequencies) {
   const RopeConfig rope{"llama3", 5e5, 8, 1, 4, 32};
   const std::vector<float> got = inverse_frequencies(rope, 16);
-  const std::vector<float> want = {1f,
+  const std::vector<float> want = {1.0f,
                                    0.0242403448f,
                                    0.00470075384f,
                                    0.000911583134f,

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "base/error.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 

@@ -116,7 +116,9 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
       EXPECT_EQ(config[key], original[key]) << key;
     }
     for (const char* key : {"attention_bias", "mlp_bias"}) {
-      if (original.contains(key)) EXPECT_EQ(config[key], original[key]) << key;
+      if (original.contains(key)) {
+        EXPECT_EQ(config[key], original[key]) << key;
+      }
     }
     EXPECT_EQ(config["head_dim"], want->config().head_dim);
     EXPECT_EQ(config["rope_parameters"],

@@ -13,7 +13,7 @@
 namespace trl::test {
 
 inline std::string golden_path(const std::string& relative) {
-  for (const std::string& root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
+  for (const std::string root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
     if (base::file_exists(root + relative)) return root + relative;
   }
   return {};

@@ -1,0 +1,237 @@
+// The typed views and the checks across keys.
+#include "config/training_arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "support/golden.h"
+
+namespace trl::config {
+namespace {
+
+using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
+
+Config with(const Settings& settings) {
+  Config config;
+  for (const auto& [key, value] : settings) config.set(key, value);
+  return config;
+}
+
+std::string refusal(const Settings& settings) {
+  const Config config = with(settings);
+  try {
+    training_arguments(config);
+    sft_data_arguments(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_config);
+    EXPECT_TRUE(config.is_set(error.key())) << error.key();
+    return error.message();
+  }
+  ADD_FAILURE() << "taken";
+  return {};
+}
+
+TEST(Arguments, DefaultsAreTrls) {
+  const TrainingArguments a = training_arguments(Config());
+  EXPECT_EQ(a.method, "sft");
+  EXPECT_EQ(a.output_dir, "trainer_output");
+  EXPECT_EQ(a.per_device_train_batch_size, 8);
+  EXPECT_EQ(a.gradient_accumulation_steps, 1);
+  EXPECT_EQ(a.num_train_epochs, 3.0);
+  EXPECT_EQ(a.max_steps, -1);
+  EXPECT_EQ(a.seed, 42);
+  EXPECT_FALSE(a.data_seed.has_value());
+  EXPECT_TRUE(a.bf16);
+  EXPECT_TRUE(a.gradient_checkpointing);
+  EXPECT_EQ(a.learning_rate, 2e-5);
+  EXPECT_EQ(a.adam_epsilon, 1e-8);
+  EXPECT_EQ(a.max_grad_norm, 1.0);
+  EXPECT_EQ(a.lr_scheduler_type, Scheduler::linear);
+  EXPECT_EQ(a.warmup_steps, 0.0);
+  EXPECT_EQ(a.num_cycles, 0.5);
+  EXPECT_EQ(a.logging_strategy, Strategy::steps);
+  EXPECT_EQ(a.logging_steps, 10.0);
+  EXPECT_EQ(a.eval_strategy, Strategy::no);
+  EXPECT_FALSE(a.eval_steps.has_value());
+  const SftDataArguments d = sft_data_arguments(Config());
+  EXPECT_EQ(d.dataset_text_field, "text");
+  EXPECT_EQ(d.max_length, 1024);
+  EXPECT_FALSE(d.completion_only_loss.has_value());
+  EXPECT_FALSE(d.pad_to_multiple_of.has_value());
+  EXPECT_EQ(d.dataset_num_proc, 0);
+  EXPECT_FALSE(d.sequential);
+}
+
+TEST(Arguments, ReadsWhatIsSet) {
+  const TrainingArguments a = training_arguments(with({{"output_dir", "out"},
+                                                       {"per_device_train_batch_size", "2"},
+                                                       {"max_steps", "0"},
+                                                       {"data_seed", "5"},
+                                                       {"bf16", "false"},
+                                                       {"activation_checkpointing", "false"},
+                                                       {"lr_scheduler_type", "cosine"},
+                                                       {"lr_scheduler_kwargs", "{num_cycles: 2}"},
+                                                       {"warmup_ratio", "0.1"},
+                                                       {"eval_strategy", "epoch"},
+                                                       {"eval_steps", "0"},
+                                                       {"logging_steps", "0.25"},
+                                                       {"max_grad_norm", "0"},
+                                                       {"eval_on_start", "yes"}}));
+  EXPECT_EQ(a.output_dir, "out");
+  EXPECT_EQ(a.per_device_train_batch_size, 2);
+  EXPECT_EQ(a.max_steps, -1);
+  EXPECT_EQ(a.data_seed, 5);
+  EXPECT_FALSE(a.bf16);
+  EXPECT_FALSE(a.gradient_checkpointing);
+  EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
+  EXPECT_EQ(a.num_cycles, 2.0);
+  EXPECT_EQ(a.warmup_steps, 0.1);
+  EXPECT_EQ(a.eval_strategy, Strategy::epoch);
+  EXPECT_FALSE(a.eval_steps.has_value());
+  EXPECT_EQ(a.logging_steps, 0.25);
+  EXPECT_EQ(a.max_grad_norm, 0.0);
+  EXPECT_TRUE(a.eval_on_start);
+  EXPECT_TRUE(training_arguments(with({{"bf16", "false"}, {"mixed_precision", "bf16"}})).bf16);
+  EXPECT_EQ(training_arguments(with({{"warmup_ratio", "0.1"}, {"warmup_steps", "7"}})).warmup_steps, 7.0);
+  EXPECT_EQ(training_arguments(with({{"lr_scheduler_type", "constant_with_warmup"}})).lr_scheduler_type,
+            Scheduler::constant_with_warmup);
+  const SftDataArguments d =
+      sft_data_arguments(with({{"max_length", "null"},
+                               {"truncation_mode", "keep_end"},
+                               {"completion_only_loss", "false"},
+                               {"dataset_columns", "{question: prompt, answer: completion}"},
+                               {"dataset_kwargs", "{skip_prepare_dataset: true}"},
+                               {"train_sampling_strategy", "sequential"},
+                               {"pad_to_multiple_of", "16"},
+                               {"dataset_num_proc", "3"},
+                               {"eos_token", "</s>"},
+                               {"chat_template", "{{ x }}"},
+                               {"dataset_select_columns", "question answer"}}));
+  EXPECT_FALSE(d.max_length.has_value());
+  EXPECT_TRUE(d.truncation_keep_end);
+  EXPECT_EQ(d.completion_only_loss, false);
+  const std::vector<std::pair<std::string, std::string>> columns = {{"question", "prompt"},
+                                                                    {"answer", "completion"}};
+  EXPECT_EQ(d.dataset_columns, columns);
+  EXPECT_EQ(d.dataset_select_columns.size(), 2u);
+  EXPECT_TRUE(d.skip_prepare_dataset);
+  EXPECT_TRUE(d.sequential);
+  EXPECT_EQ(d.pad_to_multiple_of, 16);
+  EXPECT_EQ(d.dataset_num_proc, 3);
+  EXPECT_EQ(d.eos_token, "</s>");
+  EXPECT_EQ(d.chat_template, "{{ x }}");
+}
+
+TEST(Arguments, ChecksAcrossKeys) {
+  EXPECT_EQ(refusal({{"logging_steps", "2.5"}}),
+            "logging_steps: '2.5' is not accepted; give an integer, or a share of all steps below 1");
+  EXPECT_EQ(refusal({{"eval_strategy", "steps"}, {"eval_steps", "1.5"}}),
+            "eval_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
+  EXPECT_NO_THROW(training_arguments(with({{"eval_strategy", "epoch"}, {"eval_steps", "1.5"}})));
+  EXPECT_NO_THROW(training_arguments(with({{"logging_strategy", "epoch"}, {"logging_steps", "1.5"}})));
+  EXPECT_EQ(refusal({{"lr_scheduler_kwargs", "{num_cycles: 1}"}}),
+            "lr_scheduler_kwargs: num_cycles belongs to lr_scheduler_type cosine, not linear");
+  EXPECT_EQ(refusal({{"lr_scheduler_type", "cosine"}, {"lr_scheduler_kwargs", "{num_cycles: many}"}}),
+            "lr_scheduler_kwargs: num_cycles: 'many' is not accepted; give a number");
+  EXPECT_EQ(refusal({{"save_steps", "100"}}),
+            "save_steps: '100' is refused: checkpoints are not in this build: only the final model is "
+            "written; give "
+            "save_strategy: no");
+  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "100"}, {"save_strategy", "no"}})));
+  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "500"}, {"save_strategy", "steps"}})));
+  EXPECT_EQ(refusal({{"output_dir", "~/out"}}),
+            "output_dir: '~/out' is not accepted: '~' is not expanded, give the whole path");
+  EXPECT_EQ(refusal({{"chat_template", "{{ x }}"}, {"chat_template_path", "a.jinja"}}),
+            "chat_template and chat_template_path are both set: give one of them");
+  EXPECT_EQ(refusal({{"dataset_columns", "{question:prompt}"}}),
+            "dataset_columns: 'question:prompt' has no new name; give {column: new name}, with a space "
+            "behind each colon");
+  EXPECT_EQ(refusal({{"dataset_columns", "{a: text, b: text}"}}),
+            "dataset_columns: 'a' and 'b' would both be called 'text'");
+  EXPECT_EQ(refusal({{"dataset_kwargs", "{skip_prepare_dataset: maybe}"}}),
+            "dataset_kwargs: skip_prepare_dataset: 'maybe' is not accepted; give true or false");
+}
+
+TEST(Arguments, NotesSayThatOnlyTheFinalModelIsWritten) {
+  EXPECT_EQ(run_notes(Config()),
+            std::vector<std::string>{"save_strategy steps: only the final model is written"});
+  EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
+            "save_strategy no: only the final model is written");
+  EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 2u);
+}
+
+std::string text_of(const base::Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// What TRL itself refuses in SFT's arguments is refused here too; what depends on the rows or the vocabulary
+// (eos_token, assistant_only_loss, ...) is not this room's.
+TEST(Arguments, RefusesWhatTrlRefuses) {
+  TRL_NEED_GOLDEN("data/prepared/config_errors.json");
+  const std::set<std::string> elsewhere = {"assistant_only_loss", "eos_token", "pad_token"};
+  int refused = 0;
+  const base::Json recorded = test::golden_json("data/prepared/config_errors.json");
+  for (const base::Json& item : recorded["cases"]) {
+    if (item["trainer"] != "sft" || item["args"].empty()) continue;
+    if (elsewhere.contains(item["args"].begin().key())) continue;
+    ASSERT_FALSE(item["ok"].get<bool>());
+    EXPECT_THROW(
+        {
+          Config config;
+          for (const auto& [key, value] : item["args"].items()) config.set(key, text_of(value));
+          training_arguments(config);
+          sft_data_arguments(config);
+        },
+        Error)
+        << item["args"].dump();
+    ++refused;
+  }
+  EXPECT_EQ(refused, 6);
+}
+
+// The arguments of every recorded SFT run of this build are read, and come back as they were.
+TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
+  TRL_NEED_GOLDEN("trajectories/sft_plain/case.json");
+  int runs = 0;
+  for (const std::string name : {"sft_plain",
+                                 "sft_completion_only",
+                                 "sft_assistant_only",
+                                 "sft_assistant_only_llama3",
+                                 "sft_ga4",
+                                 "sft_eval",
+                                 "sft_cosine_warmup_wd",
+                                 "sft_adam_betas",
+                                 "sft_no_clip_constant",
+                                 "sft_logging3",
+                                 "sft_drop_last",
+                                 "sft_epochs_partial_ga2",
+                                 "sft_shuffled_two_epochs",
+                                 "sft_data_seed",
+                                 "sft_llama3_untied",
+                                 "sft_llama_bos",
+                                 "sft_qwen3",
+                                 "sft_bf16_checkpoint",
+                                 "sft_bf16_autocast",
+                                 "sft_gradient_checkpointing"}) {
+    const base::Json run = test::golden_json("trajectories/" + name + "/case.json");
+    Config config;
+    for (const auto& [key, value] : run["args"].items()) {
+      ASSERT_NO_THROW(config.set(key, text_of(value))) << name << " " << key;
+      const base::Json back = base::Json::parse(config.to_json())[std::string(find_option(key)->name)];
+      EXPECT_EQ(back, value) << name << " " << key;
+    }
+    const TrainingArguments a = training_arguments(config);
+    EXPECT_NO_THROW(sft_data_arguments(config)) << name;
+    if (run["args"].contains("learning_rate")) {
+      EXPECT_EQ(a.learning_rate, run["args"]["learning_rate"].get<double>());
+    }
+    EXPECT_TRUE(config.warnings().empty()) << name << ": " << config.warnings().front();
+    ++runs;
+  }
+  EXPECT_EQ(runs, 20);
+}
+
+}  // namespace
+}  // namespace trl::config

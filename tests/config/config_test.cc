@@ -1,0 +1,448 @@
+// Setting and reading single values.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "config/local_path.h"
+
+namespace trl::config {
+namespace {
+
+// The message of the error that setting the value gives, which names the key and leaves the configuration
+// alone.
+std::string refusal(std::string_view key, std::string_view value) {
+  Config config;
+  config.set("seed", "7");
+  try {
+    config.set(key, value);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_config) << key;
+    EXPECT_EQ(error.key().empty(), key.empty()) << key;
+    EXPECT_EQ(error.message().find('\n'), std::string::npos) << key;
+    EXPECT_EQ(config.to_json(), "{\"seed\":7}") << key;
+    return error.message();
+  }
+  ADD_FAILURE() << key << " took " << value;
+  return {};
+}
+
+std::string taken(std::string_view key, std::string_view value) {
+  Config config;
+  config.set(key, value);
+  EXPECT_TRUE(config.warnings().empty()) << config.warnings().front();
+  return config.get(key);
+}
+
+std::string warning(std::string_view key, std::string_view value) {
+  Config config;
+  config.set(key, value);
+  EXPECT_EQ(config.warnings().size(), 1u) << key;
+  return config.warnings().empty() ? "" : config.warnings().front();
+}
+
+TEST(Config, ReadsNumbers) {
+  EXPECT_EQ(taken("learning_rate", "2e-4"), "2e-04");
+  EXPECT_EQ(taken("learning_rate", "1.0e-05"), "1e-05");
+  EXPECT_EQ(taken("learning_rate", "0.0002"), "2e-04");
+  EXPECT_EQ(taken("learning_rate", "-0.0"), "0");
+  EXPECT_EQ(taken("num_train_epochs", "1"), "1");
+  EXPECT_EQ(taken("max_steps", "1_000"), "1000");
+  EXPECT_EQ(taken("max_steps", "10.0"), "10");
+  EXPECT_EQ(taken("max_steps", "1e3"), "1000");
+  EXPECT_EQ(taken("seed", "4294967295"), "4294967295");
+  EXPECT_EQ(taken("data_seed", "9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(taken("pad_to_multiple_of", "8"), "8");
+  EXPECT_EQ(taken("pad_to_multiple_of", "auto"), "auto");
+  Config config;
+  config.set("learning_rate", "3e-5");
+  EXPECT_DOUBLE_EQ(config.get_double("learning_rate"), 3e-5);
+  EXPECT_EQ(config.get_int("per_device_train_batch_size"), 8);
+  EXPECT_EQ(config.get_optional_int("max_length"), 1024);
+}
+
+TEST(Config, RefusesWhatIsNoNumberOrOutOfRange) {
+  EXPECT_EQ(refusal("learning_rate", "fast"), "learning_rate: 'fast' is not accepted; give a number >= 0");
+  EXPECT_EQ(refusal("learning_rate", "-1"), "learning_rate: '-1' is not accepted; give a number >= 0");
+  for (const std::string_view bad : {"nan", "inf", "1e999", "0x10", "1,5", "1 ", "true", "1__0", "_1"}) {
+    refusal("learning_rate", bad);
+  }
+  EXPECT_EQ(refusal("max_steps", "2.5"), "max_steps: '2.5' is not accepted; give an integer >= -1");
+  EXPECT_EQ(refusal("max_steps", "-2"), "max_steps: '-2' is not accepted; give an integer >= -1");
+  EXPECT_EQ(refusal("max_steps", "1e300"), "max_steps: '1e300' is not accepted; give an integer >= -1");
+  EXPECT_EQ(refusal("per_device_train_batch_size", "0"),
+            "per_device_train_batch_size: '0' is not accepted; give an integer > 0");
+  EXPECT_EQ(refusal("adam_beta2", "1"), "adam_beta2: '1' is not accepted; give a number in [0, 1)");
+  EXPECT_EQ(refusal("generate.top_p", "0"), "generate.top_p: '0' is not accepted; give a number in (0, 1]");
+  EXPECT_EQ(refusal("seed", "4294967296"),
+            "seed: '4294967296' is not accepted; give an integer in [0, 4294967295]");
+  EXPECT_EQ(refusal("max_length", "0"), "max_length: '0' is not accepted; give an integer > 0, or null");
+  EXPECT_EQ(refusal("learning_rate", "null"), "learning_rate: 'null' is not accepted; give a number >= 0");
+  EXPECT_EQ(refusal("pad_to_multiple_of", "some"),
+            "pad_to_multiple_of: 'some' is not accepted; give auto or an integer > 0, or null");
+}
+
+TEST(Config, ReadsBooleansAsYaml11) {
+  for (const std::string_view yes : {"true", "True", "yes", "on", "ON", "1", "y"}) {
+    EXPECT_EQ(taken("logging_first_step", yes), "true") << yes;
+  }
+  for (const std::string_view no : {"false", "FALSE", "no", "off", "0", "n"}) {
+    EXPECT_EQ(taken("logging_first_step", no), "false") << no;
+  }
+  EXPECT_EQ(refusal("logging_first_step", "flase"),
+            "logging_first_step: 'flase' is not accepted; give true or false");
+  EXPECT_EQ(taken("bf16", "none"), "null");
+  EXPECT_EQ(refusal("logging_first_step", "null"),
+            "logging_first_step: 'null' is not accepted; give true or false");
+}
+
+TEST(Config, ReadsChoices) {
+  for (const std::string_view no : {"no", "No", "off", "false"}) {
+    EXPECT_EQ(taken("eval_strategy", no), "no") << no;
+    EXPECT_EQ(taken("save_strategy", no), "no") << no;
+    EXPECT_EQ(taken("logging_strategy", no), "no") << no;
+  }
+  EXPECT_EQ(taken("fused_kernels", "on"), "on");
+  EXPECT_EQ(taken("fused_kernels", "true"), "on");
+  EXPECT_EQ(refusal("eval_strategy", "true"),
+            "eval_strategy: 'true' is not accepted; give one of no, steps, epoch");
+  EXPECT_EQ(refusal("truncation_mode", "bogus"),
+            "truncation_mode: 'bogus' is not accepted; give one of keep_end, keep_start");
+}
+
+TEST(Config, ReadsListsAndMaps) {
+  for (const std::string_view text : {"[a, b]", "a,b", "a b", "a, b", "[\"a\", \"b\"]", "['a', b]"}) {
+    EXPECT_EQ(taken("dataset_select_columns", text), "[\"a\",\"b\"]") << text;
+  }
+  EXPECT_EQ(taken("report_to", "none"), "null");
+  EXPECT_EQ(taken("report_to", "[none]"), "[\"none\"]");
+  EXPECT_EQ(taken("report_to", "[]"), "[]");
+  refusal("dataset_select_columns", "[a");
+  refusal("dataset_select_columns", "{a: b}");
+  EXPECT_EQ(taken("dataset_columns", "{question: prompt, answer: completion}"),
+            "{\"question\":\"prompt\",\"answer\":\"completion\"}");
+  EXPECT_EQ(taken("dataset_columns", "{\"z\": \"\\ud83d\\ude00\", \"a\": \"x\"}"),
+            "{\"z\":\"\xF0\x9F\x98\x80\",\"a\":\"x\"}");
+  EXPECT_EQ(refusal("dataset_columns", "question"),
+            "dataset_columns: 'question' is not accepted; give a mapping");
+  refusal("dataset_columns", "{a: b, a: c}");
+  EXPECT_EQ(refusal("gradient_checkpointing_kwargs", "{use_reentrent: false}").substr(0, 64),
+            "gradient_checkpointing_kwargs: unknown entry 'use_reentrent'; gi");
+  Config config;
+  config.set("dataset_columns", "{b: x, a: y}");
+  const std::vector<std::pair<std::string, std::string>> pairs = {{"b", "x"}, {"a", "y"}};
+  EXPECT_EQ(config.get_pairs("dataset_columns"), pairs);
+  EXPECT_EQ(config.get_map("dataset_columns").at("a"), "y");
+  EXPECT_TRUE(config.get_list("label_names").empty());
+}
+
+TEST(Config, CanonicalTextReadsBackToItself) {
+  Config config, copy;
+  config.set("learning_rate", "0.1");
+  config.set("dataset_columns", "{a: b}");
+  config.set("generate.stop", "[\"a b\", \"x\\n\"]");
+  config.set("chat_template", "{% for m in messages %}\n{{ m['content'] }}{% endfor %}");
+  config.set("max_length", "none");
+  config.set("eos_token", "<|im_end|>");
+  for (const auto& [key, value] : config.values()) copy.set(key, value);
+  EXPECT_EQ(copy.to_json(), config.to_json());
+  EXPECT_EQ(
+      config.to_json(),
+      "{\"chat_template\":\"{% for m in messages %}\\n{{ m['content'] }}{% endfor %}\","
+      "\"dataset_columns\":{\"a\":\"b\"},\"eos_token\":\"<|im_end|>\",\"generate.stop\":[\"a b\",\"x\\n\"],"
+      "\"learning_rate\":0.1,\"max_length\":null}");
+}
+
+TEST(Config, UnknownKeysNameTheNearest) {
+  EXPECT_EQ(refusal("learning_rat", "1"), "'learning_rat': unknown key; the nearest is learning_rate");
+  EXPECT_EQ(refusal("max-seq-lenght", "1"), "'max-seq-lenght': unknown key; the nearest is max_seq_length");
+  EXPECT_EQ(refusal("per_device_batch_size", "1").substr(0, 56),
+            "'per_device_batch_size': unknown key; the nearest is per");
+  EXPECT_EQ(refusal("qqqqqqqqqq", "1"), "'qqqqqqqqqq': unknown key");
+  refusal("", "1");
+  Config config;
+  EXPECT_THROW(config.get("learning_rat"), Error);
+}
+
+TEST(Config, DashesAreUnderscores) { EXPECT_EQ(taken("per-device-train-batch-size", "2"), "2"); }
+
+struct AliasCase {
+  std::string_view alias, written, name, value;
+};
+
+TEST(Config, AliasesWork) {
+  constexpr AliasCase kCases[] = {
+      {"max_seq_length", "2048", "max_length", "2048"},
+      {"evaluation_strategy", "epoch", "eval_strategy", "epoch"},
+      {"torch_dtype", "bfloat16", "dtype", "bfloat16"},
+      {"group_by_length", "false", "train_sampling_strategy", "random"},
+      {"group_by_length", "no", "train_sampling_strategy", "random"},
+      {"use_liger", "yes", "use_liger_kernel", "true"},
+      {"per_gpu_train_batch_size", "3", "per_device_train_batch_size", "3"},
+      {"per_gpu_eval_batch_size", "3", "per_device_eval_batch_size", "3"},
+      {"no_cuda", "true", "use_cpu", "true"},
+      {"cpu", "true", "use_cpu", "true"},
+      {"preprocessing_num_workers", "12", "dataset_num_proc", "12"},
+      {"text_column", "body", "dataset_text_field", "body"},
+      {"use_flash_attention_2", "false", "attn_implementation", "null"},
+      {"dtype", "null", "dtype", "auto"},
+      {"torch_dtype", "none", "dtype", "auto"},
+      {"optim", "adamw_hf", "optim", "adamw_torch"},
+  };
+  for (const AliasCase& c : kCases) {
+    Config config;
+    config.set(c.alias, c.written);
+    EXPECT_EQ(config.get(c.name), c.value) << c.alias;
+    EXPECT_TRUE(config.is_set(c.name)) << c.alias;
+    EXPECT_EQ(config.values().begin()->first, c.name) << c.alias;
+    EXPECT_TRUE(config.warnings().empty()) << c.alias;
+  }
+  EXPECT_EQ(refusal("group_by_length", "maybe"),
+            "group_by_length: 'maybe' is not accepted; give true or false");
+  EXPECT_EQ(
+      refusal("group_by_length", "true"),
+      "group_by_length: 'group_by_length' is refused: the orders in this build are random and sequential");
+}
+
+TEST(Config, OldPackingStrategies) {
+  for (const auto& [written, now] :
+       {std::pair{"ffd", "bfd"}, {"bfd-requeue", "bfd_split"}, {"bfd_requeue", "bfd_split"}}) {
+    Config config;
+    config.set("packing_strategy", written);
+    EXPECT_EQ(config.get("packing_strategy"), now);
+  }
+  EXPECT_EQ(refusal("packing_strategy", "bogus"),
+            "packing_strategy: 'bogus' is not accepted; give one of bfd, bfd_split, wrapped");
+}
+
+TEST(Config, TwoNamesOfOneKeyMustAgree) {
+  Config config;
+  config.set("max_seq_length", "512");
+  config.set("max_length", "512");
+  try {
+    config.set("max_seq_length", "256");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "max_length and max_seq_length are one key with two values, '512' and '256': give one of them");
+  }
+  EXPECT_EQ(config.get_int("max_length"), 512);
+  config.set("max_length", "128");  // the same name again: the last one counts
+  EXPECT_EQ(config.get_int("max_length"), 128);
+}
+
+TEST(Config, RefusesWhatThisBuildDoesNotHave) {
+  constexpr std::pair<std::string_view, std::string_view> kCases[] = {
+      {"packing", "true"},
+      {"padding_free", "true"},
+      {"eval_packing", "true"},
+      {"use_peft", "true"},
+      {"load_in_4bit", "true"},
+      {"load_in_8bit", "true"},
+      {"fp16", "true"},
+      {"dtype", "float16"},
+      {"optim", "adafactor"},
+      {"optim_args", "a=1"},
+      {"lr_scheduler_type", "cosine_with_min_lr"},
+      {"lr_scheduler_kwargs", "{min_lr_rate: 0.1}"},
+      {"loss_type", "dft"},
+      {"neftune_noise_alpha", "5"},
+      {"label_smoothing_factor", "0.1"},
+      {"router_aux_loss_coef", "0.1"},
+      {"activation_offloading", "true"},
+      {"auto_find_batch_size", "true"},
+      {"bf16_full_eval", "true"},
+      {"fp16_full_eval", "true"},
+      {"save_strategy", "epoch"},
+      {"save_strategy", "best"},
+      {"load_best_model_at_end", "true"},
+      {"resume_from_checkpoint", "out/checkpoint-5"},
+      {"resume_from_checkpoint", "true"},
+      {"train_sampling_strategy", "batch_rebalance"},
+      {"fsdp", "full_shard auto_wrap"},
+      {"fsdp", "[full_shard]"},
+      {"deepspeed", "ds.json"},
+      {"deepspeed", "{zero_optimization: {stage: 3}}"},
+      {"parallelism_config", "{tp_size: 2}"},
+      {"accelerator_config", "{split_batches: true}"},
+      {"accelerator_config", "{use_seedable_sampler: false}"},
+      {"dataset_streaming", "true"},
+      {"streaming", "true"},
+      {"test_split_size", "0.1"},
+      {"num_processes", "8"},
+      {"num_machines", "2"},
+      {"mixed_precision", "fp8"},
+      {"distributed_type", "MULTI_GPU"},
+      {"multi_gpu", "true"},
+      {"accelerate_config", "zero3"},
+      {"deepspeed_config", "{zero_stage: 3}"},
+      {"local_rank", "1"},
+      {"method", "dpo"},
+      {"memory_budget", "8GiB"},
+      {"offload_dir", "/tmp"},
+      {"on_nonfinite", "skip"},
+      {"optimizer_in_backward", "true"},
+      {"stochastic_rounding", "true"},
+      {"generation_dtype", "bfloat16"},
+      {"share_prompt", "true"},
+      {"fused_kernels", "off"},
+      {"fused_kernels", "no"},
+      {"save.kind", "checkpoint"},
+      {"include_num_input_tokens_seen", "true"},
+      {"model_init_kwargs", "{rope_scaling: {factor: 2}}"},
+      {"system_prompt", "Be brief."},
+      {"truncation_side", "left"},
+      {"save_safetensors", "false"},
+      {"adafactor", "true"},
+      {"runtime.device_memory_limit", "5"},
+      {"optim_target_modules", "all-linear"},
+  };
+  for (const auto& [key, value] : kCases) {
+    const std::string message = refusal(key, value);
+    EXPECT_NE(message.find(" is refused: "), std::string::npos) << message;
+    EXPECT_TRUE(message.starts_with(key)) << message;
+  }
+  EXPECT_EQ(
+      refusal("lr_scheduler_kwargs", "{num_cycles: 1, min_lr_rate: 0.1}"),
+      "lr_scheduler_kwargs: min_lr_rate: '0.1' is refused: the schedules in this build take one argument, "
+      "num_cycles of cosine");
+  EXPECT_EQ(refusal("packing", "yes"), "packing: 'true' is refused: packing is not in this build");
+}
+
+TEST(Config, TakesWhatIsTheSameInThisBuild) {
+  constexpr std::pair<std::string_view, std::string_view> kCases[] = {
+      {"packing", "false"},
+      {"neftune_noise_alpha", "0"},
+      {"neftune_noise_alpha", "null"},
+      {"optim", "adamw_torch"},
+      {"loss_type", "chunked_nll"},
+      {"fsdp", ""},
+      {"fsdp", "false"},
+      {"deepspeed", "null"},
+      {"num_processes", "1"},
+      {"label_smoothing_factor", "0.0"},
+      {"router_aux_loss_coef", "0.0"},
+      {"accelerator_config", "{split_batches: false}"},
+      {"resume_from_checkpoint", "false"},
+      {"save_only_model", "true"},
+      {"use_cpu", "true"},
+      {"do_train", "true"},
+      {"attn_implementation", "sdpa"},
+      {"gradient_checkpointing_kwargs", "{use_reentrant: false}"},
+      {"dataset_kwargs", "{skip_prepare_dataset: true}"},
+      {"dataset_config", "default"},
+      {"debug", ""},
+      {"mixed_precision", "bf16"},
+      {"distributed_type", "NO"},
+      {"accelerate_config", "single_gpu"},
+      {"max_grad_norm", "0"},
+      {"dataloader_pin_memory", "false"},
+      {"average_tokens_across_devices", "false"},
+      {"on_nonfinite", "continue"},
+      {"include_num_input_tokens_seen", "false"},
+      {"lr_scheduler_kwargs", "{}"},
+      {"auto_insert_empty_system_msg", "false"},
+  };
+  for (const auto& [key, value] : kCases) taken(key, value);
+}
+
+TEST(Config, WarnsOfWhatReachesOutside) {
+  constexpr std::pair<std::string_view, std::string_view> kCases[] = {
+      {"push_to_hub", "true"},
+      {"hub_model_id", "me/model"},
+      {"hub_strategy", "end"},
+      {"hub_token", "x"},
+      {"hub_private_repo", "true"},
+      {"report_to", "wandb"},
+      {"report_to", "[wandb, tensorboard]"},
+      {"report_to", "all"},
+      {"log_level", "info"},
+      {"ddp_timeout", "7200"},
+      {"trust_remote_code", "true"},
+      {"model_revision", "v1"},
+      {"run_name", "first"},
+      {"dataset_config", "main"},
+      {"overwrite_output_dir", "true"},
+      {"torch_compile", "true"},
+      {"tf32", "true"},
+      {"attn_implementation", "flash_attention_2"},
+      {"use_flash_attention_2", "true"},
+      {"dataset_train_split", "train_sft"},
+      {"dataloader_num_workers", "4"},
+      {"save_total_limit", "1"},
+      {"lora_r", "8"},
+      {"do_eval", "true"},
+      {"logging_dir", "runs"},
+      {"wandb_project", "p"},
+      {"full_determinism", "true"},
+      {"dataset_kwargs", "{add_special_tokens: false}"},
+      {"remove_unused_columns", "false"},
+      {"zero_stage", "3"},
+  };
+  for (const auto& [key, value] : kCases) {
+    EXPECT_TRUE(warning(key, value).starts_with(std::string(key) + ": ")) << key;
+  }
+  EXPECT_EQ(warning("push_to_hub", "true"), "push_to_hub: nothing is uploaded: this library uses no network");
+  EXPECT_EQ(warning("lora_r", "8"),
+            "lora_r: has an effect only with use_peft, which this build does not have");
+}
+
+TEST(Config, OneWarningForEachKey) {
+  Config config;
+  config.set("report_to", "wandb");
+  config.set("run_name", "a");
+  config.set("run_name", "b");
+  EXPECT_EQ(config.warnings().size(), 2u);
+  config.set("report_to", "none");
+  ASSERT_EQ(config.warnings().size(), 1u);
+  EXPECT_TRUE(config.warnings().front().starts_with("run_name: "));
+  config.set("use_flash_attention_2", "true");
+  config.set_default("attn_implementation", "eager");
+  EXPECT_EQ(config.get("attn_implementation"), "flash_attention_2");
+}
+
+TEST(Config, DefaultsGiveWay) {
+  Config config;
+  config.set_default("max_steps", "5");
+  EXPECT_EQ(config.get_int("max_steps"), 5);
+  config.set("max_steps", "9");
+  config.set_default("max_steps", "5");
+  EXPECT_EQ(config.get_int("max_steps"), 9);
+  EXPECT_EQ(config.get("learning_rate"), "2e-05");
+  EXPECT_FALSE(config.is_set("learning_rate"));
+}
+
+TEST(Config, MessagesStayShort) {
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) lines += "xxxxx\n";
+  const std::string message = refusal("max_steps", lines);
+  EXPECT_LT(message.size(), 200u);
+  std::string wide;
+  for (int i = 0; i < 100; ++i) wide += "\xC3\xA9";
+  EXPECT_NE(refusal("max_steps", "a" + wide).find("\xC3\xA9...'"), std::string::npos);
+}
+
+TEST(LocalPath, HubIdsGetAnAnswer) {
+  const auto message = [](const std::string& value) -> std::string {
+    try {
+      check_local_path("model_name_or_path", value);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::not_found);
+      EXPECT_EQ(error.key(), "model_name_or_path");
+      return error.message();
+    }
+    return {};
+  };
+  EXPECT_EQ(
+      message("Qwen/Qwen2.5-0.5B"),
+      "model_name_or_path: 'Qwen/Qwen2.5-0.5B' is not there, and no hub is asked for it: give a local path");
+  EXPECT_NE(message("gpt2").find("give a local path"), std::string::npos);
+  EXPECT_EQ(
+      message("data/none.jsonl"),
+      "model_name_or_path: 'data/none.jsonl' is not there: give the path of an existing file or directory");
+  EXPECT_EQ(message("./a/b").find("hub"), std::string::npos);
+  EXPECT_EQ(message(TRL_SOURCE_DIR), "");
+  EXPECT_EQ(message(TRL_SOURCE_DIR "/LICENSE"), "");
+}
+
+}  // namespace
+}  // namespace trl::config

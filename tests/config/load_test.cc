@@ -1,0 +1,224 @@
+// Configuration files: YAML and JSON, nested datasets, untrusted bytes.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/config.h"
+#include "config/training_arguments.h"
+
+namespace trl::config {
+namespace {
+
+Config loaded(std::string_view text) {
+  Config config;
+  config.load_text(text, "x.yaml");
+  return config;
+}
+
+std::string refusal(std::string_view text, Status status = Status::invalid_config) {
+  Config config;
+  config.set("seed", "7");
+  config.set("run_name", "a");
+  try {
+    config.load_text(text, "x.yaml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), status) << error.message();
+    EXPECT_EQ(error.message().find('\n'), std::string::npos);
+    EXPECT_EQ(config.to_json(), "{\"run_name\":\"a\",\"seed\":7}");
+    EXPECT_EQ(config.warnings().size(), 1u);
+    return error.message();
+  }
+  ADD_FAILURE() << "taken: " << text;
+  return {};
+}
+
+TEST(Load, ReadsYaml) {
+  const Config config = loaded(
+      "# comment\nlearning_rate: 2.0e-05\nmax_steps: 1_000\neval_strategy: no\nsave_strategy: 'no'\n"
+      "logging_first_step: on\nbf16: Yes\nmax_length: ~\neos_token: \"<|im_end|>\"\nreport_to:\n- none\n"
+      "lr_scheduler_kwargs:\n  num_cycles: 0.5\nhub_model_id:\n");
+  EXPECT_EQ(
+      config.to_json(),
+      "{\"bf16\":true,\"eos_token\":\"<|im_end|>\",\"eval_strategy\":\"no\",\"hub_model_id\":null,"
+      "\"learning_rate\":2e-05,\"logging_first_step\":true,\"lr_scheduler_kwargs\":{\"num_cycles\":0.5},"
+      "\"max_length\":null,\"max_steps\":1000,\"report_to\":[\"none\"],\"save_strategy\":\"no\"}");
+  EXPECT_TRUE(config.warnings().empty());
+}
+
+TEST(Load, ReadsJson) {
+  const Config config = loaded(
+      "\xEF\xBB\xBF{\n\t\"max_steps\": 5,\n\t\"eos_token\": \"\\ud83d\\ude00\", \"bf16\": false,\n"
+      "  \"chat_template\": \"a\\\\ud83d\\n{{ b }}\\/\", \"max_length\": null}");
+  EXPECT_EQ(config.get("eos_token"), "\xF0\x9F\x98\x80");
+  EXPECT_EQ(config.get("chat_template"), "a\\ud83d\n{{ b }}/");
+  EXPECT_EQ(config.get_int("max_steps"), 5);
+  EXPECT_FALSE(config.get_bool("bf16"));
+  EXPECT_FALSE(config.get_optional_int("max_length").has_value());
+}
+
+TEST(Load, KeepsTextAsItIsWritten) {
+  EXPECT_EQ(loaded("eos_token: 0x10\n").get("eos_token"), "0x10");
+  EXPECT_EQ(loaded("run_name: 007\n").get("run_name"), "007");
+  EXPECT_EQ(loaded("run_name: yes\n").get("run_name"), "yes");
+  EXPECT_EQ(loaded("chat_template: |\n  {% if a %}\n  x\n  {% endif %}\n").get("chat_template"),
+            "{% if a %}\nx\n{% endif %}\n");
+}
+
+TEST(Load, ErrorsNameFileLineAndKey) {
+  EXPECT_EQ(refusal("seed: 1\nlearning_rate: fast\n"),
+            "x.yaml:2: learning_rate: 'fast' is not accepted; give a number >= 0");
+  EXPECT_EQ(refusal("seed: 1\n\nlearning_rat: 1\n"),
+            "x.yaml:3: 'learning_rat': unknown key; the nearest is learning_rate");
+  EXPECT_EQ(refusal("packing: true\n"), "x.yaml:1: packing: 'true' is refused: packing is not in this build");
+  EXPECT_EQ(refusal("learning_rate: [1]\n"),
+            "x.yaml:1: learning_rate: '[1]' is not accepted; give a number >= 0");
+  EXPECT_EQ(refusal("eos_token:\n  a: b\n"),
+            "x.yaml:1: eos_token: '{\"a\":\"b\"}' is not accepted; give text, or null");
+  EXPECT_EQ(refusal("report_to: {a: b}\n"),
+            "x.yaml:1: report_to: '{\"a\":\"b\"}' is not accepted; give a list, or null");
+  EXPECT_EQ(refusal("seed: 1\nmax_steps: 2\nseed: 3\n", Status::format),
+            "x.yaml:3: seed: the key is given twice, first in line 1");
+  EXPECT_EQ(refusal("lr_scheduler_kwargs:\n  num_cycles: 1\n  num_cycles: 2\n", Status::format),
+            "x.yaml:3: num_cycles: the key is given twice, first in line 2");
+  EXPECT_EQ(
+      refusal("max_seq_length: 10\nmax_length: 20\n"),
+      "x.yaml:2: max_seq_length and max_length are one key with two values, '10' and '20': give one of them");
+  EXPECT_EQ(refusal("max-length: 10\nmax_seq_length: 20\n").substr(0, 40),
+            "x.yaml:2: max_length and max_seq_length ");
+  EXPECT_EQ(refusal("config: other.yaml\n").substr(0, 47), "x.yaml:1: config: 'other.yaml' is refused: a co");
+}
+
+TEST(Load, RefusesWhatIsNoMapping) {
+  EXPECT_EQ(refusal("- a\n- b\n"), "x.yaml: a configuration is a mapping (key: value), and this is a list");
+  EXPECT_EQ(refusal("text\n"),
+            "x.yaml: a configuration is a mapping (key: value), and this is a single value");
+  EXPECT_EQ(refusal(""), "x.yaml: a configuration is a mapping (key: value), and this is empty");
+  EXPECT_EQ(refusal("# nothing\n"), "x.yaml: a configuration is a mapping (key: value), and this is empty");
+  EXPECT_EQ(refusal("seed: 1\n---\nseed: 2\n", Status::format).substr(0, 9), "x.yaml:3:");
+  EXPECT_EQ(refusal("? [a]\n: 1\n", Status::format), "x.yaml:1: a key must be a text");
+}
+
+TEST(Load, SurvivesHostileBytes) {
+  EXPECT_NE(refusal("seed: [1\n", Status::format).find("not valid YAML"), std::string::npos);
+  EXPECT_NE(refusal("seed: 'a\n", Status::format).find("not valid YAML"), std::string::npos);
+  EXPECT_NE(refusal("run_name: \"a\nmax_steps: 1\n", Status::format).find("not valid YAML"),
+            std::string::npos);
+  EXPECT_NE(refusal("seed: *a\n", Status::format).find("not valid YAML"), std::string::npos);
+  EXPECT_EQ(refusal("a: \xFF\n", Status::format), "x.yaml: byte 3 is not valid UTF-8");
+  EXPECT_EQ(refusal(std::string("a: b\0c\n", 7), Status::format), "x.yaml: holds a NUL character");
+  std::string deep = "env: ";
+  for (int i = 0; i < 100000; ++i) deep += '[';
+  refusal(deep, Status::format);
+  std::string nested = "env: ";
+  for (int i = 0; i < 100; ++i) nested += "{a: ";
+  for (int i = 0; i < 100; ++i) nested += "}";
+  EXPECT_EQ(refusal(nested, Status::format), "x.yaml:1: nested too deeply");
+  std::string bomb = "env:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 20; ++i) {
+    bomb += fmt::format("  a{}: &a{} [", i, i);
+    for (int j = 0; j < 10; ++j) bomb += fmt::format("{}*a{}", j == 0 ? "" : ", ", i - 1);
+    bomb += "]\n";
+  }
+  EXPECT_NE(refusal(bomb, Status::format).find("too many values"), std::string::npos);
+  refusal("env: &a\n  b: *a\n", Status::format);
+  refusal("env:\n  <<: 1\n", Status::format);
+}
+
+TEST(Load, MergesMappings) {
+  const Config config = loaded("env: &base {A: x, B: y}\n");
+  EXPECT_EQ(config.get_map("env").at("A"), "x");
+  const Config merged = loaded("env:\n  <<: {A: x, B: y}\n  B: z\n");
+  EXPECT_EQ(merged.get_map("env").at("A"), "x");
+  EXPECT_EQ(merged.get_map("env").at("B"), "z");
+}
+
+TEST(Load, FileOverridesAndIsOverridden) {
+  Config config;
+  config.set("max_seq_length", "5");
+  config.load_text("max_length: 10\nseed: 3\n", "a.yaml");
+  EXPECT_EQ(config.get_int("max_length"), 10);
+  config.load_text("max_seq_length: 20\n", "b.yaml");
+  EXPECT_EQ(config.get_int("max_length"), 20);
+  config.set("max_length", "30");
+  EXPECT_EQ(config.get_int("max_length"), 30);
+  EXPECT_EQ(config.get_int("seed"), 3);
+}
+
+TEST(Load, Files) {
+  const std::string path = ::testing::TempDir() + "config_load_test.json";
+  base::write_file(path, "{\"max_steps\": 3}");
+  Config config;
+  config.load_file(path);
+  EXPECT_EQ(config.get_int("max_steps"), 3);
+  base::remove_tree(path);
+  try {
+    config.load_file(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::not_found);
+    EXPECT_NE(error.message().find(path), std::string::npos);
+  }
+  EXPECT_THROW(config.load_file(::testing::TempDir()), Error);
+}
+
+TEST(Datasets, OneEntryBecomesPlainKeys) {
+  const Config config =
+      loaded("datasets:\n- path: data/train.jsonl\n  split: train\n  columns: [prompt, completion]\n");
+  EXPECT_EQ(config.get("dataset_name"), "data/train.jsonl");
+  EXPECT_EQ(config.get("dataset_select_columns"), "[\"prompt\",\"completion\"]");
+  EXPECT_TRUE(config.warnings().empty());
+  EXPECT_EQ(loaded("datasets:\n- {path: json, data_files: a.jsonl, fraction: 0.5}\n").get("dataset_name"),
+            "a.jsonl");
+  EXPECT_EQ(loaded("datasets: [{path: json, data_files: {train: b.jsonl}}]\n").get("dataset_name"),
+            "b.jsonl");
+  EXPECT_EQ(loaded("datasets: [{path: json, data_files: [c.jsonl]}]\n").get("dataset_name"), "c.jsonl");
+  const Config named = loaded("datasets:\n- path: x.jsonl\n  name: en\n  split: train_sft\n");
+  EXPECT_EQ(named.warnings().size(), 2u);
+  EXPECT_TRUE(loaded("datasets: []\nseed: 1\n").values().size() == 1);
+  Config set;
+  set.set("datasets", "[{path: x.jsonl, columns: [text]}]");
+  EXPECT_EQ(set.get("dataset_name"), "x.jsonl");
+  EXPECT_EQ(set.get("dataset_select_columns"), "[\"text\"]");
+}
+
+TEST(Datasets, WhatIsNotThereIsRefused) {
+  EXPECT_EQ(refusal("datasets:\n- path: a\n- path: b\n"),
+            "x.yaml:1: datasets: 2 entries are refused: a mixture of datasets is not in this build: write "
+            "the rows into "
+            "one file");
+  EXPECT_EQ(refusal("datasets:\n- {path: a, splt: b}\n"),
+            "x.yaml:1: datasets: unknown entry 'splt'; give path, name, data_dir, data_files, split, "
+            "columns, fraction");
+  EXPECT_EQ(refusal("datasets:\n- {path: a, data_dir: b}\n"),
+            "x.yaml:1: datasets: data_dir is refused: name the file itself as path");
+  EXPECT_EQ(refusal("datasets:\n- {name: a}\n"), "x.yaml:1: datasets: path is missing");
+  EXPECT_EQ(refusal("datasets: a.jsonl\n"),
+            "x.yaml:1: datasets: it is a list of mappings, not '\"a.jsonl\"'");
+  EXPECT_EQ(refusal("datasets: [a]\n"), "x.yaml:1: datasets: an entry is a mapping with path, not '\"a\"'");
+  EXPECT_EQ(refusal("datasets: [{path: json, data_files: [a, b]}]\n"),
+            "x.yaml:1: datasets: data_files: '[\"a\",\"b\"]' is refused: give one file");
+  EXPECT_EQ(refusal("dataset_name: a\ndatasets: [{path: b}]\n"),
+            "x.yaml:2: dataset_name and datasets are one key with two values, 'a' and 'b': give one of them");
+  refusal("datasets: [{path: a, fraction: -1}]\n");
+  refusal("datasets: [{path: [1]}]\n");
+}
+
+TEST(Datasets, MixersOfRecipes) {
+  EXPECT_EQ(loaded("dataset_mixer:\n  a.jsonl: 1.0\n").get("dataset_name"), "a.jsonl");
+  EXPECT_EQ(loaded("dataset_mixer: {a.jsonl: 1}\n").get("dataset_name"), "a.jsonl");
+  EXPECT_EQ(refusal("dataset_mixer:\n  a: 0.5\n"),
+            "x.yaml:1: dataset_mixer: the share '0.5' is refused: all rows of a file are read, give 1.0");
+  refusal("dataset_mixer:\n  a: 1.0\n  b: 1.0\n");
+  refusal("dataset_mixer: {}\n");
+  const Config config =
+      loaded("dataset_mixture:\n  datasets:\n  - id: a.jsonl\n    columns: [messages]\n    weight: 1.0\n");
+  EXPECT_EQ(config.get("dataset_name"), "a.jsonl");
+  EXPECT_EQ(config.get("dataset_select_columns"), "[\"messages\"]");
+  refusal("dataset_mixture:\n  datasets:\n  - {id: a, weight: 0.5}\n");
+  refusal("dataset_mixture:\n  datasets: [{id: a}]\n  test_split_size: 0.1\n");
+  refusal("dataset_mixture:\n  datasets: [{id: a}]\n  seed: 0\n");
+  refusal("dataset_mixture: {seed: 1}\n");
+}
+
+}  // namespace
+}  // namespace trl::config

@@ -1,0 +1,119 @@
+// Recipes written as people have written them over the years: what they ask for is there, or the reason is
+// said.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/training_arguments.h"
+
+namespace trl::config {
+namespace {
+
+std::string recipe(const std::string& name) { return TRL_SOURCE_DIR "/tests/config/recipes/" + name; }
+
+Config loaded(const std::string& name) {
+  Config config;
+  config.load_file(recipe(name));
+  return config;
+}
+
+std::string refusal(const std::string& name) {
+  Config config;
+  try {
+    config.load_file(recipe(name));
+  } catch (const Error& error) {
+    EXPECT_TRUE(config.values().empty());
+    const std::string message = error.message();
+    return message.substr(message.rfind('/') + 1);
+  }
+  ADD_FAILURE() << name << " was taken";
+  return {};
+}
+
+// The keys that were warned of.
+std::string warned(const Config& config) {
+  std::string keys;
+  for (const std::string& line : config.warnings()) keys += line.substr(0, line.find(':')) + " ";
+  return keys;
+}
+
+TEST(Recipes, Handbook2023) {
+  const Config config = loaded("handbook_2023_full.yaml");
+  EXPECT_EQ(
+      warned(config),
+      "use_flash_attention_2 dataset_splits do_eval hub_model_id log_level overwrite_output_dir push_to_hub "
+      "report_to ");
+  const TrainingArguments a = training_arguments(config);
+  EXPECT_EQ(a.eval_strategy, Strategy::epoch);
+  EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
+  EXPECT_EQ(a.warmup_steps, 0.1);
+  EXPECT_EQ(a.per_device_train_batch_size, 16);
+  EXPECT_EQ(config.get("dataset_name"), "data/chats.jsonl");
+  EXPECT_EQ(config.get("dtype"), "bfloat16");
+  const SftDataArguments d = sft_data_arguments(config);
+  EXPECT_EQ(d.max_length, 2048);
+  EXPECT_EQ(d.dataset_num_proc, 12);
+  ASSERT_TRUE(d.chat_template.has_value());
+  EXPECT_TRUE(
+      d.chat_template->starts_with("{% for message in messages %}\n{% if message['role'] == 'user' %}\n"));
+}
+
+TEST(Recipes, Handbook2023Qlora) {
+  EXPECT_EQ(refusal("handbook_2023_qlora.yaml"),
+            "handbook_2023_qlora.yaml:6: use_peft: 'true' is refused: LoRA is not in this build: all weights "
+            "are trained");
+}
+
+TEST(Recipes, Handbook2025) {
+  const Config config = loaded("handbook_2025.yaml");
+  EXPECT_EQ(warned(config), "attn_implementation log_level overwrite_output_dir report_to ");
+  const SftDataArguments d = sft_data_arguments(config);
+  EXPECT_TRUE(d.assistant_only_loss);
+  EXPECT_EQ(d.eos_token, "<|im_end|>");
+  EXPECT_EQ(d.dataset_select_columns, std::vector<std::string>{"messages"});
+  EXPECT_EQ(d.chat_template->substr(0, 30), "{%- for message in messages -%");
+  const TrainingArguments a = training_arguments(config);
+  EXPECT_EQ(a.gradient_accumulation_steps, 4);
+  EXPECT_EQ(a.warmup_steps, 0.03);
+  EXPECT_TRUE(config.get_bool("use_liger_kernel"));
+}
+
+TEST(Recipes, OpenR1) {
+  const Config config = loaded("open_r1.yaml");
+  EXPECT_EQ(
+      warned(config),
+      "attn_implementation dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
+      "overwrite_output_dir push_to_hub report_to save_total_limit wandb_project ");
+  const TrainingArguments a = training_arguments(config);
+  EXPECT_EQ(a.learning_rate, 1e-5);
+  EXPECT_EQ(a.gradient_accumulation_steps, 8);
+  EXPECT_EQ(sft_data_arguments(config).max_length, 16384);
+  EXPECT_TRUE(config.get_bool("use_liger_kernel"));
+  EXPECT_EQ(refusal("open_r1_min_lr.yaml"),
+            "open_r1_min_lr.yaml:4: lr_scheduler_type: 'cosine_with_min_lr' is refused: the schedules in "
+            "this build are "
+            "linear, cosine, constant and constant_with_warmup");
+}
+
+TEST(Recipes, TrlDocumentation) {
+  const Config config = loaded("trl_docs.yaml");
+  EXPECT_EQ(warned(config), "");
+  EXPECT_EQ(config.get("dataset_name"), "data/rows.jsonl");
+  EXPECT_EQ(config.get_map("env").at("TOKENIZERS_PARALLELISM"), "false");
+  EXPECT_EQ(config.get_map("env").at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(training_arguments(config).per_device_train_batch_size, 2);
+}
+
+TEST(Recipes, Json2024) {
+  const Config config = loaded("trl_2024.json");
+  EXPECT_EQ(
+      warned(config),
+      "dataset_batch_size dataset_kwargs ddp_timeout trust_remote_code include_tokens_per_second logging_dir "
+      "run_name lora_r ");
+  const TrainingArguments a = training_arguments(config);
+  EXPECT_EQ(a.eval_strategy, Strategy::steps);
+  EXPECT_EQ(a.eval_steps, 50.0);
+  EXPECT_FALSE(sft_data_arguments(config).sequential);
+}
+
+}  // namespace
+}  // namespace trl::config

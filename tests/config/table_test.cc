@@ -1,0 +1,126 @@
+// The option table: complete, sound, and the same as TRL's.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/files.h"
+#include "config/config.h"
+#include "config/markdown.h"
+#include "config/value.h"
+#include "trl_fields.h"
+
+namespace trl::config {
+namespace {
+
+TEST(OptionTable, HasEveryFieldOfTrlWithItsDefault) {
+  std::map<std::string_view, int> counts;
+  for (const test::Field& field : test::kTrlFields) {
+    const Option* option = find_option(field.name);
+    ASSERT_NE(option, nullptr) << field.name;
+    EXPECT_EQ(option->name, field.name);
+    EXPECT_EQ(option->section, field.section) << field.name;
+    EXPECT_EQ(option->origin, "trl") << field.name;
+    const bool words = option->type == OptionType::text && field.default_value != "null";
+    EXPECT_EQ(words ? field.default_value : canonical_value(*option, field.name, field.default_value),
+              option->default_value)
+        << field.name;
+    ++counts[field.section];
+  }
+  EXPECT_EQ(counts["SFTConfig"], 135);
+  EXPECT_EQ(counts["ModelConfig"], 19);
+  EXPECT_EQ(counts["ScriptArguments"], 6);
+  EXPECT_EQ(counts["DatasetMixtureConfig"], 3);
+}
+
+TEST(OptionTable, TrlSectionsHaveNothingElse) {
+  std::map<std::string_view, int> counts;
+  for (const Option& option : options()) ++counts[option.section];
+  EXPECT_EQ(counts["SFTConfig"], 135);
+  EXPECT_EQ(counts["ModelConfig"], 19);
+  EXPECT_EQ(counts["ScriptArguments"], 6);
+  EXPECT_EQ(counts["DatasetMixtureConfig"], 3);
+}
+
+TEST(OptionTable, NamesAndAliasesAreUnique) {
+  std::set<std::string_view> names;
+  for (const Option& option : options()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    for (const std::string_view alias : alias_list(option)) {
+      EXPECT_TRUE(names.insert(alias).second) << alias;
+      EXPECT_EQ(find_option(alias), &option) << alias;
+    }
+  }
+}
+
+TEST(OptionTable, DefaultsAreCanonicalLegalAndTaken) {
+  for (const Option& option : options()) {
+    const std::string value(option.default_value);
+    EXPECT_EQ(canonical_value(option, option.name, value), value) << option.name;
+    EXPECT_EQ(check_support(option, option.name, value), "") << option.name;
+    EXPECT_EQ(option.default_value == "null" && !option.nullable, false) << option.name;
+    EXPECT_TRUE(option.unsupported.empty() || option.warning.empty()) << option.name;
+    EXPECT_FALSE(option.doc.empty()) << option.name;
+    EXPECT_TRUE(option.doc.ends_with('.')) << option.name;
+    EXPECT_FALSE(option.group.empty()) << option.name;
+  }
+}
+
+TEST(OptionTable, NoOpsAreLegalAndTakenInSilence) {
+  int checked = 0;
+  for (const Option& option : options()) {
+    if (option.type == OptionType::map) continue;
+    for (const std::string_view word : split_words(option.no_ops, '|')) {
+      Config config;
+      EXPECT_NO_THROW(config.set(option.name, word)) << option.name << " " << word;
+      EXPECT_TRUE(config.warnings().empty()) << option.name << " " << word;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 20);
+}
+
+TEST(OptionTable, OldValuesMeanLegalValues) {
+  for (const OldValue& old : old_values()) {
+    const Option* option = find_option(old.name);
+    ASSERT_NE(option, nullptr) << old.name;
+    EXPECT_NO_THROW(canonical_value(*option, old.name, old.meaning)) << old.name;
+  }
+}
+
+TEST(OptionTable, OwnKeysAreMarked) {
+  for (const std::string_view name :
+       {"eval_dataset_name", "dataset_columns", "method", "memory_budget", "offload_dir", "on_nonfinite",
+        "optimizer_in_backward", "stochastic_rounding", "generation_dtype", "share_prompt", "fused_kernels",
+        "runtime.threads", "runtime.host_memory_limit", "generate.max_new_tokens", "save.kind"}) {
+    ASSERT_NE(find_option(name), nullptr) << name;
+    EXPECT_EQ(find_option(name)->origin, "ours") << name;
+  }
+}
+
+TEST(OptionTable, DescribesItself) {
+  EXPECT_EQ(accepted_text(*find_option("learning_rate")), "a number >= 0");
+  EXPECT_EQ(accepted_text(*find_option("adam_beta1")), "a number in [0, 1)");
+  EXPECT_EQ(accepted_text(*find_option("max_length")), "an integer > 0, or null");
+  EXPECT_EQ(accepted_text(*find_option("pad_to_multiple_of")), "auto or an integer > 0, or null");
+  EXPECT_EQ(accepted_text(*find_option("truncation_mode")), "one of keep_end, keep_start");
+  EXPECT_EQ(accepted_text(*find_option("bf16")), "true or false, or null");
+  EXPECT_EQ(accepted_text(*find_option("deepspeed")), "a mapping or the name of a file, or null");
+  EXPECT_EQ(type_name(OptionType::choice), "choice");
+  EXPECT_EQ(trainer_name(kOnlineDpo), "online_dpo");
+  EXPECT_EQ(trainer_name(0), "");
+  const std::vector<std::string_view> expected = {"auto", "on", "off"};
+  EXPECT_EQ(choices(*find_option("fused_kernels")), expected);
+  EXPECT_TRUE(choices(*find_option("seed")).empty());
+}
+
+TEST(OptionTable, ConfigurationPageIsCurrent) {
+  const std::string page = TRL_SOURCE_DIR "/include/CONFIGURATION.md";
+  const std::string wanted = configuration_markdown();
+  const std::string fresh = TRL_BINARY_DIR "/CONFIGURATION.md";
+  const bool current = base::file_exists(page) && base::read_file(page) == wanted;
+  if (!current) base::write_file(fresh, wanted);
+  EXPECT_TRUE(current) << "the option table has changed: cp " << fresh << " " << page;
+}
+
+}  // namespace
+}  // namespace trl::config
