@@ -181,7 +181,8 @@ TEST(Version, IsTheHeaders) {
   EXPECT_EQ(info["version"], "0.1.0");
   for (const auto& feature : info["features"])
     EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
-  EXPECT_EQ(trl_has_feature("sft"), 1);
+  EXPECT_EQ(trl_has_feature("gguf"), 1);
+  EXPECT_EQ(trl_has_feature("sft"), info["engine"].get<bool>() ? 1 : 0);
   EXPECT_EQ(trl_has_feature("teleport"), 0);
   EXPECT_EQ(trl_has_feature(nullptr), 0);
 }

@@ -25,7 +25,7 @@ check_program() {
   "$1"
   readelf -d "$1" | grep NEEDED | sed 's/.*\[\(.*\)\]/\1/' > "$work/needed"
   grep -q '^libtrl.so.0$' "$work/needed"
-  if grep -vE '^(libtrl|libc|libm|ld-linux.*|libasan|libubsan|libtsan|libgcc_s)\.so' "$work/needed"; then
+  if grep -vE '^(libtrl|libc|libm|ld-linux.*)\.so' "$work/needed"; then
     echo "the program needs more than libtrl"; exit 1
   fi
 }
@@ -39,12 +39,11 @@ mkdir "$work/consumer"
 case "$way" in
   pkg_config)
     install_and_move
-    sanitize=$(sed -n 's/^TRL_SANITIZE:.*=//p' "$build/CMakeCache.txt")
     # pkg-config escapes the blank of the path, which only a shell that reads the line again understands
-    eval "cc ${sanitize:+-fsanitize=$sanitize} -Wall -Wextra -Werror '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
+    eval "cc -Wall -Wextra -Werror '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
     check_program "$work/program"
     [ "$(pkg-config --variable=abi trl)" = 0 ]
-    pkg-config --variable=features trl | grep -q sft
+    pkg-config --variable=features trl | grep -q zstd
     pkg-config --variable=torch_version trl
     ;;
   find_package)
