@@ -1026,7 +1026,8 @@ TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generato
 typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
 
 /**
- * Completes prompts, which are taken as they stand with what the tokenizer adds by itself.
+ * Completes prompts, which are taken as they stand with what the tokenizer adds by itself (a begin token that
+ * a prompt spells out is not added again), or with `generate.chat` as one user message each.
  *
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
  * the default. A completion ends at the model's end tokens or at max_new_tokens.

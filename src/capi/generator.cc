@@ -1,5 +1,6 @@
 // trl_generator_* and trl_completions_*.
-#include <deque>
+#include <algorithm>
+#include <exception>
 
 #include "capi/completion_text.h"
 #include "capi/config.h"
@@ -41,7 +42,7 @@ class Generator {
  private:
   std::vector<Completion> run(engine::Model& model, std::span<const std::string_view> prompts,
                               const config::Config& options, trl_token_fn on_token, void* user_data);
-  std::vector<int32_t> encode(std::string_view prompt) const;
+  std::vector<int32_t> encode(std::string_view prompt, bool chat) const;
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Trainer> trainer_;
   const std::shared_ptr<Tokenizer> tokenizer_;
@@ -52,16 +53,18 @@ namespace {
 
 class Tokens final : public engine::TokenSink {
  public:
-  Tokens(std::vector<CompletionText>& texts, trl_token_fn told, void* user_data)
-      : texts_(texts), on_token_(told), user_data_(user_data) {}
+  Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, trl_token_fn function,
+         void* user_data)
+      : texts_(texts), sampling_(sampling), function_(function), user_data_(user_data) {}
   bool on_token(int64_t prompt, int32_t id, float) noexcept override {
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
       bool goes_on = !text.add(id);
-      if (on_token_ != nullptr) {
+      if (is_last(text, id)) text.finish();
+      if (function_ != nullptr) {
         const std::string piece(text.take());
         const CallbackScope scope;
-        goes_on = on_token_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size()) == 0 &&
+        goes_on = function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size()) == 0 &&
                   goes_on;
       }
       return goes_on;
@@ -75,8 +78,13 @@ class Tokens final : public engine::TokenSink {
   }
 
  private:
+  bool is_last(const CompletionText& text, int32_t id) const {
+    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ||
+           std::find(sampling_.stop_ids.begin(), sampling_.stop_ids.end(), id) != sampling_.stop_ids.end();
+  }
   std::vector<CompletionText>& texts_;
-  const trl_token_fn on_token_;
+  const engine::Sampling& sampling_;
+  const trl_token_fn function_;
   void* const user_data_;
   std::exception_ptr failed_;
 };
@@ -95,10 +103,14 @@ engine::Sampling sampling_of(const config::Config& options) {
 
 }  // namespace
 
-// What the tokenizer adds by itself is left out where the prompt spells its begin token out, as rendered
-// chats do.
-std::vector<int32_t> Generator::encode(std::string_view prompt) const {
+// What the tokenizer adds by itself is left out where the prompt spells its begin token out.
+std::vector<int32_t> Generator::encode(std::string_view prompt, bool chat) const {
   const text::Tokenizer& tokenizer = tokenizer_->get();
+  if (chat) {
+    const base::Json conversation = {{"messages", {{{"role", "user"}, {"content", prompt}}}},
+                                     {"add_generation_prompt", true}};
+    return tokenizer.encode(tokenizer_->apply_chat_template(conversation), false);
+  }
   const auto& bos = tokenizer.special().bos;
   return tokenizer.encode(prompt, !(bos && prompt.starts_with(*bos)));
 }
@@ -107,18 +119,20 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
                                        const config::Config& options, trl_token_fn on_token,
                                        void* user_data) {
   std::vector<std::vector<int32_t>> ids;
+  const bool chat = options.get_bool("generate.chat");
   for (const std::string_view prompt : prompts) {
-    ids.push_back(encode(prompt));
+    ids.push_back(encode(prompt, chat));
     if (ids.back().empty()) fail(Status::invalid_argument, "prompts[{}] has no token", ids.size() - 1);
   }
   const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
   std::vector<std::string> stops = options.get_list("generate.stop");
   std::erase(stops, "");
   std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer_->get(), stops));
-  const auto eos = tokenizer_->get().special_id(tokenizer_->get().special().eos);
+  const std::vector<int32_t> ends =
+      end_tokens(trainer_ ? trainer_->model_path() : model_->path(), tokenizer_->get());
   engine::Sampling sampling = sampling_of(options);
-  if (eos) sampling.stop_ids = {&*eos, 1};
-  Tokens sink(texts, on_token, user_data);
+  sampling.stop_ids = ends;
+  Tokens sink(texts, sampling, on_token, user_data);
   engine::ErrorCapture error;
   error.check(model.generate(spans, sampling, sink, nullptr, error));
   sink.rethrow();

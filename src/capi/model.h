@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "capi/engine_object.h"
 #include "capi/handle.h"
@@ -18,6 +19,7 @@ class Model {
   Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options);
   engine::Model& get() const { return *model_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  const std::string& path() const { return path_; }
   const std::string& describe() const { return described_; }
   std::shared_ptr<Tokenizer> tokenizer();  // its own, opened on first use
   std::mutex& in_use() { return in_use_; }
@@ -34,6 +36,9 @@ class Model {
 };
 
 EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype);
+
+// The ids that end a completion: the tokenizer's EOS, and those of a directory's generation_config.json.
+std::vector<int32_t> end_tokens(const std::string& model_path, const text::Tokenizer& tokenizer);
 
 }  // namespace trl::capi
 

@@ -14,7 +14,7 @@
 namespace trl::capi {
 namespace {
 
-std::string model_path(const config::Config& config) {
+std::string needed_model_path(const config::Config& config) {
   const auto path = config.get_text("model_name_or_path");
   if (!path || path->empty()) {
     fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
@@ -51,18 +51,18 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       config_(std::move(config)),
       train_(std::move(train)),
       eval_(std::move(eval)),
-      output_dir_(config::training_arguments(config_).output_dir) {
+      output_dir_(config::training_arguments(config_).output_dir),
+      model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);
-  const std::string path = model_path(config_);
-  tokenizer_ = open_training_tokenizer(config_, path);
+  tokenizer_ = open_training_tokenizer(config_, model_path_);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  model_ = open_model(path, config_.get("dtype"));
+  model_ = open_model(model_path_, config_.get("dtype"));
 
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});

@@ -11,10 +11,23 @@ using namespace trl::capi;
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kFeatures = {"sft",  "generate", "safetensors",
-                                                       "gguf", "gzip",     "zstd"};
+constexpr std::array<std::string_view, 3> kAlways = {"gguf", "gzip", "zstd"};
+constexpr std::array<std::string_view, 3> kWithEngine = {"engine", "generate", "sft"};
 
-bool has_engine() { return trl::base::file_exists(trl::engine::default_engine_path()); }
+const std::vector<std::string_view>& features() {
+  static const auto* const names = [] {
+    auto* made = new std::vector<std::string_view>(kAlways.begin(), kAlways.end());
+    if (trl::base::file_exists(trl::engine::default_engine_path())) {
+      made->insert(made->end(), kWithEngine.begin(), kWithEngine.end());
+    }
+    return made;
+  }();
+  return *names;
+}
+
+bool has(std::string_view name) {
+  return std::find(features().begin(), features().end(), name) != features().end();
+}
 
 }  // namespace
 
@@ -33,8 +46,8 @@ const char* trl_build_info(void) noexcept {
     static const std::string* const text = [] {
       trl::base::Json info = {
           {"version", TRL_VERSION_STRING}, {"abi", TRL_VERSION_MAJOR}, {"compiler", "gcc " __VERSION__}};
-      info["engine"] = has_engine();
-      info["features"] = kFeatures;
+      info["engine"] = has("engine");
+      info["features"] = features();
       return new std::string(info.dump());
     }();
     return text->c_str();
@@ -42,8 +55,5 @@ const char* trl_build_info(void) noexcept {
 }
 
 int32_t trl_has_feature(const char* name) noexcept {
-  return answer(0, [&] {
-    if (name == nullptr) return 0;
-    return static_cast<int32_t>(std::find(kFeatures.begin(), kFeatures.end(), name) != kFeatures.end());
-  });
+  return answer(0, [&] { return static_cast<int32_t>(name != nullptr && has(name)); });
 }

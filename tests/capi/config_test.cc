@@ -33,11 +33,13 @@ TEST(Config, DefaultsAreTrls) {
 }
 
 TEST(Config, SetIsReadBackUnderEveryName) {
-  const auto config = host::config({{"max_seq_length", "77"}, {"learning_rate", "0.5"}, {"eval_strategy", "steps"}});
+  const auto config =
+      host::config({{"max_seq_length", "77"}, {"learning_rate", "0.5"}, {"eval_strategy", "steps"}});
   EXPECT_EQ(get(config.get(), "max_length"), "77");
   EXPECT_EQ(get(config.get(), "max_seq_length"), "77");
   EXPECT_EQ(get(config.get(), "evaluation_strategy"), "steps");
-  EXPECT_EQ(describe(config.get()), Json({{"eval_strategy", "steps"}, {"learning_rate", 0.5}, {"max_length", 77}}));
+  EXPECT_EQ(describe(config.get()),
+            Json({{"eval_strategy", "steps"}, {"learning_rate", 0.5}, {"max_length", 77}}));
 }
 
 TEST(Config, RefusalsNameKeyAndWhatIsAccepted) {
@@ -86,7 +88,8 @@ TEST(Config, LoadSetsAllOrNothing) {
   EXPECT_EQ(trl_config_load(config.get(), (scratch / "none.yaml").c_str(), error), TRL_E_NOT_FOUND);
   EXPECT_TRUE(error.names("none.yaml")) << error.message();
   host::write_file(scratch / "broken.yaml", "a: [1, 2\nb: }\n");
-  EXPECT_EQ(trl_config_load(config.get(), (scratch / "broken.yaml").c_str(), error), TRL_E_FORMAT) << error.message();
+  EXPECT_EQ(trl_config_load(config.get(), (scratch / "broken.yaml").c_str(), error), TRL_E_FORMAT)
+      << error.message();
 }
 
 TEST(Config, BorrowedTextLivesAsLongAsTheConfiguration) {
@@ -152,7 +155,8 @@ TEST(Option, OneRowHasWhatTrlSays) {
 
 TEST(Option, WhatIsNoOptionHasNothing) {
   const std::vector<char> block(256);
-  for (const auto* wrong : {static_cast<const trl_option*>(nullptr), reinterpret_cast<const trl_option*>(block.data())}) {
+  for (const auto* wrong :
+       {static_cast<const trl_option*>(nullptr), reinterpret_cast<const trl_option*>(block.data())}) {
     EXPECT_EQ(trl_option_name(wrong), nullptr);
     EXPECT_EQ(trl_option_section(wrong), nullptr);
     EXPECT_EQ(trl_option_origin(wrong), nullptr);
@@ -170,12 +174,15 @@ TEST(Option, WhatIsNoOptionHasNothing) {
 }
 
 TEST(Version, IsTheHeaders) {
-  EXPECT_EQ(trl_version(), static_cast<uint32_t>(TRL_VERSION_MAJOR << 16 | TRL_VERSION_MINOR << 8 | TRL_VERSION_PATCH));
+  EXPECT_EQ(trl_version(),
+            static_cast<uint32_t>(TRL_VERSION_MAJOR << 16 | TRL_VERSION_MINOR << 8 | TRL_VERSION_PATCH));
   EXPECT_STREQ(trl_version_string(), "0.1.0");
   const Json info = Json::parse(trl_build_info());
   EXPECT_EQ(info["version"], "0.1.0");
-  for (const auto& feature : info["features"]) EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
-  EXPECT_EQ(trl_has_feature("sft"), 1);
+  for (const auto& feature : info["features"])
+    EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
+  EXPECT_EQ(trl_has_feature("gguf"), 1);
+  EXPECT_EQ(trl_has_feature("sft"), info["engine"].get<bool>() ? 1 : 0);
   EXPECT_EQ(trl_has_feature("teleport"), 0);
   EXPECT_EQ(trl_has_feature(nullptr), 0);
 }

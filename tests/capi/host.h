@@ -1,4 +1,5 @@
-// What the tests of the C API share: owners of handles, errors with their text, recorded numbers, scratch folders.
+// What the tests of the C API share: owners of handles, errors with their text, recorded numbers, scratch
+// folders.
 #pragma once
 #include <gtest/gtest.h>
 #include <trl.h>
@@ -81,7 +82,8 @@ inline Runtime runtime(const Settings& settings = {}) {
 inline Dataset rows(std::string_view jsonl) {
   trl_dataset* made = nullptr;
   Error error;
-  EXPECT_EQ(trl_dataset_from_buffer(nullptr, "jsonl", jsonl.data(), jsonl.size(), nullptr, &made, error), TRL_OK)
+  EXPECT_EQ(trl_dataset_from_buffer(nullptr, "jsonl", jsonl.data(), jsonl.size(), nullptr, &made, error),
+            TRL_OK)
       << error.message();
   return Dataset(made);
 }
@@ -114,7 +116,8 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   EXPECT_TRUE(stream.good()) << path;
 }
 
-// ../shared/golden beside the project where it is there, else the part of it in tests/data. Empty: in neither.
+// ../shared/golden beside the project where it is there, else the part of it in tests/data. Empty: in
+// neither.
 inline std::string golden(const std::string& relative) {
   for (const std::string root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
     if (std::filesystem::exists(root + relative)) return root + relative;
