@@ -14,33 +14,39 @@ namespace trl::text {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<std::pair<uint32_t, uint32_t>> offsets;  // byte range of each token in the given text; {0, 0}: added
+  std::vector<std::pair<uint32_t, uint32_t>>
+      offsets;  // byte range of each token in the given text; {0, 0}: added
 };
 
 // A vocabulary as plain arrays, as GGUF holds it (io/ knows the file, text/ the meaning).
 struct PlainVocabulary {
-  std::string model;                    // tokenizer.ggml.model: "gpt2"
-  std::string pre;                      // tokenizer.ggml.pre
+  std::string model;  // tokenizer.ggml.model: "gpt2"
+  std::string pre;    // tokenizer.ggml.pre
   std::vector<std::string> tokens;
-  std::vector<std::string> merges;      // "a b"
-  std::vector<int32_t> token_types;     // 1 normal, 3 control, 4 user defined, 6 byte; may be empty
+  std::vector<std::string> merges;   // "a b"
+  std::vector<int32_t> token_types;  // 1 normal, 3 control, 4 user defined, 6 byte; may be empty
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
-  bool add_bos = false, add_eos = false;
-  std::string chat_template;            // may be empty
+  std::optional<bool> add_bos;  // tokenizer.ggml.add_bos_token; nullopt: pre decides
+  bool add_eos = false;
+  std::string chat_template;  // may be empty
 };
 
 class Tokenizer {
  public:
-  static std::unique_ptr<Tokenizer> from_directory(const std::string& path);  // tokenizer.json, tokenizer_config.json,
-                                                                              // special_tokens_map.json, chat_template.jinja
-  static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary, std::string_view origin);
+  static std::unique_ptr<Tokenizer> from_directory(
+      const std::string& path);  // tokenizer.json, tokenizer_config.json,
+                                 // special_tokens_map.json, chat_template.jinja
+  static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
+                                                    std::string_view origin);
   virtual ~Tokenizer() = default;
 
-  // add_special_tokens: what the post-processor adds (BOS ...). Special tokens written in the text are recognised.
+  // add_special_tokens: what the post-processor adds (BOS ...). Special tokens written in the text are
+  // recognised.
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
   virtual Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const = 0;
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
-  virtual std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;  // raw, for streaming
+  virtual std::string decode_bytes(std::span<const int32_t> ids,
+                                   bool skip_special_tokens) const = 0;  // raw, for streaming
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(int32_t id) const = 0;
   virtual int64_t vocab_size() const = 0;  // ids run below this
@@ -61,7 +67,8 @@ class Tokenizer {
   };
   virtual std::unique_ptr<Tokenizer> with(const Overrides& overrides) const = 0;
 
-  // The files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja ... {name, bytes}
+  // The files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja ...
+  // {name, bytes}
   virtual std::vector<std::pair<std::string, std::string>> files() const = 0;
 };
 

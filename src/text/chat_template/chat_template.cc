@@ -1,0 +1,134 @@
+// A chat template as Hugging Face's apply_chat_template renders it: what the messages look like to the template, and
+// how an unfinished final message is cut.
+#include "text/chat_template/chat_template.h"
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "text/chat_template/interpreter.h"
+#include "text/chat_template/unicode.h"
+
+namespace trl::text {
+
+namespace {
+
+// Added to the final message's content so that its end is found again in the rendered text.
+constexpr std::string_view kContinueMark = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+// Keys without a value are left out, and reasoning is given under each name that templates know for it.
+base::Json visible_message(const base::Json& message, size_t index) {
+  if (!message.is_object()) {
+    fail(Status::format, "messages: entry {} is {}, an object with role and content was expected", index + 1,
+         base::json_type(message));
+  }
+  base::Json given = base::Json::object();
+  for (const auto& [key, value] : message.items()) {
+    if (!value.is_null()) given[key] = value;
+  }
+  for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+    const auto found = given.find(name);
+    if (found == given.end()) continue;
+    base::Json out = base::Json::object();
+    out["thinking"] = *found;
+    for (const auto& [key, value] : given.items()) out[key] = value;
+    out["reasoning_content"] = *found;
+    return out;
+  }
+  return given;
+}
+
+base::Json visible_messages(const base::Json& messages) {
+  if (!messages.is_array()) fail(Status::format, "messages: a list was expected, got {}", base::json_type(messages));
+  base::Json out = base::Json::array();
+  for (size_t i = 0; i < messages.size(); ++i) out.push_back(visible_message(messages[i], i));
+  return out;
+}
+
+// Marks the end of the final message's text and returns that text as it was.
+std::string mark_final_message(base::Json& messages, std::string_view source) {
+  if (messages.empty()) fail(Status::format, "continue_final_message: the conversation is empty");
+  base::Json& message = messages.back();
+  const auto content = message.find("content");
+  if (content == message.end()) fail(Status::format, "continue_final_message: the final message has no content");
+  if (source.find("content") == std::string_view::npos)
+    fail(Status::format, "continue_final_message: the chat template never reads 'content'");
+  base::Json* text = &*content;
+  if (content->is_array()) {
+    text = nullptr;
+    for (auto block = content->rbegin(); block != content->rend() && !text; ++block) {
+      if (block->is_object() && block->contains("text")) text = &(*block)["text"];
+    }
+  }
+  if (!text || !text->is_string())
+    fail(Status::format, "continue_final_message: the final message has no text to continue");
+  std::string original = text->get<std::string>();
+  *text = original + std::string(kContinueMark);
+  return original;
+}
+
+// Cuts the text behind the final message. A template that trims drops the mark's last blank; then white space before
+// the mark is dropped too.
+void cut_after_final_message(std::string& text, std::string_view final_message) {
+  const std::string_view mark = kContinueMark.substr(0, kContinueMark.size() - 1);
+  const size_t at = text.rfind(mark);
+  if (at == std::string::npos || text.find(jinja::strip(final_message, jinja::Side::both)) == std::string::npos) {
+    fail(Status::format,
+         "continue_final_message: the final message does not appear in the rendered chat; the template changes it");
+  }
+  const bool kept = std::string_view(text).substr(at).starts_with(kContinueMark);
+  text.resize(at);
+  if (!kept) text = jinja::strip(text, jinja::Side::right);
+}
+
+int64_t clock_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+struct ChatTemplate::Parsed {
+  std::string source;
+  jinja::Program program;
+};
+
+ChatTemplate::ChatTemplate(std::string_view source) : parsed_(std::make_unique<Parsed>()) {
+  if (const size_t bad = base::find_invalid_utf8(source); bad != base::kValid)
+    fail(Status::format, "chat template: byte {} is not valid UTF-8", bad);
+  parsed_->source = source;
+  parsed_->program = jinja::parse(source);
+}
+
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+bool ChatTemplate::has_generation_markers() const { return parsed_->program.has_generation; }
+const std::string& ChatTemplate::source() const { return parsed_->source; }
+
+Rendered ChatTemplate::render(const base::Json& messages, const RenderOptions& options) const {
+  if (options.continue_final_message && options.add_generation_prompt)
+    fail(Status::invalid_argument, "continue_final_message and add_generation_prompt exclude each other");
+  base::Json chat = visible_messages(messages);
+  std::string final_message;
+  if (options.continue_final_message) final_message = mark_final_message(chat, parsed_->source);
+
+  jinja::Interpreter interpreter(parsed_->program, options.now < 0 ? clock_seconds() : options.now);
+  interpreter.define("documents", jinja::Value::none());
+  for (const auto& [name, value] : options.variables.items()) {
+    if (name == "messages" || name == "tools" || name == "add_generation_prompt" || name == "continue_final_message")
+      fail(Status::invalid_argument, "chat template variables: '{}' is given apart, not as a variable", name);
+    interpreter.define(name, interpreter.from_json(value));
+  }
+  interpreter.define("messages", interpreter.from_json(chat));
+  interpreter.define("tools", interpreter.from_json(options.tools));
+  interpreter.define("add_generation_prompt", jinja::Value::boolean(options.add_generation_prompt));
+
+  Rendered rendered;
+  rendered.text = interpreter.render();
+  rendered.generation = interpreter.generation();
+  if (options.continue_final_message) cut_after_final_message(rendered.text, final_message);
+  return rendered;
+}
+
+}  // namespace trl::text

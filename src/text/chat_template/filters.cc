@@ -1,0 +1,149 @@
+// The filter table, and filters of single values: default, numbers, attributes, JSON.
+#include "text/chat_template/filters.h"
+
+#include <cmath>
+
+#include "base/number.h"
+#include "text/chat_template/json_text.h"
+#include "text/chat_template/python.h"
+#include "text/chat_template/unicode.h"
+
+namespace trl::text::jinja {
+
+namespace {
+
+Value default_(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "default", std::move(arguments), {"default_value", "boolean"});
+  if (value.is_undefined() || (p.truth(1, false) && !truth(value))) return p.value(0, Value::text(""));
+  return value;
+}
+
+Value abs_(Run& run, const Value& value, Arguments arguments) {
+  Parameters(run, "abs", std::move(arguments), {});
+  if (value.is_undefined()) run.fail_undefined(value);
+  if (!value.is_number()) run.fail("bad operand type for abs(): '{}'", type_name(value));
+  if (value.is(Kind::real)) return Value::real(std::abs(value.real()));
+  return value.integer() < 0 ? negate(run, value) : Value::integer(value.integer());
+}
+
+// Digits with single underscores between them removed, or nullopt.
+std::optional<std::string> plain_number(std::string_view text) {
+  text = strip(text, Side::both);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      out += text[i];
+      continue;
+    }
+    const auto digit = [&](size_t at) { return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at])); };
+    if (i == 0 || !digit(i - 1) || !digit(i + 1)) return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  const auto plain = plain_number(text);
+  return plain ? base::parse_double(*plain) : std::nullopt;
+}
+
+// int(text, base) of Python; nullopt: ValueError.
+std::optional<int64_t> parse_integer(Run& run, std::string_view text, int64_t base) {
+  const auto plain = plain_number(text);
+  if (!plain) return std::nullopt;
+  std::string_view rest = *plain;
+  const bool negative = rest.starts_with('-');
+  if (negative || rest.starts_with('+')) rest.remove_prefix(1);
+  const auto prefix = [&](char lower, int64_t wanted) {
+    const bool found = rest.size() > 2 && rest[0] == '0' && (rest[1] | 0x20) == lower && (base == wanted || base == 0);
+    if (!found) return false;
+    rest.remove_prefix(2);
+    base = wanted;
+    return true;
+  };
+  if (!prefix('x', 16) && !prefix('o', 8) && !prefix('b', 2) && base == 0) base = 10;
+  if (rest.empty() || base < 2 || base > 36) return std::nullopt;
+  int64_t value = 0;
+  for (const char c : rest) {
+    const int lower = c | 0x20;
+    const int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10 : 99;
+    if (digit >= base) return std::nullopt;
+    if (__builtin_mul_overflow(value, base, &value) ||
+        __builtin_add_overflow(value, negative ? -digit : digit, &value))
+      run.fail("an integer outside 64 bits");
+  }
+  return value;
+}
+
+Value int_(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "int", std::move(arguments), {"default", "base"});
+  if (value.is_undefined()) run.fail_undefined(value);
+  const Value fallback = p.value(0, Value::integer(0));
+  if (value.is_integral()) return Value::integer(value.integer());
+  std::optional<double> real;
+  if (value.is(Kind::real)) real = value.real();
+  if (value.is_text()) {
+    if (const auto number = parse_integer(run, value.bytes(), p.integer(1, 10))) return Value::integer(*number);
+    real = parse_real(value.bytes());
+  }
+  if (!real || !std::isfinite(*real)) return fallback;
+  return real_to_integer(run, *real);
+}
+
+Value float_(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "float", std::move(arguments), {"default"});
+  if (value.is_undefined()) run.fail_undefined(value);
+  if (value.is_number()) return Value::real(value.real());
+  const auto real = value.is_text() ? parse_real(value.bytes()) : std::nullopt;
+  return real ? Value::real(*real) : p.value(0, Value::real(0.0));
+}
+
+// round() of Python: the decimal nearest to the exact binary value, ties to even.
+double round_common(double value, int64_t precision) {
+  if (!std::isfinite(value)) return value;
+  if (precision >= 0)
+    return base::parse_double(fmt::format("{:.{}f}", value, std::min<int64_t>(precision, 400))).value_or(value);
+  const double unit = std::pow(10.0, static_cast<double>(-std::max<int64_t>(precision, -400)));
+  return std::isinf(unit) ? 0.0 : std::nearbyint(value / unit) * unit;
+}
+
+Value round_(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "round", std::move(arguments), {"precision", "method"});
+  if (value.is_undefined()) run.fail_undefined(value);
+  if (!value.is_number()) run.fail("type {} doesn't define round()", type_name(value));
+  const int64_t precision = p.integer(0, 0);
+  const std::string method = p.text(1, "common");
+  if (method == "common") {
+    if (value.is(Kind::real)) return Value::real(round_common(value.real(), precision));
+    if (precision >= 0) return Value::integer(value.integer());
+    return real_to_integer(run, round_common(value.real(), precision));
+  }
+  if (method != "ceil" && method != "floor") run.fail("round(): 'method' is common, ceil or floor, not '{}'", method);
+  const double unit = std::pow(10.0, static_cast<double>(precision));
+  const double scaled = value.real() * unit;
+  return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
+}
+
+Value attr(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "attr", std::move(arguments), {"name"}, 1);
+  if (value.is_undefined()) run.fail_undefined(value);
+  return own_attribute_of(run, value, p.text(0, ""));
+}
+
+constexpr FilterEntry kFilters[] = {
+    {"abs", abs_},   {"attr", attr}, {"d", default_},   {"default", default_},
+    {"float", float_}, {"int", int_}, {"round", round_}, {"tojson", to_json},
+};
+
+}  // namespace
+
+FilterFunction find_filter(std::string_view name) {
+  if (const auto found = lookup_filter(kFilters, name)) return found;
+  if (const auto found = find_text_filter(name)) return found;
+  return find_sequence_filter(name);
+}
+
+Value soft_text(Run& run, const Value& value) {
+  return value.is_text() ? value : Value::text(str_of(run, value));
+}
+
+}  // namespace trl::text::jinja

@@ -1,0 +1,10 @@
+// Python's two ways to format strings: "%s" % values and "{}".format(values).
+#pragma once
+#include "text/chat_template/run.h"
+
+namespace trl::text::jinja {
+
+Value format_percent(Run& run, const Value& format, const Value& values);
+Value format_braces(Run& run, const Value& format, Arguments values);
+
+}  // namespace trl::text::jinja

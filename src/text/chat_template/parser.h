@@ -1,0 +1,118 @@
+// Recursive descent over the tokens: expressions in parser_expressions.cc, statements in parser_statements.cc.
+#pragma once
+#include <algorithm>
+#include <initializer_list>
+
+#include "text/chat_template/ast.h"
+#include "text/chat_template/lexer.h"
+
+namespace trl::text::jinja {
+
+inline constexpr int kMaxParseDepth = 100;     // brackets and blocks in each other
+inline constexpr int kMaxExpressionHeight = 300;
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) : tokens_(tokenize(source)) {}
+  Program run();
+
+ private:
+  // tokens
+  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& next() { return tokens_[at_ < tokens_.size() - 1 ? at_++ : at_]; }
+  int line() const { return peek().line; }
+  bool is_symbol(std::string_view symbol, size_t ahead = 0) const {
+    return peek(ahead).type == TokenType::symbol && peek(ahead).value == symbol;
+  }
+  bool is_name(std::string_view name, size_t ahead = 0) const {
+    return peek(ahead).type == TokenType::name && peek(ahead).value == name;
+  }
+  bool skip_symbol(std::string_view symbol);
+  bool skip_name(std::string_view name);
+  void expect_symbol(std::string_view symbol);
+  void expect_name(std::string_view name);
+  void expect(TokenType type, std::string_view what);
+  std::string take_name(std::string_view what);
+  [[noreturn]] void fail_expected(std::string_view what);
+  int symbol_of(const std::string& name);
+
+  // Counts one level of recursion while it lives.
+  struct Nesting {
+    explicit Nesting(Parser& parser);
+    ~Nesting() { --parser_.depth_; }
+    Parser& parser_;
+  };
+
+  // expressions
+  ExpressionPtr make(ExpressionKind kind, int line) const;
+  ExpressionPtr finish(ExpressionPtr node) const;  // computes the height, refuses too much of it
+  ExpressionPtr binary(ExpressionKind kind, int line, ExpressionPtr a, ExpressionPtr b) const;
+  ExpressionPtr expression();  // with inline if
+  ExpressionPtr disjunction();
+  ExpressionPtr conjunction();
+  ExpressionPtr negation();
+  ExpressionPtr comparison();
+  ExpressionPtr sum();
+  ExpressionPtr concatenation();
+  ExpressionPtr product();
+  ExpressionPtr power();
+  ExpressionPtr unary(bool with_filter);
+  ExpressionPtr primary();
+  ExpressionPtr name_or_constant();
+  ExpressionPtr number();
+  ExpressionPtr list();
+  ExpressionPtr dict();
+  ExpressionPtr postfix(ExpressionPtr node);
+  ExpressionPtr subscript(ExpressionPtr node);
+  ExpressionPtr filters_and_tests(ExpressionPtr node);
+  ExpressionPtr filter_chain(ExpressionPtr node);
+  ExpressionPtr filter(ExpressionPtr node);
+  ExpressionPtr test(ExpressionPtr node);
+  ExpressionPtr call(ExpressionPtr node);
+  CallArguments call_arguments();
+  enum class TupleEnd : uint8_t { tag, parenthesis, in, recursive };
+  ExpressionPtr tuple(TupleEnd end, bool with_conditional);
+  bool at_tuple_end(TupleEnd end) const;
+  std::string dotted_name();
+
+  // targets of assignments
+  ExpressionPtr target(bool with_namespace, bool until_in);
+  ExpressionPtr single_target(bool with_namespace);
+  int target_symbol(const std::string& name, int line);
+
+  // statements
+  Body statements(std::initializer_list<std::string_view> ends);  // up to a tag of these names, which stays
+  Body block(std::initializer_list<std::string_view> ends);       // from the end of the opening tag
+  void close_block();                                             // takes the end tag's name
+  void statement(Body& body);
+  std::unique_ptr<Statement> make_statement(StatementKind kind);
+  void parse_if(Body& body);
+  void parse_for(Body& body);
+  void parse_set(Body& body);
+  void parse_macro(Body& body);
+  void parse_call(Body& body);
+  void parse_filter(Body& body);
+  void parse_with(Body& body);
+  void parse_print(Body& body);
+  void parse_generation(Body& body);
+  void parse_jump(Body& body);
+  void signature(MacroDefinition& macro);
+  void macro_body(MacroDefinition& macro, std::string_view end);
+
+  struct Unknown {
+    int line;
+    std::string message;
+  };
+
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  Program program_;
+  std::vector<Statement*> loops_;            // enclosing for loops
+  int breakable_ = 0;                        // for loops that break and continue may leave
+  std::vector<MacroDefinition*> macros_;     // enclosing macros and call blocks
+  std::vector<std::string> open_;            // names of the blocks that are open
+  std::vector<Unknown> unknown_;             // filters and tests that do not exist, outside conditions
+};
+
+}  // namespace trl::text::jinja

@@ -1,0 +1,131 @@
+// Limits, factories and argument binding.
+#include "text/chat_template/run.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/chat_template/python.h"
+
+namespace trl::text::jinja {
+
+Run::~Run() = default;
+
+void Run::fail_text(const std::string& message) const {
+  trl::fail(Status::format, "chat template, line {}: {}", line_, message);
+}
+
+void Run::produce(size_t bytes) {
+  if (bytes > static_cast<size_t>(kMaxProduced - produced_))
+    fail("more than {} MiB of intermediate text and lists", kMaxProduced >> 20);
+  produced_ += static_cast<int64_t>(bytes);
+}
+
+Value Run::text(std::string bytes, bool markup) {
+  if (bytes.size() > kMaxText) fail("a text of more than {} MiB", kMaxText >> 20);
+  produce(bytes.size());
+  return Value::text(std::move(bytes), markup);
+}
+
+Value Run::sequence(SequenceType type, Values items) {
+  produce(items.size() * sizeof(Value));
+  spend(static_cast<int64_t>(items.size()));
+  int depth = 0;
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  if (depth >= kMaxNesting) fail("lists and dicts nested more than {} levels deep", kMaxNesting);
+  return Value::sequence(std::make_shared<const Sequence>(Sequence{type, std::move(items), depth + 1}));
+}
+
+Value Run::mapping(Mapping entries) {
+  produce(entries.entries.size() * 2 * sizeof(Value));
+  spend(static_cast<int64_t>(entries.entries.size()));
+  if (entries.depth > kMaxNesting) fail("lists and dicts nested more than {} levels deep", kMaxNesting);
+  return Value::mapping(std::make_shared<const Mapping>(std::move(entries)));
+}
+
+void Run::set(Mapping& mapping, Value key, Value value) {
+  if (!hashable(key)) fail("unhashable type: '{}'", type_name(key));
+  spend(1);
+  mapping.set(std::move(key), std::move(value));
+}
+
+Value Run::from_json(const base::Json& json, int depth) {
+  if (depth > kMaxNesting) fail("the given data is nested more than {} levels deep", kMaxNesting);
+  using Type = base::Json::value_t;
+  switch (json.type()) {
+    case Type::boolean: return Value::boolean(json.get<bool>());
+    case Type::number_integer: return Value::integer(json.get<int64_t>());
+    case Type::number_unsigned: {
+      const uint64_t value = json.get<uint64_t>();
+      if (value > static_cast<uint64_t>(INT64_MAX)) fail("the number {} is larger than 64 bits hold", value);
+      return Value::integer(static_cast<int64_t>(value));
+    }
+    case Type::number_float: return Value::real(json.get<double>());
+    case Type::string: return text(json.get_ref<const std::string&>());
+    case Type::array: {
+      Values items;
+      items.reserve(json.size());
+      for (const auto& item : json) items.push_back(from_json(item, depth + 1));
+      return list(std::move(items));
+    }
+    case Type::object: {
+      Mapping entries;
+      for (const auto& [name, value] : json.items()) set(entries, text(name), from_json(value, depth + 1));
+      return mapping(std::move(entries));
+    }
+    default: return Value::none();
+  }
+}
+
+void Writer::reserve(size_t more) {
+  if (more > kMaxText || text_.size() + more > kMaxText) run_.fail("a text of more than {} MiB", kMaxText >> 20);
+  run_.spend(1);
+  run_.produce(more);
+}
+
+Value Object::call(Run& run, Arguments) { run.fail("'{}' object is not callable", type_name()); }
+
+Value Object::attribute(Run&, std::string_view name) {
+  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(), name));
+}
+
+Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
+                       std::initializer_list<std::string_view> names, size_t required)
+    : run_(run), function_(function), names_(names), values_(names.size()), given_(names.size()) {
+  if (arguments.positional.size() > names_.size()) {
+    run.fail("{}() takes {} argument(s), {} were given", function, names_.size(), arguments.positional.size());
+  }
+  for (size_t i = 0; i < arguments.positional.size(); ++i) {
+    values_[i] = std::move(arguments.positional[i]);
+    given_[i] = true;
+  }
+  for (auto& [name, value] : arguments.named) {
+    const auto at = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+    if (at == names_.size()) run.fail("{}() has no argument '{}'", function, name);
+    if (given_[at]) run.fail("{}() got two values for '{}'", function, name);
+    values_[at] = std::move(value);
+    given_[at] = true;
+  }
+  for (size_t i = 0; i < required; ++i) {
+    if (!given_[i]) run.fail("{}() misses its argument '{}'", function, names_[i]);
+  }
+}
+
+int64_t Parameters::integer(size_t i, int64_t fallback) const {
+  if (!given_[i]) return fallback;
+  const Value& value = values_[i];
+  if (value.is_undefined()) run_.fail_undefined(value);
+  if (!value.is_integral()) run_.fail("{}(): '{}' is {}, not int", function_, names_[i], type_name(value));
+  return value.integer();
+}
+
+bool Parameters::truth(size_t i, bool fallback) const { return given_[i] ? jinja::truth(values_[i]) : fallback; }
+
+std::string Parameters::text(size_t i, std::string_view fallback) const {
+  if (!given_[i]) return std::string(fallback);
+  const Value& value = values_[i];
+  if (value.is_undefined()) run_.fail_undefined(value);
+  if (!value.is_text()) run_.fail("{}(): '{}' is {}, not str", function_, names_[i], type_name(value));
+  return value.bytes();
+}
+
+}  // namespace trl::text::jinja

@@ -1,0 +1,126 @@
+// What one render owns and may use up: steps, bytes, nesting, objects. Everything that makes text or lists goes
+// through here, so that a hostile template ends in an error and never in a hang or in exhausted memory.
+#pragma once
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "text/chat_template/value.h"
+
+namespace trl::text::jinja {
+
+inline constexpr int64_t kMaxSteps = 100'000'000;        // evaluated nodes, walked items, 64 scanned bytes
+inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
+inline constexpr size_t kMaxText = size_t{1} << 26;      // bytes of one text, the output included
+inline constexpr int64_t kMaxRange = 100'000;            // items of range(), as Jinja's sandbox has it
+inline constexpr int kMaxNesting = 200;                  // of lists and dicts in each other
+inline constexpr int kMaxDepth = 500;                    // of the evaluator's own recursion
+
+class Run {
+ public:
+  explicit Run(int64_t now) : now_(now) {}
+  virtual ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // Throws Error(format): "chat template, line 3: ...".
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) const {
+    fail_text(fmt::format(text, std::forward<Args>(args)...));
+  }
+  [[noreturn]] void fail_text(const std::string& message) const;
+  [[noreturn]] void fail_undefined(const Value& value) const { fail_text(value.undefined_message()); }
+
+  void spend(int64_t steps) {
+    if ((steps_ -= steps) < 0) fail("more than {} steps; the template does not come to an end", kMaxSteps);
+  }
+  void produce(size_t bytes);
+
+  Value text(std::string bytes, bool markup = false);
+  Value sequence(SequenceType type, Values items);
+  Value list(Values items) { return sequence(SequenceType::list, std::move(items)); }
+  Value tuple(Values items) { return sequence(SequenceType::tuple, std::move(items)); }
+  Value mapping(Mapping entries);
+  void set(Mapping& mapping, Value key, Value value);  // refuses a key that cannot be hashed
+  Value from_json(const base::Json& json, int depth = 0);
+
+  template <typename T, typename... Args>
+  T* make(Args&&... args) {
+    produce(sizeof(T) + 64);
+    objects_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
+    return static_cast<T*>(objects_.back().get());
+  }
+
+  int line() const { return line_; }
+  void set_line(int line) { line_ = line; }
+  int64_t now() const { return now_; }
+
+ private:
+  int64_t steps_ = kMaxSteps;
+  int64_t produced_ = 0;
+  int64_t now_;
+  int line_ = 1;
+  std::vector<std::unique_ptr<Object>> objects_;
+};
+
+// Text that grows under the limits.
+class Writer {
+ public:
+  explicit Writer(Run& run) : run_(run) {}
+  void append(std::string_view bytes) {
+    reserve(bytes.size());
+    text_.append(bytes);
+  }
+  void append(size_t count, char byte) {
+    reserve(count);
+    text_.append(count, byte);
+  }
+  size_t size() const { return text_.size(); }
+  const std::string& text() const { return text_; }
+  std::string take() { return std::move(text_); }
+  Value value(bool markup = false) { return Value::text(std::move(text_), markup); }
+
+ private:
+  void reserve(size_t more);
+  Run& run_;
+  std::string text_;
+};
+
+// Namespace, macro, loop, bound method, global function.
+class Object {
+ public:
+  virtual ~Object() = default;
+  virtual std::string type_name() const = 0;  // Python's name of the class
+  virtual std::string describe() const { return "<" + type_name() + ">"; }
+  virtual bool callable() const { return false; }
+  virtual Value call(Run& run, Arguments arguments);
+  virtual Value attribute(Run& run, std::string_view name);  // undefined when there is none
+  virtual bool is_namespace() const { return false; }
+};
+
+// Arguments bound to parameter names, as a Python function binds them.
+class Parameters {
+ public:
+  Parameters(Run& run, std::string_view function, Arguments arguments, std::initializer_list<std::string_view> names,
+             size_t required = 0);
+  bool given(size_t i) const { return given_[i]; }
+  const Value& operator[](size_t i) const { return values_[i]; }
+  Value value(size_t i, Value fallback) const { return given_[i] ? values_[i] : fallback; }
+  int64_t integer(size_t i, int64_t fallback) const;
+  bool truth(size_t i, bool fallback) const;
+  std::string text(size_t i, std::string_view fallback) const;  // must be a string
+  bool none(size_t i) const { return !given_[i] || values_[i].is_none(); }
+
+ private:
+  Run& run_;
+  std::string_view function_;
+  std::vector<std::string_view> names_;
+  Values values_;
+  std::vector<bool> given_;
+};
+
+}  // namespace trl::text::jinja

@@ -1,0 +1,34 @@
+// What Python's str methods need of Unicode: white space, case, classes, and walking by code points.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/chat_template/value.h"
+
+namespace trl::text::jinja {
+
+bool is_space(char32_t c);  // str.isspace
+bool is_letter(char32_t c);
+bool is_decimal(char32_t c);
+bool is_word(char32_t c);   // \w of Python's re: letters, numbers, underscore
+bool is_upper(char32_t c);
+bool is_lower(char32_t c);
+
+std::string to_upper(std::string_view text);
+std::string to_lower(std::string_view text);
+std::string capitalize(std::string_view text);
+std::string title_case(std::string_view text);  // str.title
+
+enum class Side : uint8_t { left, right, both };
+std::string_view strip(std::string_view text, Side side);                          // white space
+std::string_view strip(std::string_view text, Side side, std::string_view chars);  // any of these code points
+std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
+std::vector<std::string_view> split_words(std::string_view text);  // at runs of white space
+
+// Byte offset of the code point with this index (text.length: the end).
+size_t byte_offset(const Text& text, size_t index);
+// Number of code points before this byte offset.
+size_t code_point_index(const Text& text, size_t offset);
+
+}  // namespace trl::text::jinja

@@ -1,0 +1,128 @@
+// Values and mappings. Key equality and hashes follow Python: numbers by value, tuples by their items.
+#include "text/chat_template/value.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/utf8.h"
+
+namespace trl::text::jinja {
+
+Value Value::undefined(std::string message) {
+  return Value(Data(std::make_shared<const std::string>(std::move(message))));
+}
+
+Value Value::text(std::string bytes, bool markup) {
+  const size_t length = base::count_code_points(bytes);
+  return Value(Data(std::make_shared<const Text>(Text{std::move(bytes), length, markup})));
+}
+
+bool Value::is_sequence(SequenceType type) const { return is(Kind::sequence) && sequence().type == type; }
+
+const std::string& Value::undefined_message() const {
+  static const std::string plain = "the value is undefined";
+  const auto& message = std::get<0>(data_);
+  return message ? *message : plain;
+}
+
+const void* Value::identity() const {
+  switch (kind()) {
+    case Kind::text: return &text();
+    case Kind::sequence: return &sequence();
+    case Kind::mapping: return &mapping();
+    case Kind::object: return object();
+    default: return nullptr;
+  }
+}
+
+int Value::depth() const {
+  if (is(Kind::sequence)) return sequence().depth;
+  if (is(Kind::mapping)) return mapping().depth;
+  return 0;
+}
+
+bool hashable(const Value& value) {
+  if (value.is(Kind::mapping)) return false;
+  if (!value.is(Kind::sequence)) return true;
+  const Sequence& sequence = value.sequence();
+  if (sequence.type == SequenceType::tuple || sequence.type == SequenceType::group)
+    return std::all_of(sequence.items.begin(), sequence.items.end(), hashable);
+  return false;
+}
+
+uint64_t key_hash(const Value& key) {
+  switch (key.kind()) {
+    case Kind::text: return std::hash<std::string>()(key.bytes());
+    case Kind::boolean:
+    case Kind::integer: return static_cast<uint64_t>(key.integer());
+    case Kind::real: {
+      const double value = key.real();
+      const bool whole = std::abs(value) < 9.2e18 && std::floor(value) == value;
+      return whole ? static_cast<uint64_t>(static_cast<int64_t>(value)) : std::bit_cast<uint64_t>(value);
+    }
+    case Kind::sequence: {
+      uint64_t hash = 0x9E3779B97F4A7C15;
+      for (const Value& item : key.sequence().items) hash = hash * 31 + key_hash(item);
+      return hash;
+    }
+    case Kind::object: return reinterpret_cast<uint64_t>(key.object());
+    default: return static_cast<uint64_t>(key.kind());
+  }
+}
+
+bool same_key(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) {
+    return a.is_integral() && b.is_integral() ? a.integer() == b.integer() : a.real() == b.real();
+  }
+  if (a.kind() != b.kind()) return false;
+  switch (a.kind()) {
+    case Kind::text: return a.bytes() == b.bytes();
+    case Kind::sequence: {
+      const Values& x = a.sequence().items;
+      const Values& y = b.sequence().items;
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
+    }
+    case Kind::object: return a.object() == b.object();
+    default: return true;
+  }
+}
+
+const Value* Mapping::find(const Value& key) const {
+  if (entries.size() <= kLinear) {
+    for (const auto& [name, value] : entries) {
+      if (same_key(name, key)) return &value;
+    }
+    return nullptr;
+  }
+  const auto [first, last] = index.equal_range(key_hash(key));
+  for (auto it = first; it != last; ++it) {
+    if (same_key(entries[it->second].first, key)) return &entries[it->second].second;
+  }
+  return nullptr;
+}
+
+const Value* Mapping::find(std::string_view key) const {
+  if (entries.size() > kLinear) return find(Value::text(std::string(key)));
+  for (const auto& [name, value] : entries) {
+    if (name.is_text() && name.bytes() == key) return &value;
+  }
+  return nullptr;
+}
+
+void Mapping::set(Value key, Value value) {
+  depth = std::max({depth, key.depth() + 1, value.depth() + 1});
+  if (const Value* old = find(key)) {
+    *const_cast<Value*>(old) = std::move(value);  // entries is ours and not const here
+    return;
+  }
+  entries.emplace_back(std::move(key), std::move(value));
+  const auto add = [&](size_t i) { index.emplace(key_hash(entries[i].first), static_cast<uint32_t>(i)); };
+  if (entries.size() == kLinear + 1) {
+    for (size_t i = 0; i < entries.size(); ++i) add(i);
+  } else if (entries.size() > kLinear) {
+    add(entries.size() - 1);
+  }
+}
+
+}  // namespace trl::text::jinja

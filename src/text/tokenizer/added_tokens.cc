@@ -1,0 +1,150 @@
+#include "text/tokenizer/added_tokens.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "text/tokenizer/characters.h"
+
+namespace trl::text {
+
+AddedToken read_added_token(const Field& field) {
+  AddedToken token;
+  token.content = field.at("content").text();
+  token.single_word = field.boolean_or("single_word", false);
+  token.lstrip = field.boolean_or("lstrip", false);
+  token.rstrip = field.boolean_or("rstrip", false);
+  token.special = field.boolean_or("special", false);
+  token.normalized = field.boolean_or("normalized", !token.special);
+  return token;
+}
+
+void StringMatcher::add(std::string_view text, int32_t value) {
+  if (text.empty()) return;
+  first_bytes_[static_cast<unsigned char>(text[0])] = true;
+  int32_t node = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (const auto* edge = edges_.find(static_cast<uint32_t>(node), byte)) {
+      node = edge->second;
+      continue;
+    }
+    const auto next = static_cast<int32_t>(values_.size());
+    values_.push_back(-1);
+    edges_.set(static_cast<uint32_t>(node), byte, {0, next});
+    node = next;
+  }
+  values_[static_cast<size_t>(node)] = value;
+}
+
+bool StringMatcher::find(std::string_view text, size_t from, Match& match) const {
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    if (!first_bytes_[static_cast<unsigned char>(text[begin])]) continue;
+    bool found = false;
+    uint32_t node = 0;
+    for (size_t at = begin; at < text.size(); ++at) {
+      const auto* edge = edges_.find(node, static_cast<unsigned char>(text[at]));
+      if (!edge) break;
+      node = static_cast<uint32_t>(edge->second);
+      if (values_[node] < 0) continue;
+      match = {begin, at + 1, values_[node]};
+      found = true;
+    }
+    if (found) return true;
+  }
+  return false;
+}
+
+int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& vocabulary) {
+  int32_t id = this->id(token.content);
+  if (id < 0) id = vocabulary.find(token.content);
+  if (id < 0) id = std::max(end_, static_cast<int32_t>(vocabulary.size()));
+  if (id > kMaxTokenId)
+    fail(Status::format, "the token '{}' would have the id {}: {} is the highest", token.content, id,
+         kMaxTokenId);
+  end_ = std::max(end_, id + 1);
+  tokens_[id] = {token, token.content};
+  ids_[token.content] = id;
+  return id;
+}
+
+void AddedTokens::build(const Normalizers& normalizers) {
+  plain_ = normalized_ = {};
+  for (auto& [id, entry] : tokens_) {
+    if (entry.token.normalized) entry.normalized = normalizers.run(entry.token.content);
+    (entry.token.normalized ? normalized_ : plain_).add(entry.normalized, id);
+  }
+}
+
+const AddedToken* AddedTokens::find(int32_t id) const {
+  const auto found = tokens_.find(id);
+  return found == tokens_.end() ? nullptr : &found->second.token;
+}
+const AddedToken* AddedTokens::find(std::string_view content) const { return find(id(content)); }
+int32_t AddedTokens::id(std::string_view content) const {
+  const auto found = ids_.find(std::string(content));
+  return found == ids_.end() ? -1 : found->second;
+}
+std::optional<std::string_view> AddedTokens::text(int32_t id) const {
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end()) return std::nullopt;
+  return found->second.normalized;
+}
+std::vector<std::string_view> AddedTokens::contents() const {
+  std::vector<std::string_view> all;
+  for (const auto& [id, entry] : tokens_) all.push_back(entry.token.content);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+namespace {
+char32_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && (text[at] & 0xC0) == 0x80) --at;
+  return base::next_code_point(text, at);
+}
+char32_t first_character(std::string_view text) {
+  size_t at = 0;
+  return base::next_code_point(text, at);
+}
+// begin moved left, or end moved right, over whitespace.
+size_t strip_left(std::string_view text, size_t begin) {
+  while (begin > 0) {
+    const char32_t c = last_character(text.substr(0, begin));
+    if (!is_whitespace(c)) break;
+    begin -= c < 0x80 ? 1 : c < 0x800 ? 2 : 3;
+  }
+  return begin;
+}
+size_t strip_right(std::string_view text, size_t end) {
+  while (end < text.size()) {
+    size_t behind = end;
+    if (!is_whitespace(base::next_code_point(text, behind))) break;
+    end = behind;
+  }
+  return end;
+}
+}  // namespace
+
+void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, TokenSink token) const {
+  const StringMatcher& matcher = normalized ? normalized_ : plain_;
+  const std::string_view text = piece.text;
+  size_t done = 0;
+  size_t from = 0;
+  StringMatcher::Match match{};
+  while (matcher.find(text, from, match)) {
+    from = match.end;
+    const AddedToken& added = tokens_.find(match.value)->second.token;
+    if (added.single_word && ((match.begin > 0 && is_word(last_character(text.substr(0, match.begin)))) ||
+                              (match.end < text.size() && is_word(first_character(text.substr(match.end))))))
+      continue;
+    const size_t begin = added.lstrip ? std::max(strip_left(text, match.begin), done) : match.begin;
+    const size_t end = added.rstrip ? strip_right(text, match.end) : match.end;
+    if (done < begin) plain(piece.part(done, begin));
+    token(piece.part(begin, end), match.value);
+    done = end;
+  }
+  if (done < text.size()) plain(piece.part(done, text.size()));
+}
+
+}  // namespace trl::text

@@ -1,0 +1,74 @@
+// Tokens that are recognised in the text before the model sees it: special ones (BOS, EOS, roles) and others.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/pair_table.h"
+#include "text/tokenizer/piece.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace trl::text {
+
+struct AddedToken {
+  std::string content;
+  bool single_word = false;  // only between characters that are no part of a word
+  bool lstrip = false;       // takes the whitespace before it along
+  bool rstrip = false;
+  bool normalized = true;  // looked for in the normalized text
+  bool special = false;    // skip_special_tokens drops it
+};
+AddedToken read_added_token(const Field& field);
+
+// The longest of several strings at the leftmost place.
+class StringMatcher {
+ public:
+  void add(std::string_view text, int32_t value);
+  struct Match {
+    size_t begin;
+    size_t end;
+    int32_t value;
+  };
+  bool find(std::string_view text, size_t from, Match& match) const;
+
+ private:
+  PairTable edges_;                  // node, byte -> next node
+  std::vector<int32_t> values_{-1};  // by node; -1: none ends here
+  bool first_bytes_[256] = {};
+};
+
+class AddedTokens {
+ public:
+  // The id of a token that the vocabulary lacks is the next free one. Returns the id.
+  int32_t add(const AddedToken& token, const Vocabulary& vocabulary);
+  void build(const Normalizers& normalizers);  // after the last add()
+
+  const AddedToken* find(std::string_view content) const;
+  const AddedToken* find(int32_t id) const;
+  int32_t id(std::string_view content) const;  // -1: none
+  int32_t end() const { return end_; }         // all ids are below
+  std::vector<std::string_view> contents() const;
+  // The text by which decoders know a token: its normalized form where that is looked for.
+  std::optional<std::string_view> text(int32_t id) const;
+
+  // Calls plain for text between tokens and token for each one found, in order.
+  using TokenSink = FunctionRef<void(const Piece&, int32_t)>;
+  void split(const Piece& piece, bool normalized, PieceSink plain, TokenSink token) const;
+
+ private:
+  struct Entry {
+    AddedToken token;
+    std::string normalized;
+  };
+  std::unordered_map<int32_t, Entry> tokens_;
+  std::unordered_map<std::string, int32_t> ids_;
+  int32_t end_ = 0;
+  StringMatcher plain_;
+  StringMatcher normalized_;
+};
+
+}  // namespace trl::text

@@ -1,0 +1,73 @@
+// Byte-pair encoding: a word starts as its characters; the pair with the lowest rank is merged, leftmost
+// first, until no pair is left. O(n log n) in the length of a word.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/tokenizer/pair_table.h"
+#include "text/tokenizer/piece.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace trl::text {
+
+using Merges = std::vector<std::pair<std::string, std::string>>;
+
+struct BpeOptions {
+  std::string unknown;         // token for a character that is not in the vocabulary; empty: it is dropped
+  bool fuse_unknown = false;   // a run of unknown characters is one token
+  bool byte_fallback = false;  // unknown characters become tokens <0x00> ... <0xFF>
+  bool ignore_merges = false;  // a word that is a token is that token
+};
+
+// Room for one word, kept over the words of a call.
+struct BpeSpace {
+  struct Symbol {
+    int32_t id;
+    uint32_t length;  // bytes; 0: merged into an earlier one
+    int32_t previous;
+    int32_t next;
+  };
+  std::vector<Symbol> symbols;
+  std::vector<uint64_t> queue;  // rank << 32 | index of the pair's first symbol
+};
+
+class Bpe {
+ public:
+  // where: names the merges in messages
+  Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const std::string& where);
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  void tokenize(const Piece& word, BpeSpace& space, Tokens& out) const;
+
+ private:
+  enum : uint8_t { kNotTried, kWhole, kSplit };
+
+  void read_merges(const Merges& merges, const std::string& where);
+  int32_t character_id(std::string_view character, char32_t c) const {
+    return c < characters_.size() ? characters_[c] : vocabulary_.find(character);
+  }
+  void append(int32_t id, size_t length, BpeSpace& space) const;
+  bool append_bytes(std::string_view character, BpeSpace& space) const;
+  void start(std::string_view word, BpeSpace& space) const;
+  void push(size_t left, size_t right, BpeSpace& space) const;
+  void merge(BpeSpace& space) const;
+
+  Vocabulary vocabulary_;
+  PairTable merges_;                 // pair of ids -> rank, merged id
+  std::vector<int32_t> merged_ids_;  // by rank
+  BpeOptions options_;
+  int32_t unknown_ = -1;
+  std::array<int32_t, 0x180>
+      characters_{};  // ids of the first characters of Unicode, which hold the byte alphabet
+  std::array<int32_t, 256> byte_tokens_{};  // ids of <0x00> ...
+  // By id: does the token's text come out as that one token? Found out when first met; any thread may write
+  // it, all write the same.
+  std::unique_ptr<std::atomic<uint8_t>[]> whole_;
+};
+
+}  // namespace trl::text

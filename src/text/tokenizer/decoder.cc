@@ -1,0 +1,165 @@
+#include "text/tokenizer/decoder.h"
+
+#include <optional>
+
+#include "base/utf8.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/pattern.h"
+
+namespace trl::text {
+
+namespace {
+constexpr const char* kReplacement = "\xEF\xBF\xBD";
+
+// A token with a character outside of the byte alphabet stands for itself.
+class ByteLevel final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& tokens, bool) const override {
+    std::string bytes;
+    for (const std::string& token : tokens) {
+      const size_t before = bytes.size();
+      for (size_t at = 0; at < token.size();) {
+        const char32_t c = base::next_code_point(token, at);
+        const int16_t byte = c < kByteAlphabetEnd ? kCharacterBytes[c] : int16_t{-1};
+        if (byte < 0) {
+          bytes.replace(before, std::string::npos, token);
+          break;
+        }
+        bytes.push_back(static_cast<char>(byte));
+      }
+    }
+    tokens.assign(1, std::move(bytes));
+  }
+};
+
+// Runs of <0x00> ... tokens become bytes; a run that is no UTF-8 becomes one U+FFFD per byte.
+class ByteFallback final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& tokens, bool lossy) const override {
+    std::vector<std::string> out;
+    std::string run;
+    const auto flush = [&] {
+      if (run.empty()) return;
+      if (!lossy || base::find_invalid_utf8(run) == base::kValid) {
+        out.push_back(std::move(run));
+      } else {
+        out.insert(out.end(), run.size(), kReplacement);
+      }
+      run.clear();
+    };
+    for (std::string& token : tokens) {
+      if (const std::optional<char> byte = byte_of(token)) {
+        run.push_back(*byte);
+      } else {
+        flush();
+        out.push_back(std::move(token));
+      }
+    }
+    flush();
+    tokens = std::move(out);
+  }
+
+ private:
+  static std::optional<char> byte_of(const std::string& token) {
+    constexpr std::string_view kDigits = "0123456789ABCDEFabcdef";
+    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+    int value = 0;
+    for (const char c : {token[3], token[4]}) {
+      const size_t digit = kDigits.find(c);
+      if (digit == std::string_view::npos) return std::nullopt;
+      value = 16 * value + static_cast<int>(digit > 15 ? digit - 6 : digit);
+    }
+    return static_cast<char>(value);
+  }
+};
+
+class Fuse final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& tokens, bool) const override {
+    std::string all;
+    for (const std::string& token : tokens) all += token;
+    tokens.assign(1, std::move(all));
+  }
+};
+
+class Replace final : public Decoder {
+ public:
+  Replace(std::unique_ptr<Pattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  void apply(std::vector<std::string>& tokens, bool) const override {
+    MatchSpace space;
+    std::string out;
+    for (std::string& token : tokens) {
+      if (base::find_invalid_utf8(token) != base::kValid)
+        continue;  // bytes for streaming: no pattern is about them
+      out.clear();
+      pattern_->cut(token, space, [&](size_t begin, size_t end, bool match) {
+        match ? out.append(content_) : out.append(token, begin, end - begin);
+      });
+      token = out;
+    }
+  }
+
+ private:
+  std::unique_ptr<Pattern> pattern_;
+  std::string content_;
+};
+
+class Strip final : public Decoder {
+ public:
+  Strip(std::string content, int64_t start, int64_t stop)
+      : content_(std::move(content)), start_(start), stop_(stop) {}
+  void apply(std::vector<std::string>& tokens, bool) const override {
+    for (std::string& token : tokens) {
+      std::string_view rest = token;
+      for (int64_t i = 0; i < start_ && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
+      for (int64_t i = 0; i < stop_ && rest.ends_with(content_); ++i) rest.remove_suffix(content_.size());
+      token = std::string(rest);
+    }
+  }
+
+ private:
+  std::string content_;  // one character
+  int64_t start_;
+  int64_t stop_;
+};
+}  // namespace
+
+Decoders::Decoders(const Field& field) : present_(true) { read(field, 0); }
+
+void Decoders::read(const Field& field, int depth) {
+  if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
+  const std::string& type = field.type();
+  const auto add = [&](auto step) { steps_.push_back(std::move(step)); };
+  if (type == "Sequence") {
+    for (const Field& item : field.at("decoders").list()) read(item, depth + 1);
+  } else if (type == "ByteLevel") {
+    add(std::make_unique<ByteLevel>());
+  } else if (type == "ByteFallback") {
+    add(std::make_unique<ByteFallback>());
+  } else if (type == "Fuse") {
+    add(std::make_unique<Fuse>());
+  } else if (type == "Replace") {
+    add(std::make_unique<Replace>(read_pattern(field.at("pattern")), field.at("content").text()));
+  } else if (type == "Strip") {
+    const Field content = field.at("content");
+    if (base::count_code_points(content.text()) != 1)
+      fail(Status::format, "{}: '{}' where one character belongs", content.where(), content.text());
+    add(std::make_unique<Strip>(content.text(), field.at("start").integer(0, 1 << 20),
+                                field.at("stop").integer(0, 1 << 20)));
+  } else {
+    field.unknown("decoder", "ByteFallback, ByteLevel, Fuse, Replace, Sequence, Strip");
+  }
+}
+
+std::string Decoders::run(std::vector<std::string> tokens, bool lossy) const {
+  for (const std::unique_ptr<Decoder>& step : steps_) step->apply(tokens, lossy);
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && !present_) text += ' ';
+    text += tokens[i];
+  }
+  return lossy ? base::replace_invalid_utf8(text) : text;
+}
+
+}  // namespace trl::text

@@ -1,0 +1,179 @@
+#include "text/tokenizer/json_reader.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace trl::text {
+
+namespace {
+using base::Json;
+constexpr size_t kMaxDepth = 64;
+
+class Reader final : public nlohmann::json_sax<Json> {
+ public:
+  Reader(std::string_view text, const std::string& origin, TokenizerJson& out, bool whole)
+      : text_(text), origin_(origin), out_(out), whole_(whole) {}
+
+  bool null() override { return value(nullptr); }
+  bool boolean(bool v) override { return value(v); }
+  bool number_integer(number_integer_t v) override { return in_vocabulary() ? id(v) : value(v); }
+  bool number_unsigned(number_unsigned_t v) override {
+    if (!in_vocabulary()) return value(v);
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    return id(static_cast<int64_t>(std::min<uint64_t>(v, kMost)));
+  }
+  bool number_float(number_float_t v, const string_t&) override { return value(v); }
+  bool binary(binary_t&) override { return value(nullptr); }
+  bool string(string_t& v) override { return in_merges() ? merge_part(v) : value(std::move(v)); }
+
+  bool start_object(size_t) override {
+    if (whole_ && at_model("vocab")) place_ = Place::vocabulary;
+    return open(Json::object());
+  }
+  bool start_array(size_t) override {
+    if (whole_ && at_model("merges")) place_ = Place::merges;
+    if (whole_ && at_model("vocab")) place_ = Place::skipped;  // Unigram's; the model's type is judged later
+    return open(Json::array());
+  }
+  bool key(string_t& key) override {
+    keys_.back() = std::move(key);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override {
+    if (place_ == Place::merges && keys_.size() == 4) {
+      if (pair_.size() != 2) bad_merge("a list of {} strings where two belong", pair_.size());
+      out_.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
+      pair_.clear();
+    }
+    return close();
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    const std::string_view before = text_.substr(0, std::min(position > 0 ? position - 1 : 0, text_.size()));
+    const size_t newline = before.rfind('\n');
+    const size_t column = before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
+    const std::string_view what = error.what();
+    const size_t colon = what.find(": ");
+    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin_,
+         std::count(before.begin(), before.end(), '\n') + 1, column,
+         colon == std::string_view::npos ? what : what.substr(colon + 2));
+  }
+
+ private:
+  enum class Place { elsewhere, vocabulary, merges, skipped };
+
+  bool at_model(std::string_view key) const {
+    return keys_.size() == 2 && keys_[0] == "model" && keys_[1] == key;
+  }
+  bool in_vocabulary() const { return place_ == Place::vocabulary; }
+  bool in_merges() const { return place_ == Place::merges; }
+  template <typename... Args>
+  [[noreturn]] void bad_merge(fmt::format_string<Args...> text, Args&&... args) const {
+    fail(Status::format, "{}: model.merges[{}]: {}", origin_, out_.merges.size(),
+         fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  bool id(int64_t id) {
+    if (id < 0 || id > kMaxTokenId)
+      fail(Status::format, "{}: model.vocab: '{}' has the id {}: 0 to {} are read", origin_, keys_.back(), id,
+           kMaxTokenId);
+    out_.vocabulary.emplace_back(std::move(keys_.back()), static_cast<int32_t>(id));
+    return true;
+  }
+
+  // "a b" below model.merges, or one of ["a", "b"] one level deeper.
+  bool merge_part(std::string& text) {
+    if (keys_.size() == 4) {
+      if (pair_.size() == 2) bad_merge("more than two strings");
+      pair_.push_back(std::move(text));
+      return true;
+    }
+    if (text.starts_with("#version")) return true;
+    const size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+      bad_merge("'{}' where two tokens with a space between belong", text);
+    out_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+    return true;
+  }
+
+  bool value(Json v) {
+    if (place_ == Place::skipped) return true;
+    if (in_vocabulary())
+      fail(Status::format, "{}: model.vocab: '{}' has a {} where an integer belongs", origin_, keys_.back(),
+           base::json_type(v));
+    if (in_merges()) bad_merge("a {} where a string belongs", base::json_type(v));
+    add(std::move(v));
+    return true;
+  }
+
+  // Repeated keys are kept behind the first, which is the one that is found.
+  Json* add(Json v) {
+    if (nodes_.empty()) {
+      out_.rest = std::move(v);
+      return &out_.rest;
+    }
+    Json& parent = *nodes_.back();
+    if (parent.is_array()) {
+      auto& items = parent.get_ref<Json::array_t&>();
+      return &items.emplace_back(std::move(v));
+    }
+    auto& members = parent.get_ref<Json::object_t&>();
+    static_cast<Json::object_t::Container&>(members).emplace_back(keys_.back(), std::move(v));
+    return &members.back().second;
+  }
+
+  bool open(Json v) {
+    const bool nested = keys_.size() > 2 && place_ != Place::elsewhere && place_ != Place::skipped;
+    if (nested && in_vocabulary())
+      fail(Status::format, "{}: model.vocab: '{}' has a {} where an integer belongs", origin_, keys_.back(),
+           base::json_type(v));
+    if (nested && (keys_.size() > 3 || !v.is_array()))
+      bad_merge("a {} where a string belongs", base::json_type(v));
+    if (keys_.size() >= kMaxDepth)
+      fail(Status::format, "{}: nested deeper than {} levels", origin_, kMaxDepth);
+    if (place_ == Place::elsewhere) nodes_.push_back(add(std::move(v)));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    if (place_ == Place::elsewhere) {
+      nodes_.pop_back();
+    } else if (keys_.size() == 2) {
+      place_ = Place::elsewhere;
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  const std::string& origin_;
+  TokenizerJson& out_;
+  bool whole_;  // vocabulary and merges are taken apart
+  Place place_ = Place::elsewhere;
+  std::vector<std::string> keys_;  // the key in each open object or list
+  std::vector<Json*> nodes_;       // open objects and lists of the tree
+  std::vector<std::string> pair_;
+};
+
+TokenizerJson read(std::string_view text, const std::string& origin, bool whole) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  TokenizerJson out;
+  Reader reader(text, origin, out, whole);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  if (!out.rest.is_object())
+    fail(Status::format, "{}: a {} where an object belongs", origin, base::json_type(out.rest));
+  return out;
+}
+}  // namespace
+
+TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin) {
+  return read(text, origin, true);
+}
+Json read_small_json(std::string_view text, const std::string& origin) {
+  return read(text, origin, false).rest;
+}
+
+}  // namespace trl::text

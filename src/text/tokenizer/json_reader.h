@@ -1,0 +1,26 @@
+// Reads tokenizer.json and its neighbours. Vocabulary and merges go straight into plain lists, since a tree
+// of some 100 000 nodes (and its linear look-up of keys) is slow; nesting is limited, so that no walk over it
+// can exhaust the stack.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "text/tokenizer/bpe.h"
+
+namespace trl::text {
+
+struct TokenizerJson {
+  base::Json rest;                                          // all but the following
+  std::vector<std::pair<std::string, int32_t>> vocabulary;  // model.vocab
+  Merges merges;                                            // model.merges
+};
+
+// Throws Error(format): "<origin>:<line>:<column>: ..." for what is no JSON, else naming origin and key.
+TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin);
+base::Json read_small_json(std::string_view text, const std::string& origin);
+
+}  // namespace trl::text

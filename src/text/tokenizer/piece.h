@@ -1,0 +1,68 @@
+// What flows through the pipeline: a piece of text and, when offsets are wanted, where each of its bytes came
+// from. Steps hand pieces on by call, so that no list of words exists.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace trl::text {
+
+// A callable that is only borrowed for the time of a call.
+template <typename Signature>
+class FunctionRef;
+template <typename R, typename... A>
+class FunctionRef<R(A...)> {
+ public:
+  template <typename F, typename = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>>>
+  FunctionRef(F&& callable)  // NOLINT: converts on purpose
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, A... arguments) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<A&&>(arguments)...);
+        }) {}
+  R operator()(A... arguments) const { return call_(object_, static_cast<A&&>(arguments)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, A...);
+};
+
+// Bytes [begin, end) of the text that was given to encode(). Always whole code points.
+struct Span {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+struct Piece {
+  std::string_view text;
+  const Span* spans = nullptr;  // one per byte of text, or null: offsets are not wanted
+
+  Piece part(size_t begin, size_t end) const {
+    return {text.substr(begin, end - begin), spans ? spans + begin : nullptr};
+  }
+};
+
+// A text that a step wrote itself.
+struct Buffer {
+  std::string text;
+  std::vector<Span> spans;
+
+  void clear() {
+    text.clear();
+    spans.clear();
+  }
+  Piece piece(bool tracked) const { return {text, tracked ? spans.data() : nullptr}; }
+};
+
+using PieceSink = FunctionRef<void(const Piece&)>;
+
+// Ids and, when wanted, where they came from.
+struct Tokens {
+  std::vector<int32_t> ids;
+  std::vector<Span> spans;
+  bool tracked = false;
+};
+
+}  // namespace trl::text

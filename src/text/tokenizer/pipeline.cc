@@ -1,0 +1,156 @@
+#include "text/tokenizer/pipeline.h"
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace trl::text {
+
+namespace {
+constexpr size_t kMaxText = (size_t{1} << 31) - 1;  // offsets and symbols are counted in 32 bits
+
+std::unique_ptr<Bpe> read_model(const Field& root, TokenizerJson& json) {
+  const Field model = root.at("model");
+  const std::string type = model.text_or("type", "BPE");
+  if (type != "BPE") model.unknown("model", "BPE");
+  if (const std::optional<Field> dropout = model.find("dropout"); dropout && dropout->value() != 0)
+    fail(Status::unsupported, "{}: {}: merges are not dropped at random by this build; known is null",
+         dropout->where(), dropout->value().dump());
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const std::string affix = model.text_or(key, "");
+    if (!affix.empty())
+      fail(Status::unsupported, "{}.{}: '{}' is not read by this build; known are null and ''", model.where(),
+           key, affix);
+  }
+  if (json.vocabulary.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", model.where());
+  Vocabulary vocabulary;
+  vocabulary.reserve(json.vocabulary.size());
+  for (const auto& [token, id] : json.vocabulary) {
+    if (!vocabulary.add(token, id))
+      fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id is there twice", model.where(),
+           token, id);
+  }
+  BpeOptions options;
+  options.unknown = model.text_or("unk_token", "");
+  options.fuse_unknown = model.boolean_or("fuse_unk", false);
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  return std::make_unique<Bpe>(std::move(vocabulary), json.merges, std::move(options), model.where());
+}
+}  // namespace
+
+Pipeline::Pipeline(TokenizerJson json, const Settings& settings, const std::string& origin) {
+  const Field root(json.rest, origin);
+  model_ = read_model(root, json);
+  if (const auto field = root.find("normalizer")) normalizers_ = Normalizers(*field);
+  if (const auto field = root.find("pre_tokenizer")) pre_tokenizers_ = PreTokenizers(*field);
+  if (const auto field = root.find("decoder")) decoders_ = Decoders(*field);
+  if (const auto field = root.find("padding")) padding_token_ = field->at("pad_token").text();
+  read_added(root);
+  add_named(settings);
+  added_.build(normalizers_);
+  const auto field = root.find("post_processor");
+  if (field) post_processor_ = PostProcessor(*field, end());
+  if (settings.sets_bos_eos || !field) {
+    const auto id = [&](bool wanted, const std::optional<std::string>& token) {
+      return wanted && token ? token_to_id(*token) : -1;
+    };
+    post_processor_ = PostProcessor::around(id(settings.add_bos, settings.special.bos),
+                                            id(settings.add_eos, settings.special.eos));
+  }
+}
+
+void Pipeline::read_added(const Field& root) {
+  const auto list = root.find("added_tokens");
+  if (!list) return;
+  for (const Field& item : list->list()) {
+    const AddedToken token = read_added_token(item);
+    const int64_t stated = item.at("id").integer(0, kMaxTokenId);
+    if (token.content.empty()) continue;
+    const int32_t id = added_.add(token, model_->vocabulary());
+    if (id != stated)
+      fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
+           item.where(), token.content, stated, id);
+  }
+}
+
+// Tokens that the configuration names are special, whatever tokenizer.json says of them.
+void Pipeline::add_named(const Settings& settings) {
+  for (const AddedToken& token : settings.added) {
+    if (!token.content.empty() && !added_.find(token.content)) added_.add(token, model_->vocabulary());
+  }
+  for (const auto& [key, named] : settings.named) {
+    if (named.content.empty()) continue;
+    const AddedToken* known = added_.find(named.content);
+    AddedToken token = known ? *known : named;
+    token.special = true;
+    added_.add(token, model_->vocabulary());
+  }
+}
+
+Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tracked) const {
+  if (text.size() > kMaxText)
+    fail(Status::invalid_argument, "a text of {} bytes: at most {} are encoded at once", text.size(),
+         kMaxText);
+  if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
+    fail(Status::format, "the text is not valid UTF-8 at byte {}", bad);
+  MatchSpace space;
+  BpeSpace word_space;
+  std::vector<Buffer> normal(normalizers_.size());
+  std::vector<Buffer> words(pre_tokenizers_.size());
+  std::vector<Span> spans;
+  if (tracked) {
+    spans.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+      const auto begin = static_cast<uint32_t>(at);
+      base::next_code_point(text, at);
+      spans.resize(at, {begin, static_cast<uint32_t>(at)});
+    }
+  }
+  Tokens tokens;
+  tokens.tracked = tracked;
+  const auto word = [&](const Piece& piece) { model_->tokenize(piece, word_space, tokens); };
+  const auto found = [&](const Piece& piece, int32_t id) {
+    tokens.ids.push_back(id);
+    if (tracked) tokens.spans.push_back({piece.spans[0].begin, piece.spans[piece.text.size() - 1].end});
+  };
+  const auto normalized = [&](const Piece& piece) { pre_tokenizers_.run(piece, words, space, word); };
+  const auto plain = [&](const Piece& piece) {
+    added_.split(normalizers_.run(piece, normal, space), true, normalized, found);
+  };
+  added_.split({text, tracked ? spans.data() : nullptr}, false, plain, found);
+  post_processor_.run(tokens, text, add_special_tokens, [&](int32_t id, const Span& span) {
+    return added_.find(id) ? text.substr(span.begin, span.end - span.begin)
+                           : model_->vocabulary().token(id).value_or(std::string_view());
+  });
+  return tokens;
+}
+
+std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special_tokens, bool lossy) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= end())
+      fail(Status::invalid_argument, "the token id {}: the vocabulary has the ids 0 to {}", id, end() - 1);
+    if (const AddedToken* added = added_.find(id)) {
+      if (!(skip_special_tokens && added->special)) tokens.emplace_back(*added_.text(id));
+    } else if (const auto token = model_->vocabulary().token(id)) {
+      tokens.emplace_back(*token);
+    }
+  }
+  return decoders_.run(std::move(tokens), lossy);
+}
+
+int32_t Pipeline::token_to_id(std::string_view token) const {
+  const int32_t id = added_.id(token);
+  return id >= 0 ? id : model_->vocabulary().find(token);
+}
+
+std::optional<std::string> Pipeline::id_to_token(int32_t id) const {
+  if (const AddedToken* added = added_.find(id)) return added->content;
+  const auto token = model_->vocabulary().token(id);
+  return token ? std::optional<std::string>(*token) : std::nullopt;
+}
+
+int32_t Pipeline::end() const { return std::max(added_.end(), model_->vocabulary().end()); }
+
+}  // namespace trl::text

@@ -1,0 +1,40 @@
+// Post-processors: put BOS, EOS ... around the ids, and trim whitespace from offsets.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/field.h"
+#include "text/tokenizer/piece.h"
+
+namespace trl::text {
+
+class PostProcessor {
+ public:
+  PostProcessor() = default;
+  // id_end: all ids of the vocabulary are below
+  PostProcessor(const Field& field, int32_t id_end);  // post_processor of tokenizer.json
+  // What add_bos_token and add_eos_token of tokenizer_config.json ask for; -1: none.
+  static PostProcessor around(int32_t bos, int32_t eos);
+
+  // token_text: what an id stands for; text: what was encoded.
+  using TokenText = FunctionRef<std::string_view(int32_t id, const Span& span)>;
+  void run(Tokens& tokens, std::string_view text, bool add_special_tokens, TokenText token_text) const;
+
+ private:
+  // One step: the template's parts, nullopt standing for the text; or trimming.
+  struct Step {
+    bool trims = false;
+    bool prefix_space = false;
+    std::vector<std::optional<int32_t>> parts;
+  };
+  void read(const Field& field, int32_t id_end, int depth);
+  void read_template(const Field& field, int32_t id_end);
+  static void fill(const Step& step, Tokens& tokens, bool add_special_tokens);
+  static void trim(const Step& step, Tokens& tokens, std::string_view text, TokenText token_text);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace trl::text

@@ -1,0 +1,142 @@
+#include "text/tokenizer/pre_tokenizer.h"
+
+#include "base/utf8.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/characters.h"
+#include "text/tokenizer/pattern.h"
+#include "text/tokenizer/rewriter.h"
+
+namespace trl::text {
+
+namespace {
+enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
+Behavior read_behavior(const Field& field) {
+  const std::string& name = field.text();
+  if (name == "Removed") return Behavior::removed;
+  if (name == "Isolated") return Behavior::isolated;
+  if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
+  if (name == "MergedWithNext") return Behavior::merged_with_next;
+  if (name == "Contiguous") return Behavior::contiguous;
+  fail(Status::format,
+       "{}: '{}' is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous", field.where(),
+       name);
+}
+
+class Split final : public PreTokenizer {
+ public:
+  Split(std::unique_ptr<Pattern> pattern, Behavior behavior, bool invert = false)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+
+  void split(const Piece& piece, Buffer&, MatchSpace& space, PieceSink next) const override {
+    // One part is held back until it is known whether the following one joins it.
+    size_t held_begin = 0;
+    size_t held_end = 0;
+    bool held = false;
+    bool held_match = false;
+    pattern_->cut(piece.text, space, [&](size_t begin, size_t end, bool match) {
+      match ^= invert_;
+      if (behavior_ == Behavior::isolated) return next(piece.part(begin, end));
+      if (behavior_ == Behavior::removed) return match ? void() : next(piece.part(begin, end));
+      if (held && joins(held_match, match)) {
+        held_end = end;
+      } else {
+        if (held) next(piece.part(held_begin, held_end));
+        held_begin = begin;
+        held_end = end;
+      }
+      held = true;
+      held_match = match;
+    });
+    if (held) next(piece.part(held_begin, held_end));
+  }
+
+ private:
+  bool joins(bool before, bool match) const {
+    if (behavior_ == Behavior::contiguous) return before == match;
+    return behavior_ == Behavior::merged_with_previous ? match && !before : before && !match;
+  }
+
+  std::unique_ptr<Pattern> pattern_;
+  Behavior behavior_;
+  bool invert_;
+};
+
+class PrefixSpace final : public PreTokenizer {
+ public:
+  void split(const Piece& piece, Buffer& own, MatchSpace&, PieceSink next) const override {
+    if (piece.text.starts_with(' ')) return next(piece);
+    own.clear();
+    own.text = " ";
+    own.text += piece.text;
+    if (piece.spans) {
+      own.spans.assign(1, piece.spans[0]);
+      own.spans.insert(own.spans.end(), piece.spans, piece.spans + piece.text.size());
+    }
+    next(own.piece(piece.spans != nullptr));
+  }
+};
+
+// Writes bytes as characters of the byte alphabet.
+class Bytes final : public PreTokenizer {
+ public:
+  void split(const Piece& piece, Buffer& own, MatchSpace&, PieceSink next) const override {
+    own.text.resize(2 * piece.text.size());
+    char* out = own.text.data();
+    if (piece.spans) own.spans.clear();
+    for (size_t i = 0; i < piece.text.size(); ++i) {
+      const char16_t c = kByteCharacters[static_cast<unsigned char>(piece.text[i])];
+      const bool two = c >= 0x80;
+      if (two) *out++ = static_cast<char>(0xC0 | (c >> 6));
+      *out++ = static_cast<char>(two ? 0x80 | (c & 0x3F) : c);
+      if (piece.spans) own.spans.resize(own.spans.size() + (two ? 2 : 1), piece.spans[i]);
+    }
+    own.text.resize(static_cast<size_t>(out - own.text.data()));
+    next(own.piece(piece.spans != nullptr));
+  }
+};
+}  // namespace
+
+PreTokenizers::PreTokenizers(const Field& field) { read(field, 0); }
+
+void PreTokenizers::read(const Field& field, int depth) {
+  if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
+  const std::string& type = field.type();
+  const auto add = [&](auto step) { steps_.push_back(std::move(step)); };
+  if (type == "Sequence") {
+    for (const Field& item : field.at("pretokenizers").list()) read(item, depth + 1);
+  } else if (type == "ByteLevel") {
+    if (field.at("add_prefix_space").boolean()) add(std::make_unique<PrefixSpace>());
+    if (field.boolean_or("use_regex", true))
+      add(std::make_unique<Split>(regex_pattern(kGpt2Pattern), Behavior::isolated));
+    add(std::make_unique<Bytes>());
+  } else if (type == "Split") {
+    add(std::make_unique<Split>(read_pattern(field.at("pattern")), read_behavior(field.at("behavior")),
+                                field.boolean_or("invert", false)));
+  } else if (type == "Digits") {
+    const bool individual = field.boolean_or("individual_digits", false);
+    add(std::make_unique<Split>(character_pattern(is_numeric),
+                                individual ? Behavior::isolated : Behavior::contiguous));
+  } else if (type == "Punctuation") {
+    const std::optional<Field> behavior = field.find("behavior");
+    add(std::make_unique<Split>(character_pattern(is_punctuation),
+                                behavior ? read_behavior(*behavior) : Behavior::isolated));
+  } else if (type == "WhitespaceSplit") {
+    add(std::make_unique<Split>(character_pattern(is_whitespace), Behavior::removed));
+  } else if (type == "Whitespace") {
+    add(std::make_unique<Split>(regex_pattern(R"(\w+|[^\w\s]+)"), Behavior::removed, true));
+  } else {
+    field.unknown("pre-tokenizer",
+                  "ByteLevel, Digits, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit");
+  }
+}
+
+void PreTokenizers::step(size_t index, const Piece& piece, std::vector<Buffer>& buffers, MatchSpace& space,
+                         PieceSink word) const {
+  if (piece.text.empty()) return;
+  if (index == steps_.size()) return word(piece);
+  steps_[index]->split(piece, buffers[index], space,
+                       [&](const Piece& part) { step(index + 1, part, buffers, space, word); });
+}
+
+}  // namespace trl::text

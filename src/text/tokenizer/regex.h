@@ -1,0 +1,43 @@
+// A compiled pattern. Immutable: any thread may search with it, each call with its own MatchSpace.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace trl::text {
+
+// What one thread needs during a search; kept over the searches of one call.
+class MatchSpace {
+ public:
+  MatchSpace();
+  ~MatchSpace();
+  MatchSpace(const MatchSpace&) = delete;
+  MatchSpace& operator=(const MatchSpace&) = delete;
+
+ private:
+  friend class Regex;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class Regex {
+ public:
+  explicit Regex(
+      std::string_view oniguruma);  // throws Error(unsupported) or Error(format), naming the pattern
+  ~Regex();
+  Regex(Regex&&) noexcept;
+
+  struct Match {
+    size_t begin;
+    size_t end;
+  };
+  // The first match at or behind from. text is valid UTF-8. Throws Error(unsupported) when the search does
+  // not end within its limits.
+  bool find(std::string_view text, size_t from, Match& match, MatchSpace& space) const;
+
+ private:
+  struct Compiled;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace trl::text

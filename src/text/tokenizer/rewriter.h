@@ -1,0 +1,48 @@
+// Writes a changed copy of a piece and keeps the origin of each byte by the rules of `tokenizers`: a
+// character that takes another's place takes its origin, an inserted one has the origin of what stands before
+// it.
+#pragma once
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "text/tokenizer/piece.h"
+
+namespace trl::text {
+
+class Rewriter {
+ public:
+  Rewriter(const Piece& from, Buffer& to) : from_(from), to_(to) { to_.clear(); }
+
+  // change 0: c replaces the next character; -n: and n more go with it; 1: c is inserted.
+  void put(char32_t c, int64_t change) {
+    base::append_utf8(to_.text, c);
+    if (from_.spans) to_.spans.resize(to_.text.size(), change > 0 ? inserted() : at(at_));
+    if (change <= 0) skip(1 - change);
+  }
+  void insert(std::string_view text) {
+    to_.text.append(text);
+    if (from_.spans) to_.spans.resize(to_.text.size(), inserted());
+  }
+  void skip(int64_t characters) {
+    for (; characters > 0 && at_ < from_.text.size(); --characters) base::next_code_point(from_.text, at_);
+  }
+  void copy(size_t end) {
+    to_.text.append(from_.text.substr(at_, end - at_));
+    if (from_.spans) to_.spans.insert(to_.spans.end(), from_.spans + at_, from_.spans + end);
+    at_ = end;
+  }
+  void skip_to(size_t end) { at_ = end; }
+
+ private:
+  Span at(size_t index) const { return from_.spans[std::min(index, from_.text.size() - 1)]; }
+  Span inserted() const {
+    if (at_ > 0) return at(at_ - 1);
+    return {at(0).begin, at(0).begin};
+  }
+
+  const Piece& from_;
+  Buffer& to_;
+  size_t at_ = 0;
+};
+
+}  // namespace trl::text

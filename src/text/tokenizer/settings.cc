@@ -1,0 +1,150 @@
+// As transformers 5 reads them: special_tokens_map.json counts only without added_tokens_decoder and then
+// wins over tokenizer_config.json; chat_template.jinja wins over a template in tokenizer_config.json.
+#include "text/tokenizer/settings.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/number.h"
+#include "text/tokenizer/field.h"
+#include "text/tokenizer/json_reader.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace trl::text {
+
+namespace {
+using base::Json;
+constexpr const char* kConfig = "tokenizer_config.json";
+constexpr const char* kMap = "special_tokens_map.json";
+constexpr const char* kTemplate = "chat_template.jinja";
+
+Json read_object(const Files& files, const char* name, const std::string& directory) {
+  const std::string* text = find_file(files, name);
+  return text ? read_small_json(*text, base::join_path(directory, name)) : Json::object();
+}
+
+// A token is written as its text or as an object with its flags.
+AddedToken read_named(const Field& field) {
+  AddedToken token;
+  if (field.is_object()) {
+    token = read_added_token(field);
+  } else {
+    token.content = field.text();
+    token.normalized = false;
+  }
+  token.special = true;
+  return token;
+}
+
+void read_added(const Field& field, std::vector<AddedToken>& added) {
+  if (!field.is_object())
+    fail(Status::format, "{}: a {} where an object belongs", field.where(), base::json_type(field.value()));
+  std::vector<std::pair<int64_t, AddedToken>> tokens;
+  for (const auto& [key, value] : field.value().items()) {
+    const Field token(value, field.where() + "." + key);
+    const std::optional<int64_t> id = base::parse_int64(key);
+    if (!id || *id < 0 || *id > kMaxTokenId)
+      fail(Status::format, "{}: '{}' is no token id: 0 to {} are read", field.where(), key, kMaxTokenId);
+    tokens.emplace_back(*id, read_added_token(token));
+  }
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [id, token] : tokens) added.push_back(std::move(token));
+}
+
+void read_tokens(const Field& config, Settings& settings) {
+  for (const auto& [key, value] : config.value().items()) {
+    const Field field(value, config.where() + "." + key);
+    if (key.ends_with("_token") && (value.is_string() || value.is_object())) {
+      settings.named.emplace_back(key, read_named(field));
+      const std::string& content = settings.named.back().second.content;
+      if (key == "bos_token") settings.special.bos = content;
+      if (key == "eos_token") settings.special.eos = content;
+      if (key == "pad_token") settings.special.pad = content;
+      if (key == "unk_token") settings.special.unk = content;
+    } else if ((key == "additional_special_tokens" || key == "extra_special_tokens") && !value.is_null()) {
+      if (value.is_object()) {
+        for (const auto& [name, token] : value.items())
+          settings.named.emplace_back(key, read_named(Field(token, field.where() + "." + name)));
+      } else {
+        for (const Field& token : field.list()) settings.named.emplace_back(key, read_named(token));
+      }
+    }
+  }
+}
+
+// A string, or a list of {"name", "template"} of which the one named "default" is used.
+std::string read_template(const Field& field) {
+  if (field.value().is_string()) return field.text();
+  for (const Field& item : field.list()) {
+    if (item.at("name").text() == "default") return item.at("template").text();
+  }
+  return {};
+}
+
+void put_token(Json& config, const char* key, const std::optional<std::string>& token) {
+  if (token) config[key] = *token;
+}
+
+void replace_file(Files& files, const char* name, std::string text) {
+  for (auto& [existing, bytes] : files) {
+    if (existing != name) continue;
+    bytes = std::move(text);
+    return;
+  }
+  files.emplace_back(name, std::move(text));
+}
+}  // namespace
+
+const std::string* find_file(const Files& files, std::string_view name) {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
+  return found == files.end() ? nullptr : &found->second;
+}
+
+Settings read_settings(const Files& files, const std::string& directory) {
+  Json config = read_object(files, kConfig, directory);
+  Settings settings;
+  const Field root(config, base::join_path(directory, kConfig));
+  if (const std::optional<Field> added = root.find("added_tokens_decoder")) {
+    read_added(*added, settings.added);
+  } else {
+    const Json map = read_object(files, kMap, directory);
+    for (const auto& [key, value] : map.items()) config[key] = value;
+  }
+  read_tokens(root, settings);
+  settings.names_pad = config.contains("pad_token");
+  settings.sets_bos_eos = config.contains("add_bos_token") || config.contains("add_eos_token");
+  settings.add_bos = root.boolean_or("add_bos_token", false);
+  settings.add_eos = root.boolean_or("add_eos_token", false);
+  if (const std::string* text = find_file(files, kTemplate)) {
+    settings.chat_template = *text;
+  } else if (const std::optional<Field> field = root.find("chat_template")) {
+    settings.chat_template = read_template(*field);
+  }
+  return settings;
+}
+
+Files with_overrides(Files files, const Tokenizer::Overrides& overrides) {
+  const bool tokens = overrides.eos || overrides.pad;
+  Json config = read_object(files, kConfig, {});
+  const bool moves_template = overrides.chat_template && config.contains("chat_template");
+  if (!find_file(files, kConfig)) config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  if (tokens || moves_template) {
+    put_token(config, "eos_token", overrides.eos);
+    put_token(config, "pad_token", overrides.pad);
+    if (moves_template) config.erase("chat_template");
+    replace_file(files, kConfig, config.dump(2) + "\n");
+  }
+  if (tokens && find_file(files, kMap)) {
+    Json map = read_object(files, kMap, {});
+    put_token(map, "eos_token", overrides.eos);
+    put_token(map, "pad_token", overrides.pad);
+    replace_file(files, kMap, map.dump(2) + "\n");
+  }
+  if (overrides.chat_template) replace_file(files, kTemplate, *overrides.chat_template);
+  return files;
+}
+
+}  // namespace trl::text

@@ -1,0 +1,106 @@
+// A Tokenizer is a pipeline, which copies share, and the few things that options may override.
+#include "text/tokenizer/tokenizer.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/nearest.h"
+#include "text/tokenizer/pipeline.h"
+#include "text/tokenizer/plain_vocabulary.h"
+#include "text/tokenizer/settings.h"
+
+namespace trl::text {
+
+namespace {
+class PipelineTokenizer final : public Tokenizer {
+ public:
+  PipelineTokenizer(Files files, const std::string& origin)
+      : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
+    Settings settings = read_settings(*files_, origin);
+    const std::string path = base::join_path(origin, "tokenizer.json");
+    pipeline_ = std::make_shared<const Pipeline>(
+        read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path), settings, path);
+    special_ = std::move(settings.special);
+    template_ = std::move(settings.chat_template);
+    if (!special_.pad && !settings.names_pad) special_.pad = pipeline_->padding_token();
+  }
+
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    return pipeline_->encode(text, add_special_tokens, false).ids;
+  }
+  Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+    Tokens tokens = pipeline_->encode(text, add_special_tokens, true);
+    Encoding encoding;
+    encoding.ids = std::move(tokens.ids);
+    encoding.offsets.reserve(tokens.spans.size());
+    for (const Span& span : tokens.spans) encoding.offsets.emplace_back(span.begin, span.end);
+    return encoding;
+  }
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    return pipeline_->decode(ids, skip_special_tokens, true);
+  }
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    return pipeline_->decode(ids, skip_special_tokens, false);
+  }
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    const int32_t id = pipeline_->token_to_id(token);
+    return id < 0 ? std::nullopt : std::optional<int32_t>(id);
+  }
+  std::optional<std::string> id_to_token(int32_t id) const override { return pipeline_->id_to_token(id); }
+  int64_t vocab_size() const override { return pipeline_->end(); }
+  const Special& special() const override { return special_; }
+  const std::string& chat_template() const override { return template_; }
+
+  std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
+    check("eos_token", overrides.eos);
+    check("pad_token", overrides.pad);
+    auto copy = std::make_unique<PipelineTokenizer>(*this);
+    if (overrides.eos) copy->special_.eos = overrides.eos;
+    if (overrides.pad) copy->special_.pad = overrides.pad;
+    if (overrides.chat_template) copy->template_ = *overrides.chat_template;
+    copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides));
+    return copy;
+  }
+
+  Files files() const override { return *files_; }
+
+ private:
+  void check(std::string_view key, const std::optional<std::string>& token) const {
+    if (!token || token_to_id(*token)) return;
+    const std::vector<std::string_view> added = pipeline_->added().contents();
+    const std::string_view nearest = base::nearest(*token, added);
+    fail_key(key, "{}: '{}' is not in the vocabulary of {}{}", key, *token, origin_,
+             nearest.empty() ? std::string() : fmt::format("; '{}' is", nearest));
+  }
+
+  std::shared_ptr<const Pipeline> pipeline_;
+  std::shared_ptr<const Files> files_;
+  std::string origin_;
+  Special special_;
+  std::string template_;
+};
+}  // namespace
+
+std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
+  const auto in = [&](const char* name) { return base::join_path(path, name); };
+  if (!base::is_directory(path)) fail(Status::not_found, "{}: no such directory", path);
+  if (!base::file_exists(in("tokenizer.json"))) {
+    if (base::file_exists(in("tokenizer.model")))
+      fail(Status::unsupported,
+           "{}: SentencePiece models are not read by this build; a tokenizer.json beside it is",
+           in("tokenizer.model"));
+    fail(Status::not_found, "{}: no such file", in("tokenizer.json"));
+  }
+  Files files;
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+    if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
+  }
+  return std::make_unique<PipelineTokenizer>(std::move(files), path);
+}
+
+std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const PlainVocabulary& vocabulary,
+                                                      std::string_view origin) {
+  return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin));
+}
+
+}  // namespace trl::text

@@ -1,0 +1,151 @@
+// NFC, NFD, NFKC, NFKD with the origin of each character. utf8proc knows the data; the algorithm is that of
+// Unicode's annex 15, and the origins are counted as `tokenizers` does: a composed character has the origin
+// of its first part, further parts of a decomposed one are insertions.
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/utf8.h"
+#include "text/tokenizer/characters.h"
+#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/rewriter.h"
+
+namespace trl::text {
+
+namespace {
+struct Part {
+  char32_t c;
+  int64_t change;  // see Rewriter::put
+  int combining;   // canonical combining class
+};
+
+const utf8proc_property_t& property(char32_t c) {
+  return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
+}
+
+// The composition of two characters, or 0.
+char32_t compose(char32_t first, char32_t second) {
+  std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first),
+                                       static_cast<utf8proc_int32_t>(second)};
+  constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  return utf8proc_normalize_utf32(pair.data(), 2, kOptions) == 1 ? static_cast<char32_t>(pair[0]) : 0;
+}
+
+class Form final : public Normalizer {
+ public:
+  explicit Form(UnicodeForm form)
+      : composes_(form == UnicodeForm::nfc || form == UnicodeForm::nfkc),
+        compatible_(form == UnicodeForm::nfkc || form == UnicodeForm::nfkd) {}
+
+  // Only from the last settled character before an unsettled one to the next settled one is work done.
+  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
+    const std::string_view text = piece.text;
+    Rewriter rewriter(piece, out);
+    std::vector<Part> parts;
+    bool changed = false;
+    size_t begin = 0;  // of the last settled character
+    for (size_t at = 0; at < text.size();) {
+      const size_t here = at;
+      if (settled(base::next_code_point(text, at))) {
+        begin = here;
+        continue;
+      }
+      size_t end = at;
+      while (end < text.size()) {
+        size_t behind = end;
+        if (settled(base::next_code_point(text, behind))) break;
+        end = behind;
+      }
+      if (!changed) out.text.reserve(text.size());
+      changed = true;
+      rewriter.copy(begin);
+      rewrite(text.substr(begin, end - begin), parts, rewriter);
+      rewriter.skip_to(end);
+      begin = at = end;
+    }
+    if (changed) rewriter.copy(text.size());
+    return changed;
+  }
+
+ private:
+  // Neither changes, nor is reordered, nor joins what stands before it.
+  bool settled(char32_t c) const {
+    if (c < (compatible_ ? 0xA0u : composes_ ? 0x300u : 0xC0u)) return true;
+    if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables
+    if ((c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2)) return !composes_;  // vowels and finals
+    const utf8proc_property_t& p = property(c);
+    if (p.combining_class != 0) return false;
+    if (composes_ && is_mark(c)) return false;
+    return p.decomp_seqindex == UINT16_MAX || (!compatible_ && p.decomp_type != 0);
+  }
+
+  void decompose(std::string_view text, std::vector<Part>& parts) const {
+    parts.clear();
+    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                                        (compatible_ ? UTF8PROC_COMPAT : 0));
+    for (size_t at = 0; at < text.size();) {
+      const char32_t c = base::next_code_point(text, at);
+      std::array<utf8proc_int32_t, 32> buffer{};  // the longest decomposition has 18
+      int boundary = 0;
+      const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer.data(),
+                                                 buffer.size(), options, &boundary);
+      if (count <= 0 || static_cast<size_t>(count) > buffer.size()) {
+        parts.push_back({c, 0, property(c).combining_class});
+        continue;
+      }
+      for (utf8proc_ssize_t i = 0; i < count; ++i) {
+        const auto d = static_cast<char32_t>(buffer[static_cast<size_t>(i)]);
+        parts.push_back({d, i == 0 ? 0 : 1, property(d).combining_class});
+      }
+    }
+    // Canonical order: runs of combining characters are sorted by class, stable.
+    for (auto run = parts.begin(); run != parts.end();) {
+      if (run->combining == 0) {
+        ++run;
+        continue;
+      }
+      const auto end = std::find_if(run, parts.end(), [](const Part& p) { return p.combining == 0; });
+      std::stable_sort(run, end, [](const Part& a, const Part& b) { return a.combining < b.combining; });
+      run = end;
+    }
+  }
+
+  void rewrite(std::string_view text, std::vector<Part>& parts, Rewriter& rewriter) const {
+    decompose(text, parts);
+    if (composes_) recompose(parts);
+    for (const Part& part : parts) rewriter.put(part.c, part.change);
+  }
+
+  static void recompose(std::vector<Part>& parts) {
+    size_t kept = 0;  // parts[0, kept) are done
+    size_t starter = SIZE_MAX;
+    int last = -1;  // class of the last kept character behind the starter; -1: none
+    for (const Part part : parts) {
+      if (starter != SIZE_MAX && last < part.combining) {
+        if (const char32_t c = compose(parts[starter].c, part.c)) {
+          parts[starter].c = c;
+          parts[starter].change += part.change - 1;
+          continue;
+        }
+      }
+      parts[kept] = part;
+      if (part.combining == 0) {
+        starter = kept;
+        last = -1;
+      } else if (starter != SIZE_MAX) {
+        last = part.combining;
+      }
+      ++kept;
+    }
+    parts.resize(kept);
+  }
+
+  bool composes_;
+  bool compatible_;
+};
+}  // namespace
+
+std::unique_ptr<Normalizer> unicode_form(UnicodeForm form) { return std::make_unique<Form>(form); }
+
+}  // namespace trl::text

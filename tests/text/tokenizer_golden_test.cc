@@ -1,0 +1,53 @@
+// Every recorded case of `tokenizers`: ids, ids with special tokens, decoded text.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/golden.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::text {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+struct Counted {
+  const char* name;
+  size_t cases;
+  int64_t vocab_size;
+};
+
+class RecordedTokenizer : public testing::TestWithParam<Counted> {};
+
+TEST_P(RecordedTokenizer, GivesTheRecordedIdsAndTexts) {
+  const std::string folder = std::string("tokenizers/") + GetParam().name;
+  TRL_NEED_GOLDEN(folder + "/cases.json");
+  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+  EXPECT_EQ(tokenizer->vocab_size(), GetParam().vocab_size);
+  size_t run = 0;
+  const base::Json recorded = test::golden_json(folder + "/cases.json");
+  for (const base::Json& c : recorded.at("cases")) {
+    const std::string text = c.at("text");
+    const Ids ids = c.at("ids");
+    const Ids with_special = c.at("ids_with_special").is_null() ? ids : c.at("ids_with_special").get<Ids>();
+    EXPECT_EQ(tokenizer->encode(text, false), ids) << text;
+    EXPECT_EQ(tokenizer->encode(text, true), with_special) << text;
+    const Encoding encoding = tokenizer->encode_with_offsets(text, true);
+    EXPECT_EQ(encoding.ids, with_special) << text;
+    EXPECT_EQ(encoding.offsets.size(), with_special.size()) << text;
+    EXPECT_EQ(tokenizer->decode(ids, false), c.at("decoded").get<std::string>()) << text;
+    EXPECT_EQ(tokenizer->decode(ids, true), c.at("decoded_skip_special").get<std::string>()) << text;
+    ++run;
+  }
+  EXPECT_EQ(run, GetParam().cases);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, RecordedTokenizer,
+                         testing::Values(Counted{"bpe_gpt2", 190, 1000}, Counted{"bpe_qwen2", 210, 997},
+                                         Counted{"bpe_llama3", 203, 1800},
+                                         Counted{"real_smollm2", 230, 49152},
+                                         Counted{"real_qwen3", 230, 151669},
+                                         Counted{"spm_style_bpe", 203, 1100}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace trl::text
