@@ -1,4 +1,5 @@
-// GGUF: metadata and tensors as plain arrays; knows nothing of models. Block types are dequantised to float32.
+// GGUF: metadata and tensors as plain arrays; knows nothing of models. Block types are dequantised to
+// float32.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,20 +12,22 @@
 
 namespace trl::io {
 
-using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<std::string>, std::vector<int64_t>,
-                               std::vector<double>>;
+using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<std::string>,
+                               std::vector<int64_t>, std::vector<double>>;
 
 struct GgufTensor {
   std::string type_name;       // "F32", "F16", "BF16", "Q8_0", "Q4_1"
   uint32_t type;               // ggml's number
   std::vector<int64_t> shape;  // row-major (reversed from the file's order): [out, in]
-  const void* data;
+  const void* data;            // borrowed from the file
   size_t bytes;
 };
 
 class Gguf {
  public:
-  explicit Gguf(const std::string& path);  // throws Error(format): magic, version, truncation, type that is not read
+  // Throws Error(format): magic, version, truncation, counts and offsets that lie; Error(unsupported): a
+  // tensor type that is not read.
+  explicit Gguf(const std::string& path);
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
   const GgufValue* find(std::string_view key) const;
   // Typed reads; throw Error(format) naming file and key when missing or of another type.
@@ -41,7 +44,8 @@ class Gguf {
 };
 
 bool is_gguf(const std::string& path);  // a regular file that begins with the magic
-// Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block (32).
+// Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block
+// (32).
 void dequantize(const GgufTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace trl::io

@@ -8,17 +8,15 @@
 #include <vector>
 
 #include "base/files.h"
+#include "io/elements.h"
 
 namespace trl::io {
 
-enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
-size_t element_size(ElementType type);
-
 struct TensorView {
   ElementType type;
-  std::string type_name;       // as the file says, "BF16"
+  std::string type_name;  // as the file says, "BF16"
   std::vector<int64_t> shape;
-  const void* data;            // borrowed from the file; not aligned
+  const void* data;  // borrowed from the file; not aligned
   size_t bytes;
 };
 
@@ -40,8 +38,10 @@ class Weights {
   static Weights open_directory(const std::string& path);
   const TensorView* find(std::string_view name) const;  // null: not there
   std::vector<std::string> names() const;
+  const std::string& directory() const { return directory_; }
 
  private:
+  std::string directory_;
   std::vector<std::unique_ptr<Safetensors>> files_;
   std::map<std::string, const TensorView*, std::less<>> tensors_;
 };
@@ -52,10 +52,17 @@ struct NamedTensor {
   std::vector<int64_t> shape;
   const void* data;
 };
-// Metadata {"format": "pt"}; offsets aligned; written through base::FileWriter.
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const base::WriteFault* fault = nullptr);
-// One file, or shards of at most max_shard_bytes with model.safetensors.index.json. Returns the names written.
+// Metadata {"format": "pt"}; wider types first, so that every tensor is aligned; written through
+// base::FileWriter.
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const base::WriteFault* fault = nullptr);
+inline constexpr int64_t kMaxShardBytes = 50'000'000'000;  // transformers' default
+// One file, or shards of at most max_shard_bytes (a larger tensor has one of its own) with
+// model.safetensors.index.json. Returns the names written.
 std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
-                                       int64_t max_shard_bytes = 50'000'000'000, const base::WriteFault* fault = nullptr);
+                                       int64_t max_shard_bytes = kMaxShardBytes,
+                                       const base::WriteFault* fault = nullptr);
+// Whether name is one that write_weights gives to a file; a new save removes those of an earlier one.
+bool is_weight_file(std::string_view name);
 
 }  // namespace trl::io

@@ -1,6 +1,6 @@
-// The differentiable pieces of a model, each an autograd Function over flat [tokens, ...] tensors. Every output and
-// every saved buffer is counted. Weight gradients are added into Parameter::grad, never returned through autograd.
-// Inputs are contiguous CPU tensors of float32 or bfloat16.
+// The differentiable pieces of a model, each an autograd Function over flat [tokens, ...] tensors. Every
+// output and every saved buffer is counted. Weight gradients are added into Parameter::grad, never returned
+// through autograd. Inputs are contiguous CPU tensors of float32 or bfloat16.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -27,48 +27,62 @@ using SegmentsPtr = std::shared_ptr<const Segments>;
 // x: [tokens, in], w: [out, in], b: [out] or null -> [tokens, out]
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute);
 
-// ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph starts here.
+// Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
+// type.
+struct Projection {
+  Parameter* weight;
+  Parameter* bias;  // or null
+};
+std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                               at::ScalarType compute);
+
+// ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
+// starts here.
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w);
 
-// x / sqrt(mean(x^2) + eps) * w over the last dimension, statistics in float32 (Zhang & Sennrich 2019; as transformers
-// rounds: normalised value to x's type, then times w). x: [..., width]; y has x's type.
+// x / sqrt(mean(x^2) + eps) * w over the last dimension, statistics in float32 (Zhang & Sennrich 2019; as
+// transformers rounds: normalised value to x's type, then times w). x: [..., width]; y has x's type.
 at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps);
 
 // Sum of the residual stream and a branch, in the stream's type (float32 under autocast).
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch);
 
-// Rotary position embedding, half-split layout (Su et al. 2021; transformers' rotate_half), in float32 on the fly.
-// x: [tokens, heads, head_dim]; cos, sin: float32 [tokens, head_dim / 2] (attention scaling folded in) -> x's shape, type.
+// Rotary position embedding, half-split layout (Su et al. 2021; transformers' rotate_half), in float32 on the
+// fly. x: [tokens, heads, head_dim]; cos, sin: float32 [tokens, head_dim / 2] (attention scaling folded in)
+// -> x's shape, type.
 at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
 struct AttentionOptions {
-  double scale = 1.0;    // of q k^T
-  int64_t window = 0;    // sliding window: a query sees the last `window` positions; 0: all
+  double scale = 1.0;  // of q k^T
+  int64_t window = 0;  // sliding window: a query sees the last `window` positions; 0: all
 };
-// Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads, d]
+// Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads,
+// d]
 // -> [tokens, heads, d] of q's type. Softmax in float32; nothing of size tokens x tokens is stored.
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const SegmentsPtr& segments,
-                     const AttentionOptions& options);
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const SegmentsPtr& segments, const AttentionOptions& options);
 
 // silu(gate) * up, in the operands' type. [tokens, width] each.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
 
 struct HeadOptions {
   at::ScalarType compute = at::kFloat;
-  int64_t tile_rows = 512;   // rows of logits that exist at once
+  int64_t tile_rows = 512;  // rows of logits that exist at once
+  bool log_probs = false;   // fill HeadSums::log_probs
 };
 // Sums over the rows whose target is not -100; double, deterministic.
 struct HeadSums {
-  double nll = 0;          // -log p(target)
-  double entropy = 0;      // of softmax
-  int64_t correct = 0;     // argmax == target; ties count only for the first maximum
+  double nll = 0;       // -log p(target)
+  double entropy = 0;   // of softmax
+  int64_t correct = 0;  // argmax == target; ties count only for the first maximum
   int64_t count = 0;
-  std::vector<float> log_probs;  // [rows], 0 where ignored; filled when asked
+  std::vector<float> log_probs;  // [rows], 0 where ignored; empty unless asked for
 };
 // Linear head and token-mean cross-entropy in one pass over row tiles: the full [rows, vocab] never exists.
 // hidden: [rows, width]; targets: int32 [rows], already shifted, -100 ignored. Returns a float32 scalar:
-// sum nll * loss_scale. With gradients enabled the head's gradient and grad hidden are made in the same sweep, times the
-// incoming gradient in backward (which must be a scalar).
+// sum nll * loss_scale. When hidden requires grad, the head's gradient is added and grad hidden made in this
+// same sweep; so backward must start from the returned scalar itself (its incoming gradient must be 1, else
+// an Error).
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums* sums);
 

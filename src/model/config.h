@@ -34,12 +34,14 @@ struct ModelConfig {
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
-  int64_t sliding_window = 0;            // 0: none
-  std::vector<bool> sliding_layers;      // [layers]
+  int64_t sliding_window = 0;        // 0: none
+  std::vector<bool> sliding_layers;  // [layers]
+  double attention_dropout = 0;      // of training; the layers here apply none
   RopeConfig rope;
 };
 
-// Throws Error: a missing or wrong key by name; an unknown family with the list of those known (unsupported).
+// Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing
+// or wrong key by name; an unknown family or rope type with the list of those known (unsupported).
 ModelConfig parse_config(const base::Json& config, std::string_view origin);
 
 }  // namespace trl::model

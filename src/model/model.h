@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "tensor/parameter.h"
@@ -24,8 +25,10 @@ struct ForwardInput {
 };
 
 struct ForwardOptions {
-  at::ScalarType compute = at::kFloat;  // of linear layers and attention; bfloat16 over float32 weights is autocast
-  bool checkpoint = false;              // recompute each decoder layer in backward
+  // Of linear layers and attention; bfloat16 over float32 weights is autocast. bfloat16 weights compute in
+  // bfloat16.
+  at::ScalarType compute = at::kFloat;
+  bool checkpoint = false;  // recompute each decoder layer in backward
 };
 
 // Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.
@@ -33,22 +36,32 @@ struct KvCache;
 
 class Model {
  public:
-  // path: a Hugging Face directory or a GGUF file; dtype: "auto", "float32", "bfloat16" (float16 files are converted).
-  static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype);
+  // path: a Hugging Face directory or a GGUF file. dtype: "float32", "bfloat16", or "auto": what config.json
+  // or else the embedding's tensor says; float16 and block types become float32. log: told of tensors that
+  // are not used; may be null.
+  static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
+                                     base::LogSink* log = nullptr);
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
-  virtual const base::Json& config_json() const = 0;             // config.json as loaded (made from GGUF metadata)
+  virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
   virtual const base::Json& generation_config_json() const = 0;  // null: there was none
-  virtual std::vector<Parameter*> parameters() = 0;              // each once, in the order of a saved file
+  virtual std::vector<Parameter*> parameters() = 0;              // each once, in the order of the layers
   virtual Parameter& head() = 0;                                 // lm_head, or the tied embedding
+  virtual at::ScalarType dtype() const = 0;                      // of the weights
+  // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
+  at::ScalarType compute(at::ScalarType wanted) const {
+    return dtype() == at::kBFloat16 ? at::kBFloat16 : wanted;
+  }
 
   // -> [tokens, hidden], after the final norm
   virtual at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) = 0;
-  // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final norm.
+  // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
+  // norm.
   virtual std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) = 0;
 
-  // Decoding: appends ids (a whole prompt, or one token) to the cache, returns the hidden state [1, hidden] of the last.
+  // Decoding: appends ids (a whole prompt, or one token) to the cache, returns the hidden state [1, hidden]
+  // of the last. capacity: positions to make room for at first; the cache grows beyond.
   virtual std::shared_ptr<KvCache> new_cache(int64_t capacity) = 0;
   virtual at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) = 0;
 };

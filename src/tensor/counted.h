@@ -9,10 +9,18 @@ namespace trl::tensor {
 
 using base::MemoryKind;
 
-// Called once by entry/ (and by tests) before any tensor is made; null: a counter of the engine's own without limit.
+// Called once by entry/ (and by tests) before any tensor is made; null: a counter of the engine's own without
+// limit.
 void set_host(engine::Host* host);
 
-// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be passed.
+// Freed blocks of activations and workspace are kept for the next request of about their size, since the
+// kernel's page faults cost as much as a small kernel of ours. They stay charged (as workspace), never raise
+// the peak above what it would be without them, give way when the limit is reached, and go when no tensor is
+// left. This gives them back now.
+void trim();
+
+// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be
+// passed.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
 at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
 at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);

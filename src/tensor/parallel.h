@@ -2,11 +2,14 @@
 #pragma once
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace trl::tensor {
 
-void set_threads(int threads);  // for every parallel region of the engine from now on
+void set_threads(
+    int threads);  // for every parallel region of the engine from now on; < 1: what the process may use
 int threads();
 
 // body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw.
@@ -17,7 +20,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-#pragma omp parallel num_threads(static_cast<int>(parts))
+#pragma omp parallel num_threads(static_cast <int>(parts))
   {
     const int64_t n = omp_get_num_threads();
     const int64_t i = omp_get_thread_num();
@@ -25,6 +28,16 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     const int64_t end = count * (i + 1) / n;
     if (begin < end) body(begin, end);
   }
+}
+
+// body(i) for each i in [0, count), taken by whichever thread is free: for pieces of unequal cost, the
+// largest first.
+template <typename Body>
+void parallel_each(int64_t count, const Body& body) {
+  std::atomic<int64_t> next{0};
+  parallel_for(std::min<int64_t>(threads(), count), 1, [&](int64_t, int64_t) {
+    for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i);
+  });
 }
 
 }  // namespace trl::tensor

@@ -138,11 +138,11 @@ Value to_json(Run& run, const Value& value, Arguments arguments) {
   style.sort_keys = p.truth(3, false);
   if (!p.none(1)) {
     if (p[1].is_text()) {
-      style.indent = p[1].bytes();
+      style.indent.emplace(p[1].bytes());
     } else {
-      style.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(1, 0), 0, 1000)), ' ');
+      style.indent.emplace(static_cast<size_t>(std::clamp<int64_t>(p.integer(1, 0), 0, 1000)), ' ');
     }
-    style.item_separator = ",";
+    style.item_separator.resize(1);  // no blank before a line end
   }
   if (!p.none(2)) {
     const Values parts = items_of(run, p[2]);

@@ -46,7 +46,7 @@ bool is_divisible(Run& run, const Value& v, Arguments arguments) {
 
 template <bool Lower>
 bool has_case(Run& run, const Value& v, Arguments) {
-  return truth(find_text_method(Lower ? "islower" : "isupper")(run, soft_text(run, v), {}));
+  return truth(find_text_method(Lower ? "islower" : "isupper")(run, soft_text(run, v), Arguments()));
 }
 
 bool is_equal(Run& run, const Value& v, Arguments a) { return equal(run, v, only(run, "eq", std::move(a))); }

@@ -1,0 +1,70 @@
+#include "checkpoint/save_model.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace trl::checkpoint {
+
+namespace {
+
+using base::Json;
+
+constexpr std::string_view kConfig = "config.json";
+constexpr std::string_view kGenerationConfig = "generation_config.json";
+
+std::string json_text(const Json& json) { return json.dump(2) + "\n"; }
+
+// As loaded, but for what this save decides: the type of the weights, and the class that they are the weights
+// of.
+Json saved_config(const model::Model& model) {
+  Json config = model.config_json();
+  const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
+  config[key] = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+  config["architectures"] = Json::array({model.config().architecture});
+  return config;
+}
+
+std::vector<io::NamedTensor> tensors_of(model::Model& model) {
+  std::vector<io::NamedTensor> tensors;
+  for (const tensor::Parameter* parameter : model.parameters()) {
+    const bool narrow = parameter->value.scalar_type() == at::kBFloat16;
+    tensors.push_back({parameter->name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
+                       parameter->value.sizes().vec(), parameter->value.data_ptr()});
+  }
+  return tensors;
+}
+
+void check_name(std::string_view name) {
+  const bool plain = !name.empty() && name != "." && name != ".." &&
+                     name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+  const bool ours = name == kConfig || name == kGenerationConfig || io::is_weight_file(name);
+  if (!plain || ours) fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
+}
+
+}  // namespace
+
+void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
+                const base::WriteFault* fault, int64_t max_shard_bytes) {
+  for (const engine::NamedBytes& file : files) check_name(file.name);
+  base::StagedDirectory staged(directory, fault);
+  const std::vector<std::string> written =
+      io::write_weights(staged.staging(), tensors_of(model), max_shard_bytes, staged.fault());
+  for (const engine::NamedBytes& file : files) staged.write(file.name, file.bytes);
+  if (!model.generation_config_json().is_null()) {
+    staged.write(kGenerationConfig, json_text(model.generation_config_json()));
+  }
+  staged.write(kConfig, json_text(saved_config(model)));
+  if (base::is_directory(directory)) {
+    for (const std::string& name : base::list_directory(directory)) {
+      if (io::is_weight_file(name) && std::find(written.begin(), written.end(), name) == written.end()) {
+        staged.replaces(name);
+      }
+    }
+  }
+  staged.commit();
+}
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,19 @@
+// What a saved model directory holds: weights, config.json, generation_config.json, and files of the caller
+// (tokenizer, chat template). transformers loads it unchanged.
+#pragma once
+#include <span>
+#include <string>
+
+#include "base/files.h"
+#include "engine/engine.h"
+#include "io/safetensors.h"
+#include "model/model.h"
+
+namespace trl::checkpoint {
+
+// Everything appears together or not at all: written aside, synced, renamed. Into an existing directory: its
+// other files stay, weight files of an earlier save that are not written again go.
+void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
+                const base::WriteFault* fault = nullptr, int64_t max_shard_bytes = io::kMaxShardBytes);
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,59 @@
+#include "generate/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "generate/philox.h"
+#include "generate/sampling.h"
+
+namespace trl::generate {
+
+namespace {
+
+// Room made at once; a cache grows by itself, so a generous max_new_tokens costs nothing before it is used.
+constexpr int64_t kFirstRoom = 256;
+
+void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> ids,
+                  const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink,
+                  const engine::Cancel* cancel) {
+  if (ids.empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", prompt);
+  std::vector<int32_t> sequence(ids.begin(), ids.end());
+  const auto cache =
+      model.new_cache(static_cast<int64_t>(ids.size()) + std::min(sampling.max_new_tokens, kFirstRoom));
+  at::Tensor hidden;
+  for (int64_t t = 0; t < sampling.max_new_tokens; ++t) {
+    if (cancel != nullptr && cancel->cancelled()) throw Error(Status::cancelled, "cancelled");
+    hidden =
+        t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
+    at::Tensor row = kernels::head_logits(hidden, model.head(), model.compute(compute));
+    const std::span<float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
+    if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); })) {
+      fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);
+    }
+    process_logits(logits, sequence, sampling);
+    const Choice choice = sampling.temperature == 0
+                              ? choose_greedy(logits)
+                              : choose_sampled(logits, uniform(sampling.seed, static_cast<uint64_t>(prompt),
+                                                               static_cast<uint64_t>(t)));
+    sequence.push_back(choice.id);
+    if (!sink.on_token(prompt, choice.id, choice.log_probability)) return;
+    if (std::find(sampling.stop_ids.begin(), sampling.stop_ids.end(), choice.id) != sampling.stop_ids.end())
+      return;
+  }
+}
+
+}  // namespace
+
+void generate(model::Model& model, std::span<const std::span<const int32_t>> prompts,
+              const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink,
+              const engine::Cancel* cancel) {
+  check_sampling(sampling);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    generate_one(model, static_cast<int64_t>(i), prompts[i], sampling, compute, sink, cancel);
+  }
+}
+
+}  // namespace trl::generate

@@ -1,0 +1,134 @@
+#include "generate/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+
+namespace trl::generate {
+
+namespace {
+
+constexpr float kRemoved = -std::numeric_limits<float>::infinity();
+
+void apply_repetition_penalty(std::span<float> logits, std::span<const int32_t> previous, float penalty) {
+  std::vector<int32_t> ids(previous.begin(), previous.end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const int32_t id : ids) {
+    if (id < 0 || static_cast<size_t>(id) >= logits.size()) continue;
+    float& logit = logits[static_cast<size_t>(id)];
+    logit = logit < 0 ? logit * penalty : logit / penalty;
+  }
+}
+
+// Ties with the k-th largest stay.
+void keep_top_k(std::span<float> logits, int64_t k) {
+  if (static_cast<uint64_t>(k) >= logits.size()) return;
+  std::vector<float> sorted(logits.begin(), logits.end());
+  const auto kth = sorted.begin() + (k - 1);
+  std::nth_element(sorted.begin(), kth, sorted.end(), std::greater<>());
+  for (float& logit : logits) {
+    if (logit < *kth) logit = kRemoved;
+  }
+}
+
+// float32 like torch.softmax, whose sums torch accumulates wider.
+std::vector<float> softmax(std::span<const float> logits) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  std::vector<float> p(logits.size());
+  double sum = 0;
+  for (size_t i = 0; i < p.size(); ++i) sum += p[i] = std::exp(logits[i] - top);
+  for (float& value : p) value = static_cast<float>(value / sum);
+  return p;
+}
+
+// From the smallest up, tokens go while the cumulative probability is at most 1 - p; the largest stays.
+void keep_top_p(std::span<float> logits, double top_p) {
+  const std::vector<float> p = softmax(logits);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (logits[i] != kRemoved) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] < logits[b]; });
+  const auto limit = static_cast<float>(1.0 - top_p);
+  double cumulative = 0;
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    cumulative += p[order[i]];
+    if (static_cast<float>(cumulative) > limit) break;
+    logits[order[i]] = kRemoved;
+  }
+}
+
+void keep_min_p(std::span<float> logits, double min_p) {
+  const std::vector<float> p = softmax(logits);
+  const float limit = static_cast<float>(min_p) * *std::max_element(p.begin(), p.end());
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] < limit) logits[i] = kRemoved;
+  }
+}
+
+struct Normalizer {
+  float top;
+  double sum;  // of exp(logit - top)
+  float log_probability(float logit) const { return static_cast<float>(logit - top - std::log(sum)); }
+};
+
+Normalizer normalizer(std::span<const float> logits) {
+  Normalizer n{*std::max_element(logits.begin(), logits.end()), 0};
+  for (const float logit : logits) n.sum += std::exp(static_cast<double>(logit) - n.top);
+  return n;
+}
+
+}  // namespace
+
+void check_sampling(const engine::Sampling& s) {
+  if (s.max_new_tokens < 1)
+    fail_key("max_new_tokens", "max_new_tokens is {}; expected at least 1", s.max_new_tokens);
+  if (!(s.temperature >= 0) || !std::isfinite(s.temperature)) {
+    fail_key("temperature", "temperature is {}; expected 0 (greedy) or more", s.temperature);
+  }
+  if (s.top_k < 0) fail_key("top_k", "top_k is {}; expected 0 (off) or more", s.top_k);
+  if (!(s.top_p > 0 && s.top_p <= 1))
+    fail_key("top_p", "top_p is {}; expected more than 0 and at most 1", s.top_p);
+  if (!(s.min_p >= 0 && s.min_p <= 1)) fail_key("min_p", "min_p is {}; expected 0 to 1", s.min_p);
+  if (!(s.repetition_penalty > 0) || !std::isfinite(s.repetition_penalty)) {
+    fail_key("repetition_penalty", "repetition_penalty is {}; expected more than 0", s.repetition_penalty);
+  }
+}
+
+void process_logits(std::span<float> logits, std::span<const int32_t> previous, const engine::Sampling& s) {
+  if (s.repetition_penalty != 1.0)
+    apply_repetition_penalty(logits, previous, static_cast<float>(s.repetition_penalty));
+  if (s.temperature == 0) return;
+  if (s.temperature != 1.0) {
+    for (float& logit : logits) logit /= static_cast<float>(s.temperature);
+  }
+  if (s.top_k > 0) keep_top_k(logits, s.top_k);
+  if (s.top_p < 1) keep_top_p(logits, s.top_p);
+  if (s.min_p > 0) keep_min_p(logits, s.min_p);
+}
+
+Choice choose_greedy(std::span<const float> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  return {static_cast<int32_t>(best - logits.begin()), normalizer(logits).log_probability(*best)};
+}
+
+Choice choose_sampled(std::span<const float> logits, double uniform) {
+  const Normalizer n = normalizer(logits);
+  const double target = uniform * n.sum;
+  double cumulative = 0;
+  size_t chosen = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] == kRemoved) continue;
+    chosen = i;  // rounding may leave the total a little short: then the last one kept
+    cumulative += std::exp(static_cast<double>(logits[i]) - n.top);
+    if (cumulative > target) break;
+  }
+  return {static_cast<int32_t>(chosen), n.log_probability(logits[chosen])};
+}
+
+}  // namespace trl::generate

@@ -1,0 +1,161 @@
+// The weights of a model directory, read and written: model.safetensors, or numbered shards with an index
+// that says which shard holds which tensor.
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "io/safetensors.h"
+
+namespace trl::io {
+
+namespace {
+
+using base::Json;
+
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+
+std::string shard_name(size_t i, size_t count) {
+  return fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
+}
+
+// An index comes from outside: it may name files of its own directory only.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+int64_t bytes_of(const NamedTensor& tensor) {
+  int64_t bytes = static_cast<int64_t>(element_size(tensor.type));
+  for (const int64_t extent : tensor.shape) bytes *= extent;
+  return bytes;
+}
+
+std::string header_text(const std::vector<const NamedTensor*>& tensors) {
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  int64_t at = 0;
+  for (const NamedTensor* tensor : tensors) {
+    const int64_t bytes = bytes_of(*tensor);
+    header[tensor->name] = {{"dtype", std::string(element_name(tensor->type))},
+                            {"shape", tensor->shape},
+                            {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+}  // namespace
+
+Weights Weights::open_directory(const std::string& path) {
+  Weights weights;
+  weights.directory_ = path;
+  const std::string single = base::join_path(path, kSingle);
+  if (base::file_exists(single)) {
+    const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single));
+    for (const auto& [name, view] : file->tensors()) weights.tensors_.emplace(name, &view);
+    return weights;
+  }
+  const std::string index_path = base::join_path(path, kIndex);
+  if (!base::file_exists(index_path)) {
+    fail(Status::not_found, "{}: holds neither {} nor {}", path, kSingle, kIndex);
+  }
+  const Json index = base::read_json_file(index_path);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (map == index.end() || !map->is_object()) {
+    fail(Status::format, "{}: \"weight_map\" is missing or not an object", index_path);
+  }
+  std::map<std::string, const Safetensors*> shards;
+  for (const auto& [name, shard] : map->items()) {
+    if (!shard.is_string() || !is_plain_name(shard.get<std::string>())) {
+      fail(Status::format, "{}: tensor {}: shard {} is not the name of a file beside the index", index_path,
+           name, shard.dump());
+    }
+    const Safetensors*& file = shards[shard.get<std::string>()];
+    if (file == nullptr) {
+      const std::string shard_path = base::join_path(path, shard.get<std::string>());
+      if (!base::file_exists(shard_path)) {
+        fail(Status::not_found, "{}: shard {} is missing", index_path, shard.get<std::string>());
+      }
+      file = weights.files_.emplace_back(std::make_unique<Safetensors>(shard_path)).get();
+    }
+    const auto found = file->tensors().find(name);
+    if (found == file->tensors().end()) {
+      fail(Status::format, "{}: tensor {} is missing; the index says that it is there", file->path(), name);
+    }
+    weights.tensors_.emplace(name, &found->second);
+  }
+  return weights;
+}
+
+const TensorView* Weights::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> Weights::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, view] : tensors_) names.push_back(name);
+  return names;
+}
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                       const base::WriteFault* fault) {
+  std::vector<const NamedTensor*> order;
+  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return element_size(a->type) > element_size(b->type);
+  });
+  const std::string header = header_text(order);
+  const uint64_t header_bytes = header.size();
+  base::FileWriter writer(path, fault);
+  writer.write(&header_bytes, sizeof header_bytes);
+  writer.write(header);
+  for (const NamedTensor* tensor : order) writer.write(tensor->data, static_cast<size_t>(bytes_of(*tensor)));
+  writer.close();
+}
+
+std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
+                                       int64_t max_shard_bytes, const base::WriteFault* fault) {
+  std::vector<std::vector<NamedTensor>> shards(1);
+  int64_t total = 0;
+  int64_t in_shard = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const int64_t bytes = bytes_of(tensor);
+    if (!shards.back().empty() && in_shard + bytes > max_shard_bytes) {
+      shards.emplace_back();
+      in_shard = 0;
+    }
+    shards.back().push_back(tensor);
+    in_shard += bytes;
+    total += bytes;
+  }
+  if (shards.size() == 1) {
+    write_safetensors(base::join_path(directory, kSingle), tensors, fault);
+    return {std::string(kSingle)};
+  }
+  std::vector<std::string> names;
+  Json map = Json::object();
+  for (size_t i = 0; i < shards.size(); ++i) {
+    names.push_back(shard_name(i, shards.size()));
+    write_safetensors(base::join_path(directory, names.back()), shards[i], fault);
+    for (const NamedTensor& tensor : shards[i]) map[tensor.name] = names.back();
+  }
+  const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
+  base::write_file(base::join_path(directory, kIndex), index.dump(2) + "\n", fault);
+  names.emplace_back(kIndex);
+  return names;
+}
+
+bool is_weight_file(std::string_view name) {
+  if (name == kSingle || name == kIndex) return true;
+  // model-00001-of-00004.safetensors
+  constexpr std::string_view kPattern = "model-#####-of-#####.safetensors";
+  return name.size() == kPattern.size() &&
+         std::equal(name.begin(), name.end(), kPattern.begin(),
+                    [](char c, char p) { return p == '#' ? c >= '0' && c <= '9' : c == p; });
+}
+
+}  // namespace trl::io

@@ -1,0 +1,269 @@
+// oneDNN matmul primitives, kept by shape. A product is cut into tiles by its shape alone and each tile is
+// computed by one thread: oneDNN's own division among threads also cuts sums (A transposed, few rows), so
+// that bits would depend on the machine. Its scratch memory is ours, counted.
+#include "kernels/gemm.h"
+
+#include <omp.h>
+
+#include <list>
+#include <map>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/error.h"
+#include "kernels/cpu_kernels.h"
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+#include "tensor/process.h"
+
+namespace trl::kernels {
+
+namespace {
+
+using dnnl::memory;
+using tensor::MemoryKind;
+
+// oneDNN takes its width from OpenMP, when a primitive is made and when it runs. The caller's own is put
+// back.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+struct Product {
+  dnnl::matmul primitive;
+  memory::desc a, b, c, scratch;
+  bool supported = false;
+};
+
+// m, n, k, strides of a, b, c, then flags
+using Key = std::array<int64_t, 7>;
+
+memory::data_type dnnl_type(at::ScalarType type) {
+  if (type == at::kFloat) return memory::data_type::f32;
+  if (type == at::kBFloat16) return memory::data_type::bf16;
+  fail(Status::unsupported, "a matrix product of type {}: float32 and bfloat16 are supported",
+       c10::toString(type));
+}
+
+memory::desc describe(int64_t rows, int64_t cols, int64_t stride, bool transposed, at::ScalarType type) {
+  const memory::dims strides = transposed ? memory::dims{1, stride} : memory::dims{stride, 1};
+  return memory::desc({rows, cols}, dnnl_type(type), strides);
+}
+
+class Products {
+ public:
+  std::shared_ptr<const Product> get(const Matrix& a, const Matrix& b, at::ScalarType c_type,
+                                     int64_t c_stride, bool accumulate) {
+    const int64_t flags = (a.type == at::kFloat) | (c_type == at::kFloat) << 1 | a.transposed << 2 |
+                          b.transposed << 3 | accumulate << 4;
+    const Key key{a.rows, b.cols, a.cols, a.stride, b.stride, c_stride, flags};
+    std::lock_guard lock(mutex_);
+    if (const auto found = index_.find(key); found != index_.end()) {
+      recent_.splice(recent_.begin(), recent_, found->second);
+      return recent_.front().second;
+    }
+    const OneThread narrow;
+    recent_.emplace_front(key, make(a, b, c_type, c_stride, accumulate));
+    index_[key] = recent_.begin();
+    if (recent_.size() > kKept) {
+      index_.erase(recent_.back().first);
+      recent_.pop_back();
+    }
+    return recent_.front().second;
+  }
+  const dnnl::engine& engine() const { return engine_; }
+
+ private:
+  static constexpr size_t kKept = 512;
+
+  std::shared_ptr<const Product> make(const Matrix& a, const Matrix& b, at::ScalarType c_type,
+                                      int64_t c_stride, bool accumulate) {
+    auto product = std::make_shared<Product>();
+    product->a = describe(a.rows, a.cols, a.stride, a.transposed, a.type);
+    product->b = describe(b.rows, b.cols, b.stride, b.transposed, b.type);
+    product->c = describe(a.rows, b.cols, c_stride, false, c_type);
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
+    const dnnl::matmul::desc operation(product->a, product->b, product->c);
+    const dnnl::matmul::primitive_desc chosen(operation, attributes, engine_, /*allow_empty=*/true);
+    product->supported = static_cast<bool>(chosen);
+    if (product->supported) {
+      product->scratch = chosen.scratchpad_desc();
+      product->primitive = dnnl::matmul(chosen);
+    }
+    return product;
+  }
+
+  std::mutex mutex_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  std::list<std::pair<Key, std::shared_ptr<const Product>>> recent_;
+  std::map<Key, decltype(recent_)::iterator> index_;
+};
+
+// float32 copy of what is stored, for machines whose oneDNN has no bfloat16.
+at::Tensor widened(const Matrix& x) {
+  const int64_t rows = x.transposed ? x.cols : x.rows;
+  const int64_t cols = x.transposed ? x.rows : x.cols;
+  at::Tensor copy = tensor::empty({rows, cols}, at::kFloat, MemoryKind::workspace);
+  for (int64_t r = 0; r < rows; ++r) {
+    cpu().convert(static_cast<const uint16_t*>(x.data) + r * x.stride, Type::bf16,
+                  copy.data_ptr<float>() + r * cols, Type::f32, cols);
+  }
+  return copy;
+}
+
+void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride,
+                  float beta) {
+  const at::Tensor a_copy = widened(a);
+  const at::Tensor b_copy = widened(b);
+  const Matrix wide_a{a_copy.data_ptr(), at::kFloat, a.rows, a.cols, a_copy.size(1), a.transposed};
+  const Matrix wide_b{b_copy.data_ptr(), at::kFloat, b.rows, b.cols, b_copy.size(1), b.transposed};
+  if (c_type == at::kFloat) return gemm(wide_a, wide_b, c, c_type, c_stride, beta);
+  at::Tensor sum = beta == 0.0f ? tensor::empty({a.rows, b.cols}, at::kFloat, MemoryKind::workspace)
+                                : widened({c, c_type, a.rows, b.cols, c_stride, false});
+  gemm(wide_a, wide_b, sum.data_ptr(), at::kFloat, b.cols, beta);
+  for (int64_t r = 0; r < a.rows; ++r) {
+    cpu().convert(sum.data_ptr<float>() + r * b.cols, Type::f32, static_cast<uint16_t*>(c) + r * c_stride,
+                  Type::bf16, b.cols);
+  }
+}
+
+int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+// Measured on Zen 5: full rows of C are best, because B is packed once per tile; with a long sum (the head's
+// grad hidden) a tile's B must be narrow to stay in the cache, and few rows leave only columns to divide.
+struct Tiling {
+  int64_t rows, cols;
+  Tiling(int64_t m, int64_t n, int64_t k) : rows(m >= 1024 ? 256 : 128), cols(n) {
+    const bool few_rows = m <= 256;
+    if (few_rows || k > 8192) cols = round_up((n + 2 * ((n + 767) / 768) - 1) / (2 * ((n + 767) / 768)), 32);
+    if (few_rows) rows = m;
+  }
+};
+
+struct Tile {
+  std::shared_ptr<const Product> product;
+  char *a, *b, *c;
+};
+
+Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  const int64_t at = x.transposed ? col * x.stride + row : row * x.stride + col;
+  const auto size = static_cast<int64_t>(c10::elementSize(x.type));
+  return {static_cast<const char*>(x.data) + at * size, x.type, rows, cols, x.stride, x.transposed};
+}
+
+// Empty: this machine's oneDNN has no such product.
+std::vector<Tile> cut(Products& products, const Matrix& a, const Matrix& b, const Matrix& c,
+                      bool accumulate) {
+  const Tiling tiling(a.rows, b.cols, a.cols);
+  std::vector<Tile> tiles;
+  for (int64_t row = 0; row < a.rows; row += tiling.rows) {
+    const int64_t rows = std::min(tiling.rows, a.rows - row);
+    for (int64_t col = 0; col < b.cols; col += tiling.cols) {
+      const int64_t cols = std::min(tiling.cols, b.cols - col);
+      const Matrix pa = part(a, row, rows, 0, a.cols), pb = part(b, 0, b.rows, col, cols);
+      const Matrix pc = part(c, row, rows, col, cols);
+      auto product = products.get(pa, pb, c.type, c.stride, accumulate);
+      if (!product->supported) return {};
+      const auto bytes = [](const Matrix& x) { return static_cast<char*>(const_cast<void*>(x.data)); };
+      tiles.push_back({std::move(product), bytes(pa), bytes(pb), bytes(pc)});
+    }
+  }
+  return tiles;
+}
+
+void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, void* scratch) {
+  const Product& product = *tile.product;
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, tile.a)},
+                                            {DNNL_ARG_WEIGHTS, memory(product.b, engine, tile.b)},
+                                            {DNNL_ARG_DST, memory(product.c, engine, tile.c)}};
+  if (scratch != nullptr) arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(product.scratch, engine, scratch));
+  product.primitive.execute(stream, arguments);
+  stream.wait();
+}
+
+void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
+  const auto count = static_cast<int64_t>(tiles.size());
+  const int64_t width = std::min<int64_t>(tensor::threads(), count);
+  int64_t bytes = 0;
+  for (const Tile& tile : tiles)
+    bytes = std::max(bytes, static_cast<int64_t>(tile.product->scratch.get_size()));
+  bytes = round_up(bytes, 4096);
+  at::Tensor scratch;
+  if (bytes > 0) scratch = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
+  std::atomic<int64_t> next{0}, place{0};
+  std::atomic<bool> failed{false};
+  const OneThread narrow;
+  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
+    const int64_t mine = place.fetch_add(1);
+    void* const memory_at = bytes > 0 ? scratch.data_ptr<uint8_t>() + mine * bytes : nullptr;
+    try {
+      dnnl::stream stream(engine);
+      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+        run(tiles[static_cast<size_t>(i)], engine, stream, memory_at);
+      }
+    } catch (...) {
+      failed = true;  // nothing may leave a parallel region
+    }
+  });
+  if (failed) fail(Status::internal, "oneDNN: a matrix product failed");
+}
+
+Matrix matrix_of(const at::Tensor& x, bool transposed) {
+  TORCH_CHECK(x.dim() == 2 && x.stride(1) == 1, "gemm: a row-major matrix is needed");
+  const int64_t rows = x.size(transposed ? 1 : 0);
+  const int64_t cols = x.size(transposed ? 0 : 1);
+  return {x.data_ptr(), x.scalar_type(), rows, cols, x.stride(0), transposed};
+}
+
+}  // namespace
+
+void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta) {
+  if (a.cols != b.rows || a.type != b.type || (beta != 0.0f && beta != 1.0f)) {
+    fail(Status::internal, "gemm: {}x{} times {}x{} (types {} and {}), beta {}: not a product", a.rows,
+         a.cols, b.rows, b.cols, c10::toString(a.type), c10::toString(b.type), beta);
+  }
+  if (a.rows == 0 || b.cols == 0) return;
+  if (a.cols == 0) {
+    if (beta == 0.0f) {
+      for (int64_t r = 0; r < a.rows; ++r) {
+        const auto size = c10::elementSize(c_type);
+        std::memset(static_cast<char*>(c) + static_cast<size_t>(r * c_stride) * size, 0,
+                    static_cast<size_t>(b.cols) * size);
+      }
+    }
+    return;
+  }
+  try {
+    auto& products = tensor::process_state<Products>();
+    const Matrix whole{c, c_type, a.rows, b.cols, c_stride, false};
+    const std::vector<Tile> tiles = cut(products, a, b, whole, beta == 1.0f);
+    if (!tiles.empty()) return run_all(tiles, products.engine());
+  } catch (const dnnl::error& error) {
+    fail(error.status == dnnl_out_of_memory ? Status::out_of_memory : Status::internal,
+         "oneDNN: product {}x{}x{}: {}", a.rows, a.cols, b.cols, error.what());
+  }
+  if (a.type == at::kFloat) fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
+  gemm_widened(a, b, c, c_type, c_stride, beta);
+}
+
+void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
+          float beta) {
+  TORCH_CHECK(c.dim() == 2 && c.stride(1) == 1, "gemm: a row-major result is needed");
+  gemm(matrix_of(a, a_transposed), matrix_of(b, b_transposed), c.data_ptr(), c.scalar_type(), c.stride(0),
+       beta);
+}
+
+}  // namespace trl::kernels

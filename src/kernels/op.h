@@ -1,0 +1,74 @@
+// What every op of this room needs around its kernel: checks of its tensors, and counted memory.
+#pragma once
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "base/error.h"
+#include "kernels/cpu_kernels.h"
+#include "kernels/kernels.h"
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+
+namespace trl::kernels {
+
+using tensor::MemoryKind;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+inline Type type_of(at::ScalarType type) {
+  if (type == at::kFloat) return Type::f32;
+  if (type == at::kBFloat16) return Type::bf16;
+  fail(Status::unsupported, "a kernel was given type {}: float32 and bfloat16 are supported",
+       c10::toString(type));
+}
+inline Type type_of(const at::Tensor& x) { return type_of(x.scalar_type()); }
+
+inline at::ScalarType scalar_type(Type type) { return type == Type::f32 ? at::kFloat : at::kBFloat16; }
+
+// Wrong shapes are a fault of the engine and never of its user.
+inline void need(bool condition, const char* op, const char* what) {
+  if (!condition) fail(Status::internal, "{}: {}", op, what);
+}
+
+// Is a graph being recorded through x?
+inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
+
+inline char* at_byte(const at::Tensor& x, int64_t element) {
+  return static_cast<char*>(x.data_ptr()) + element * static_cast<int64_t>(x.element_size());
+}
+
+// body(begin, end) over elements, cut at multiples of kPiece whatever the number of threads.
+template <typename Body>
+void parallel_elements(int64_t count, const Body& body) {
+  constexpr int64_t kPiece = 8192;
+  tensor::parallel_for((count + kPiece - 1) / kPiece, 4, [&](int64_t begin, int64_t end) {
+    body(begin * kPiece, std::min(end * kPiece, count));
+  });
+}
+
+// A copy of x in `type`; x itself when it has it.
+at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
+// sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
+void add_column_sums(const at::Tensor& x, at::Tensor& sum);
+// y = x w^T for a handful of rows; x and w float32 or bfloat16, float32 sums.
+void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y);
+inline constexpr int64_t kSkinnyRows = 16;
+
+// C++ state of a graph node, kept in AutogradContext::saved_data.
+template <typename State>
+struct Capsule : torch::CustomClassHolder {
+  explicit Capsule(State s) : state(std::move(s)) {}
+  State state;
+};
+template <typename State>
+void keep(AutogradContext* context, State state) {
+  context->saved_data["state"] =
+      at::IValue::make_capsule(c10::make_intrusive<Capsule<State>>(std::move(state)));
+}
+template <typename State>
+const State& kept(AutogradContext* context) {
+  const auto capsule = context->saved_data["state"].toCapsule();
+  return static_cast<const Capsule<State>*>(capsule.get())->state;  // saved_data holds it
+}
+
+}  // namespace trl::kernels

@@ -1,0 +1,46 @@
+#include "memory/checkpoint.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace trl::memory {
+
+namespace {
+
+using Body = std::function<at::Tensor(const at::Tensor&)>;
+using torch::autograd::AutogradContext;
+using torch::autograd::tensor_list;
+
+struct BodyHolder : torch::CustomClassHolder {
+  explicit BodyHolder(Body b) : body(std::move(b)) {}
+  Body body;
+};
+
+struct Checkpoint : torch::autograd::Function<Checkpoint> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
+    context->save_for_backward({x});
+    context->saved_data["body"] = at::IValue::make_capsule(c10::make_intrusive<BodyHolder>(body));
+    return body(x);  // apply() has turned gradients off
+  }
+
+  // Weights get their gradients as a side effect of the inner backward, which runs once.
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    const auto holder = context->saved_data["body"].toCapsule();
+    const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
+    at::Tensor y;
+    {
+      const at::AutoGradMode recording(true);
+      y = static_cast<const BodyHolder*>(holder.get())->body(x);
+    }
+    return {torch::autograd::grad({y}, {x}, {grads[0]})[0], {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor checkpoint(const at::Tensor& x, bool enabled, const Body& body) {
+  if (!enabled || !at::GradMode::is_enabled() || !x.requires_grad()) return body(x);
+  return Checkpoint::apply(x, body);
+}
+
+}  // namespace trl::memory

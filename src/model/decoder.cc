@@ -1,0 +1,221 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "memory/checkpoint.h"
+#include "tensor/counted.h"
+
+namespace trl::model {
+
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+}  // namespace
+
+// Takes tensors from the source one by one, in the order in which they become parameters.
+class Decoder::Loader {
+ public:
+  Loader(Decoder& decoder, const WeightSource& source) : decoder_(decoder), source_(source) {}
+
+  Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay) {
+    const std::vector<int64_t>* found = source_.shape(name);
+    if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
+    if (*found != shape) {
+      fail(Status::format, "{} has shape {}, config.json asks for {}", source_.place(name),
+           shape_text(*found), shape_text(shape));
+    }
+    used_.insert(name);
+    auto parameter = std::make_unique<Parameter>();
+    parameter->name = name;
+    parameter->value = tensor::empty(shape, decoder_.dtype_, tensor::MemoryKind::weights);
+    parameter->decay = decay;
+    source_.read(name, parameter->value);
+    return decoder_.parameters_.emplace_back(std::move(parameter)).get();
+  }
+  Parameter* matrix(const std::string& name, int64_t rows, int64_t columns) {
+    return load(name + ".weight", {rows, columns}, true);
+  }
+  Parameter* norm(const std::string& name, int64_t width) { return load(name + ".weight", {width}, false); }
+  std::unique_ptr<Linear> linear(const std::string& name, int64_t in, int64_t out, bool bias) {
+    Parameter* weight = matrix(name, out, in);
+    return std::make_unique<DenseLinear>(weight, bias ? load(name + ".bias", {out}, false) : nullptr);
+  }
+
+  // A tied head that is stored as well must be the embedding: training would silently drop one of the two.
+  void check_tied(const std::string& name, const Parameter& embedding) {
+    const std::vector<int64_t>* shape = source_.shape(name);
+    if (shape == nullptr) return;
+    used_.insert(name);
+    bool same = *shape == embedding.value.sizes().vec();
+    if (same) {
+      at::Tensor stored = tensor::empty(*shape, decoder_.dtype_, tensor::MemoryKind::workspace);
+      source_.read(name, stored);
+      same = std::memcmp(stored.data_ptr(), embedding.value.data_ptr(), embedding.value.nbytes()) == 0;
+    }
+    if (!same) {
+      fail(Status::format,
+           "{} differs from the embedding although tie_word_embeddings is true; set it to false",
+           source_.place(name));
+    }
+  }
+
+  void report_others(base::LogSink* log) const {
+    if (log == nullptr) return;
+    for (const std::string& name : source_.others(used_)) {
+      const bool buffer =
+          name.find("rotary_emb.inv_freq") != std::string::npos || name == "rope_freqs.weight";
+      if (!buffer) log->warning("model", "tensor {} is not used by this family", name);
+    }
+  }
+
+ private:
+  Decoder& decoder_;
+  const WeightSource& source_;
+  std::set<std::string> used_;
+};
+
+Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, base::LogSink* log)
+    : files_(std::move(files)),
+      dtype_(dtype),
+      frequencies_(inverse_frequencies(config().rope, config().head_dim)) {
+  const ModelConfig& c = config();
+  const int64_t q_width = c.num_attention_heads * c.head_dim;
+  const int64_t kv_width = c.num_key_value_heads * c.head_dim;
+  Loader loader(*this, source);
+  embedding_ = loader.matrix("model.embed_tokens", c.vocab_size, c.hidden_size);
+  for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    LayerShape shape{c.num_attention_heads, c.num_key_value_heads, c.head_dim, c.rms_norm_eps, {}};
+    shape.attention.scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
+    shape.attention.window = c.sliding_layers[static_cast<size_t>(i)] ? c.sliding_window : 0;
+    auto layer = std::make_unique<DecoderLayer>(shape);
+    layer->q_proj = loader.linear(prefix + "self_attn.q_proj", c.hidden_size, q_width, c.attention_qkv_bias);
+    layer->k_proj = loader.linear(prefix + "self_attn.k_proj", c.hidden_size, kv_width, c.attention_qkv_bias);
+    layer->v_proj = loader.linear(prefix + "self_attn.v_proj", c.hidden_size, kv_width, c.attention_qkv_bias);
+    layer->o_proj = loader.linear(prefix + "self_attn.o_proj", q_width, c.hidden_size, c.attention_out_bias);
+    if (c.qk_norm) {
+      layer->q_norm = loader.norm(prefix + "self_attn.q_norm", c.head_dim);
+      layer->k_norm = loader.norm(prefix + "self_attn.k_norm", c.head_dim);
+    }
+    layer->gate_proj =
+        loader.linear(prefix + "mlp.gate_proj", c.hidden_size, c.intermediate_size, c.mlp_bias);
+    layer->up_proj = loader.linear(prefix + "mlp.up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias);
+    layer->down_proj =
+        loader.linear(prefix + "mlp.down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias);
+    layer->input_norm = loader.norm(prefix + "input_layernorm", c.hidden_size);
+    layer->mlp_norm = loader.norm(prefix + "post_attention_layernorm", c.hidden_size);
+    layers_.push_back(std::move(layer));
+  }
+  norm_ = loader.norm("model.norm", c.hidden_size);
+  head_ = c.tie_word_embeddings ? embedding_ : loader.matrix("lm_head", c.vocab_size, c.hidden_size);
+  if (c.tie_word_embeddings) loader.check_tied("lm_head.weight", *embedding_);
+  loader.report_others(log);
+}
+
+std::vector<Parameter*> Decoder::parameters() {
+  std::vector<Parameter*> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  return all;
+}
+
+// Ids come from a tokenizer that may know more tokens than the embedding has rows.
+void Decoder::check(const ForwardInput& input) const {
+  const int64_t tokens = input.input_ids.numel();
+  const bool fits = input.input_ids.scalar_type() == at::kInt &&
+                    input.position_ids.scalar_type() == at::kInt && input.position_ids.numel() == tokens &&
+                    tokens > 0 && input.segments != nullptr && !input.segments->cu_seqlens.empty() &&
+                    input.segments->cu_seqlens.back() == tokens;
+  if (!fits) fail(Status::invalid_argument, "ids, positions and segments of a batch do not fit together");
+  const int32_t* ids = input.input_ids.data_ptr<int32_t>();
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (ids[i] < 0 || ids[i] >= config().vocab_size) {
+      fail(Status::invalid_argument, "token id {} is outside the vocabulary of {} tokens", ids[i],
+           config().vocab_size);
+    }
+  }
+}
+
+LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) const {
+  LayerContext context;
+  context.compute = compute(wanted);
+  context.segments = input.segments;
+  context.rope = rope_tables(frequencies_, input.position_ids);
+  return context;
+}
+
+// The anchor makes the result part of a graph although ids and weights are not autograd's.
+at::Tensor Decoder::embed(const at::Tensor& ids) {
+  at::Tensor anchor = at::zeros({}, at::kFloat);
+  anchor.set_requires_grad(at::GradMode::is_enabled());
+  return kernels::embedding(anchor, ids, *embedding_);
+}
+
+at::Tensor Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
+  check(input);
+  const LayerContext shared = context(input, options.compute);
+  at::Tensor x = embed(input.input_ids);
+  for (const auto& layer : layers_) {
+    DecoderLayer* unit = layer.get();
+    x = memory::checkpoint(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
+      return unit->forward(stream, shared);
+    });
+  }
+  return kernels::rms_norm(x, *norm_, config().rms_norm_eps);
+}
+
+std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
+  check(input);
+  const LayerContext shared = context(input, options.compute);
+  std::vector<at::Tensor> states{embed(input.input_ids)};
+  for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared));
+  states.back() = kernels::rms_norm(states.back(), *norm_, config().rms_norm_eps);
+  return states;
+}
+
+std::shared_ptr<KvCache> Decoder::new_cache(int64_t capacity) {
+  auto cache = std::make_shared<KvCache>();
+  cache->capacity = std::max<int64_t>(1, capacity);
+  cache->layers.resize(layers_.size());
+  return cache;
+}
+
+at::Tensor Decoder::extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType wanted) {
+  if (ids.empty()) fail(Status::invalid_argument, "no token to extend the sequence with");
+  const at::NoGradGuard no_grad;
+  const auto count = static_cast<int64_t>(ids.size());
+  cache.reserve(count, config().num_key_value_heads, config().head_dim, compute(wanted));
+  if (cache.length == 0) return step(cache, ids.data(), count, wanted);
+  at::Tensor last;
+  for (const int32_t id : ids) last = step(cache, &id, 1, wanted);
+  return last;
+}
+
+at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType wanted) {
+  ForwardInput input;
+  input.input_ids = at::empty({count}, at::kInt);
+  input.position_ids = at::empty({count}, at::kInt);
+  std::copy(ids, ids + count, input.input_ids.data_ptr<int32_t>());
+  for (int64_t i = 0; i < count; ++i)
+    input.position_ids.data_ptr<int32_t>()[i] = static_cast<int32_t>(cache.length + i);
+  input.segments =
+      std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
+  check(input);
+  LayerContext shared = context(input, wanted);
+  shared.past = cache.length;
+  at::Tensor x = embed(input.input_ids);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    shared.cache = &cache.layers[i];
+    x = layers_[i]->forward(x, shared);
+  }
+  cache.length += count;
+  return kernels::rms_norm(x.narrow(0, count - 1, 1).contiguous(), *norm_, config().rms_norm_eps);
+}
+
+}  // namespace trl::model

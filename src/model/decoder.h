@@ -1,0 +1,54 @@
+// The one decoder of every family: embedding, layers, final norm. What differs between families is in its
+// config.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/decoder_layer.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace trl::model {
+
+struct ModelFiles {
+  ModelConfig config;
+  base::Json config_json;
+  base::Json generation_config_json;
+};
+
+class Decoder final : public Model {
+ public:
+  Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, base::LogSink* log);
+
+  const ModelConfig& config() const override { return files_.config; }
+  const base::Json& config_json() const override { return files_.config_json; }
+  const base::Json& generation_config_json() const override { return files_.generation_config_json; }
+  std::vector<Parameter*> parameters() override;
+  Parameter& head() override { return *head_; }
+  at::ScalarType dtype() const override { return dtype_; }
+
+  at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) override;
+  std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) override;
+  std::shared_ptr<KvCache> new_cache(int64_t capacity) override;
+  at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) override;
+
+ private:
+  class Loader;
+  void check(const ForwardInput& input) const;
+  LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
+  at::Tensor embed(const at::Tensor& ids);
+  // One pass over the layers; the positions follow what the cache holds.
+  at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);
+
+  ModelFiles files_;
+  at::ScalarType dtype_;
+  std::vector<float> frequencies_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  Parameter* embedding_ = nullptr;
+  Parameter* norm_ = nullptr;
+  Parameter* head_ = nullptr;
+};
+
+}  // namespace trl::model

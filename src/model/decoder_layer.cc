@@ -1,0 +1,59 @@
+#include "model/decoder_layer.h"
+
+#include <cstring>
+
+#include "tensor/counted.h"
+
+namespace trl::model {
+
+namespace {
+
+void append_rows(at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
+  const size_t bytes = static_cast<size_t>(rows.numel()) * rows.element_size();
+  const size_t row = bytes / static_cast<size_t>(rows.size(0));
+  std::memcpy(static_cast<char*>(buffer.data_ptr()) + static_cast<size_t>(at) * row, rows.data_ptr(), bytes);
+}
+
+}  // namespace
+
+at::Tensor DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) {
+  at::Tensor stream = kernels::add(x, attend(kernels::rms_norm(x, *input_norm, shape_.eps), context));
+  const at::Tensor h = kernels::rms_norm(stream, *mlp_norm, shape_.eps);
+  const at::Tensor gate = gate_proj->forward(h, context.compute);
+  const at::Tensor up = up_proj->forward(h, context.compute);
+  return kernels::add(stream, down_proj->forward(kernels::swiglu(gate, up), context.compute));
+}
+
+at::Tensor DecoderLayer::rotate(const at::Tensor& x, int64_t heads, tensor::Parameter* norm,
+                                const RopeTables& rope) {
+  at::Tensor h = x.view({x.size(0), heads, shape_.head_dim});
+  if (norm != nullptr) h = kernels::rms_norm(h, *norm, shape_.eps);
+  return kernels::rope(h, rope.cos, rope.sin);
+}
+
+at::Tensor DecoderLayer::attend(const at::Tensor& x, const LayerContext& context) {
+  const int64_t tokens = x.size(0);
+  const at::Tensor q = rotate(q_proj->forward(x, context.compute), shape_.heads, q_norm, context.rope);
+  const at::Tensor k = rotate(k_proj->forward(x, context.compute), shape_.kv_heads, k_norm, context.rope);
+  const at::Tensor v = v_proj->forward(x, context.compute).view({tokens, shape_.kv_heads, shape_.head_dim});
+  const at::Tensor out = context.cache != nullptr
+                             ? attend_cached(q, k, v, context)
+                             : kernels::attention(q, k, v, context.segments, shape_.attention);
+  return o_proj->forward(out.view({tokens, shape_.heads * shape_.head_dim}), context.compute);
+}
+
+at::Tensor DecoderLayer::attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                       const LayerContext& context) {
+  LayerCache& cache = *context.cache;
+  append_rows(cache.keys, k, context.past);
+  append_rows(cache.values, v, context.past);
+  if (context.past == 0) return kernels::attention(q, k, v, context.segments, shape_.attention);
+  // A later call brings one position: its query against all that is kept.
+  at::Tensor out = tensor::empty(q.sizes(), q.scalar_type(), tensor::MemoryKind::workspace);
+  at::Tensor row = out.select(0, 0);
+  kernels::attention_decode(q.select(0, 0), cache.keys, cache.values, context.past + 1, shape_.attention,
+                            row);
+  return out;
+}
+
+}  // namespace trl::model

@@ -1,0 +1,71 @@
+// Model::open: a Hugging Face directory or one GGUF file.
+#include "base/error.h"
+#include "model/decoder.h"
+#include "model/gguf_config.h"
+
+namespace trl::model {
+
+namespace {
+
+// stored: a dtype's name, as config.json or a weight file has it, in any case.
+at::ScalarType choose_dtype(std::string_view wanted, std::string_view stored) {
+  if (wanted == "float32") return at::kFloat;
+  if (wanted == "bfloat16") return at::kBFloat16;
+  if (wanted != "auto") {
+    fail_key("dtype", "dtype \"{}\" is not supported; these are: auto, float32, bfloat16", wanted);
+  }
+  return stored == "bfloat16" || stored == "BF16" ? at::kBFloat16 : at::kFloat;
+}
+
+std::string stored_dtype(const base::Json& config, const io::Weights& weights) {
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const auto found = config.find(key);
+    if (found != config.end() && found->is_string()) return found->get<std::string>();
+  }
+  const io::TensorView* embedding = weights.find("model.embed_tokens.weight");
+  return embedding != nullptr ? embedding->type_name : std::string();
+}
+
+std::unique_ptr<Model> open_directory(const std::string& path, std::string_view dtype, base::LogSink* log) {
+  const std::string config_path = base::join_path(path, "config.json");
+  if (!base::file_exists(config_path)) {
+    fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
+         path);
+  }
+  ModelFiles files;
+  files.config_json = base::read_json_file(config_path);
+  files.config = parse_config(files.config_json, config_path);
+  const std::string generation_path = base::join_path(path, "generation_config.json");
+  if (base::file_exists(generation_path))
+    files.generation_config_json = base::read_json_file(generation_path);
+  io::Weights weights = io::Weights::open_directory(path);
+  const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));
+  const auto source = directory_weights(std::move(weights));
+  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+}
+
+std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype, base::LogSink* log) {
+  const auto file = std::make_shared<const io::Gguf>(path);
+  ModelFiles files;
+  files.config_json = gguf_config_json(*file);
+  files.generation_config_json = gguf_generation_config_json(*file);
+  files.config = parse_config(files.config_json, path);
+  const at::ScalarType type =
+      choose_dtype(dtype, file->tensors().find("token_embd.weight")->second.type_name);
+  const auto source = gguf_weights(file, files.config);
+  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log) {
+  if (base::is_directory(path)) return open_directory(path, dtype, log);
+  if (!base::file_exists(path)) {
+    fail(Status::not_found,
+         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
+  }
+  if (io::is_gguf(path)) return open_gguf(path, dtype, log);
+  fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
+}
+
+}  // namespace trl::model

@@ -1,0 +1,186 @@
+// Conversion runs in pieces over all threads; bytes that already have the wanted type are copied as they are.
+#include "model/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "model/families.h"
+#include "tensor/parallel.h"
+
+namespace trl::model {
+
+namespace {
+
+constexpr int64_t kPiece = 4096;  // elements converted at once, on the stack; a multiple of every block
+
+// read(first, count, float*) for pieces of each row; row_of(i): the source row of row i.
+template <typename Read, typename RowOf>
+void convert(at::Tensor& out, int64_t rows, const Read& read, const RowOf& row_of) {
+  const int64_t width = rows > 0 ? out.numel() / rows : 0;
+  const bool narrow = out.scalar_type() == at::kBFloat16;
+  void* data = out.data_ptr();
+  tensor::parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
+                       [&](int64_t begin, int64_t end) {
+                         float piece[kPiece];
+                         for (int64_t row = begin; row < end; ++row) {
+                           for (int64_t at = 0; at < width; at += kPiece) {
+                             const int64_t count = std::min(kPiece, width - at);
+                             const int64_t from = row_of(row) * width + at;
+                             const int64_t to = row * width + at;
+                             if (!narrow) {
+                               read(from, count, static_cast<float*>(data) + to);
+                               continue;
+                             }
+                             read(from, count, piece);
+                             uint16_t* bits = static_cast<uint16_t*>(data) + to;
+                             for (int64_t i = 0; i < count; ++i) bits[i] = io::float_to_bfloat16(piece[i]);
+                           }
+                         }
+                       });
+}
+
+int64_t row_count(const std::vector<int64_t>& shape) { return shape.size() > 1 ? shape.front() : 1; }
+
+class DirectoryWeights final : public WeightSource {
+ public:
+  explicit DirectoryWeights(io::Weights weights) : weights_(std::move(weights)) {}
+
+  std::string place(const std::string& name) const override {
+    return fmt::format("{}: tensor {}", weights_.directory(), name);
+  }
+  const std::vector<int64_t>* shape(const std::string& name) const override {
+    const io::TensorView* view = weights_.find(name);
+    return view != nullptr ? &view->shape : nullptr;
+  }
+  void read(const std::string& name, at::Tensor& out) const override {
+    const io::TensorView& view = *weights_.find(name);
+    const bool same = (view.type == io::ElementType::f32 && out.scalar_type() == at::kFloat) ||
+                      (view.type == io::ElementType::bf16 && out.scalar_type() == at::kBFloat16);
+    if (same) {
+      char* to = static_cast<char*>(out.data_ptr());
+      const char* from = static_cast<const char*>(view.data);
+      tensor::parallel_for(static_cast<int64_t>(view.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
+        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+      });
+      return;
+    }
+    switch (view.type) {
+      case io::ElementType::f32:
+      case io::ElementType::f16:
+      case io::ElementType::bf16:
+      case io::ElementType::f64:
+        break;
+      default:
+        fail(Status::unsupported, "{}: dtype {} is not supported; these are: F32, BF16, F16, F64",
+             place(name), view.type_name);
+    }
+    convert(
+        out, row_count(view.shape),
+        [&](int64_t first, int64_t count, float* to) {
+          io::read_floats(view.type, view.data, first, count, to);
+        },
+        [](int64_t row) { return row; });
+  }
+  std::vector<std::string> others(const std::set<std::string>& used) const override {
+    std::vector<std::string> names = weights_.names();
+    std::erase_if(names, [&](const std::string& name) { return used.contains(name); });
+    return names;
+  }
+
+ private:
+  io::Weights weights_;
+};
+
+// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight"; empty: no such name in GGUF.
+std::string gguf_name(std::string_view name) {
+  struct Pair {
+    std::string_view ours, theirs;
+  };
+  constexpr Pair kOuter[] = {{"model.embed_tokens.weight", "token_embd.weight"},
+                             {"model.norm.weight", "output_norm.weight"},
+                             {"lm_head.weight", "output.weight"}};
+  constexpr Pair kInner[] = {{"self_attn.q_proj", "attn_q"},          {"self_attn.k_proj", "attn_k"},
+                             {"self_attn.v_proj", "attn_v"},          {"self_attn.o_proj", "attn_output"},
+                             {"self_attn.q_norm", "attn_q_norm"},     {"self_attn.k_norm", "attn_k_norm"},
+                             {"mlp.gate_proj", "ffn_gate"},           {"mlp.up_proj", "ffn_up"},
+                             {"mlp.down_proj", "ffn_down"},           {"input_layernorm", "attn_norm"},
+                             {"post_attention_layernorm", "ffn_norm"}};
+  for (const Pair& pair : kOuter) {
+    if (name == pair.ours) return std::string(pair.theirs);
+  }
+  constexpr std::string_view kLayers = "model.layers.";
+  const size_t dot = name.find('.', kLayers.size());
+  const size_t last = name.rfind('.');
+  if (!name.starts_with(kLayers) || dot == std::string_view::npos || last <= dot) return {};
+  const std::string_view layer = name.substr(kLayers.size(), dot - kLayers.size());
+  for (const Pair& pair : kInner) {
+    if (name.substr(dot + 1, last - dot - 1) == pair.ours) {
+      return fmt::format("blk.{}.{}{}", layer, pair.theirs, name.substr(last));
+    }
+  }
+  return {};
+}
+
+class GgufWeights final : public WeightSource {
+ public:
+  GgufWeights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config)
+      : file_(std::move(file)),
+        head_dim_(config.head_dim),
+        interleaved_(find_family(config.model_type)->gguf_interleaved_rope) {}
+
+  std::string place(const std::string& name) const override {
+    return fmt::format("{}: tensor {}", file_->path(), gguf_name(name));
+  }
+  const std::vector<int64_t>* shape(const std::string& name) const override {
+    const auto found = file_->tensors().find(gguf_name(name));
+    return found == file_->tensors().end() ? nullptr : &found->second.shape;
+  }
+  void read(const std::string& name, at::Tensor& out) const override {
+    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(name))->second;
+    const auto read = [&](int64_t first, int64_t count, float* to) {
+      io::dequantize(tensor, first, count, to);
+    };
+    const bool rotated =
+        name.find(".q_proj.") != std::string::npos || name.find(".k_proj.") != std::string::npos;
+    if (!interleaved_ || !rotated)
+      return convert(out, row_count(tensor.shape), read, [](int64_t row) { return row; });
+    // Row j d/2 + i of a head (half j, frequency i) is row 2i + j in the file. A bias is a column of rows.
+    if (tensor.shape.size() == 1 && tensor.type_name.starts_with("Q")) {
+      fail(Status::unsupported, "{}: a bias of type {} is not supported; F32, F16 and BF16 are", place(name),
+           tensor.type_name);
+    }
+    const int64_t half = head_dim_ / 2;
+    convert(out, tensor.shape.front(), read, [&](int64_t row) {
+      const int64_t in_head = row % head_dim_;
+      return row - in_head + in_head % half * 2 + in_head / half;
+    });
+  }
+  std::vector<std::string> others(const std::set<std::string>& used) const override {
+    std::set<std::string> theirs;
+    for (const std::string& name : used) theirs.insert(gguf_name(name));
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : file_->tensors()) {
+      if (!theirs.contains(name)) names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  std::shared_ptr<const io::Gguf> file_;
+  int64_t head_dim_;
+  bool interleaved_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightSource> directory_weights(io::Weights weights) {
+  return std::make_unique<DirectoryWeights>(std::move(weights));
+}
+
+std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config) {
+  return std::make_unique<GgufWeights>(std::move(file), config);
+}
+
+}  // namespace trl::model

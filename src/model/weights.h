@@ -1,0 +1,32 @@
+// Where a model's weights come from: a directory of safetensors or a GGUF file, both under Hugging Face's
+// names.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "model/config.h"
+
+namespace trl::model {
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual std::string place(
+      const std::string& name) const = 0;  // for messages: "<file>: tensor <its name there>"
+  virtual const std::vector<int64_t>* shape(const std::string& name) const = 0;  // null: not there
+  // Fills out (contiguous, that shape, float32 or bfloat16), rounding to nearest even.
+  virtual void read(const std::string& name, at::Tensor& out) const = 0;
+  // Tensors of the source, by their names there, that are none of `used` (Hugging Face's names).
+  virtual std::vector<std::string> others(const std::set<std::string>& used) const = 0;
+};
+
+std::unique_ptr<WeightSource> directory_weights(io::Weights weights);
+std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config);
+
+}  // namespace trl::model

@@ -1,0 +1,43 @@
+// Memory blocks, charged to the host's counter, with a store of freed ones. Bytes in use and in store
+// together never pass the most bytes in use seen so far, so the store costs no peak.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+
+namespace trl::tensor {
+
+struct Block {
+  void* data = nullptr;
+  int64_t bytes = 0;  // capacity, as charged
+  base::MemoryKind kind = base::MemoryKind::workspace;
+};
+
+// any thread
+class BlockPool {
+ public:
+  BlockPool();
+  ~BlockPool();
+  void set_host(engine::Host* host);
+  Block take(int64_t bytes, base::MemoryKind kind);  // throws Error(out_of_memory); 64-byte aligned
+  void give(const Block& block) noexcept;
+  void trim() noexcept;
+
+ private:
+  bool take_stored(int64_t bytes, Block* block);
+  void charge(int64_t bytes, base::MemoryKind kind);
+  void drop_oldest(int64_t stored_limit) noexcept;
+  std::mutex mutex_;
+  std::unique_ptr<class OwnHost> own_;
+  engine::Host* host_;
+  std::vector<Block> stored_;  // oldest first
+  int64_t stored_bytes_ = 0;
+  int64_t used_bytes_ = 0;
+  int64_t most_used_bytes_ = 0;
+};
+
+}  // namespace trl::tensor

@@ -1,0 +1,159 @@
+// The decode loop: recorded greedy texts, reproducible samples, stop ids, early ends, cancellation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "generate/generate.h"
+#include "support/golden.h"
+
+namespace trl::generate {
+namespace {
+
+using base::Json;
+
+struct Sink final : engine::TokenSink {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<float>> log_probabilities;
+  int64_t stop_after = INT64_MAX;
+  bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept override {
+    const auto p = static_cast<size_t>(prompt);
+    if (ids.size() <= p) ids.resize(p + 1), log_probabilities.resize(p + 1);
+    ids[p].push_back(id);
+    log_probabilities[p].push_back(log_probability);
+    return static_cast<int64_t>(ids[p].size()) < stop_after;
+  }
+};
+
+struct CancelAfter final : engine::Cancel {
+  mutable int polls = 0;
+  int allowed = 0;
+  bool cancelled() const noexcept override { return ++polls > allowed; }
+};
+
+using Prompts = std::vector<std::vector<int32_t>>;
+
+void run(model::Model& model, const Prompts& prompts, const engine::Sampling& sampling, Sink& sink,
+         const engine::Cancel* cancel = nullptr, at::ScalarType compute = at::kFloat) {
+  std::vector<std::span<const int32_t>> views(prompts.begin(), prompts.end());
+  generate(model, views, sampling, compute, sink, cancel);
+}
+
+std::unique_ptr<model::Model> open(const std::string& name) {
+  return model::Model::open(test::golden_path("models/" + name), "float32");
+}
+
+TEST(Generate, GreedyAsRecorded) {
+  TRL_NEED_GOLDEN("forward/qwen2/case.json");
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(name);
+    const Json json = test::golden_json("forward/" + name + "/case.json")["runs"]["greedy"];
+    Prompts prompts;
+    for (size_t row = 0; row < json["input_ids"].size(); ++row) {
+      auto& prompt = prompts.emplace_back();
+      for (size_t i = 0; i < json["input_ids"][row].size(); ++i) {
+        if (json["attention_mask"][row][i] == 1) prompt.push_back(json["input_ids"][row][i].get<int32_t>());
+      }
+    }
+    engine::Sampling sampling;
+    sampling.max_new_tokens = json["max_new_tokens"].get<int64_t>();
+    Sink sink;
+    run(*open(name), prompts, sampling, sink);
+    EXPECT_EQ(Json(sink.ids), json["new_tokens"]);
+    for (const auto& row : sink.log_probabilities) {
+      for (const float value : row) EXPECT_LT(value, 0);
+    }
+  }
+}
+
+TEST(Generate, SamplesDependOnSeedPromptAndPositionAlone) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const auto model = open("qwen2");
+  engine::Sampling sampling;
+  sampling.temperature = 1.0;
+  sampling.max_new_tokens = 12;
+  const Prompts prompts = {{1, 2, 3}, {1, 2, 3}};
+  Sink first, second, other, alone, longer;
+  run(*model, prompts, sampling, first);
+  run(*model, prompts, sampling, second);
+  EXPECT_EQ(first.ids, second.ids);
+  EXPECT_EQ(first.log_probabilities, second.log_probabilities);
+  EXPECT_NE(first.ids[0], first.ids[1]);  // same prompt, other number
+  run(*model, {{1, 2, 3}}, sampling, alone);
+  EXPECT_EQ(alone.ids[0], first.ids[0]);
+  sampling.max_new_tokens = 20;
+  run(*model, prompts, sampling, longer);
+  EXPECT_TRUE(std::equal(first.ids[1].begin(), first.ids[1].end(), longer.ids[1].begin()));
+  sampling.seed = 43;
+  run(*model, prompts, sampling, other);
+  EXPECT_FALSE(std::equal(first.ids[0].begin(), first.ids[0].end(), other.ids[0].begin()));
+}
+
+TEST(Generate, StopsBehindAStopIdAndWhenTheSinkSaysSo) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const auto model = open("llama");
+  engine::Sampling sampling;
+  sampling.max_new_tokens = 24;
+  const Prompts prompts = {{378, 91, 138, 258, 229, 344, 103, 152, 189}};
+  Sink whole;
+  run(*model, prompts, sampling, whole);
+  ASSERT_EQ(whole.ids[0].size(), 24u);
+  const std::vector<int32_t> stop = {whole.ids[0][4]};
+  const auto at = std::find(whole.ids[0].begin(), whole.ids[0].end(), stop[0]);
+  sampling.stop_ids = stop;
+  Sink stopped;
+  run(*model, prompts, sampling, stopped);
+  EXPECT_EQ(stopped.ids[0], std::vector<int32_t>(whole.ids[0].begin(), at + 1));
+  sampling.stop_ids = {};
+  Sink told;
+  told.stop_after = 3;
+  run(*model, {prompts[0], prompts[0]}, sampling, told);
+  EXPECT_EQ(told.ids[0].size(), 3u);
+  EXPECT_EQ(told.ids[1].size(), 3u);
+}
+
+TEST(Generate, RepetitionPenaltySeesThePrompt) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const auto model = open("llama");
+  engine::Sampling sampling;
+  sampling.max_new_tokens = 10;
+  sampling.repetition_penalty = 1e6;  // whatever was there is as good as gone
+  Sink sink;
+  run(*model, {{378, 91, 138}}, sampling, sink);
+  std::vector<int32_t> all = {378, 91, 138};
+  all.insert(all.end(), sink.ids[0].begin(), sink.ids[0].end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
+}
+
+TEST(Generate, Cancels) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const auto model = open("llama");
+  engine::Sampling sampling;
+  CancelAfter cancel;
+  cancel.allowed = 5;
+  Sink sink;
+  try {
+    run(*model, {{1, 2}}, sampling, sink, &cancel);
+    ADD_FAILURE() << "not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::cancelled);
+  }
+  EXPECT_EQ(sink.ids[0].size(), 5u);
+}
+
+TEST(Generate, RefusesBadPrompts) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const auto model = open("llama");
+  Sink sink;
+  EXPECT_THROW(run(*model, {{}}, {}, sink), Error);
+  EXPECT_THROW(run(*model, {{448}}, {}, sink), Error);
+  EXPECT_THROW(run(*model, {{-1}}, {}, sink), Error);
+  engine::Sampling sampling;
+  sampling.top_p = 2;
+  EXPECT_THROW(run(*model, {{1}}, sampling, sink), Error);
+  EXPECT_TRUE(sink.ids.empty());
+}
+
+}  // namespace
+}  // namespace trl::generate

@@ -1,0 +1,153 @@
+// Logits processing against recorded cases of transformers, the draw, and the generator behind it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "generate/philox.h"
+#include "generate/sampling.h"
+#include "support/golden.h"
+
+namespace trl::generate {
+namespace {
+
+using base::Json;
+
+std::vector<float> floats_of(const Json& list) {
+  std::vector<float> values;
+  for (const Json& item : list) {
+    values.push_back(item.is_string() ? -std::numeric_limits<float>::infinity() : item.get<float>());
+  }
+  return values;
+}
+
+engine::Sampling sampling_of(const Json& config) {
+  engine::Sampling s;
+  s.temperature = config.value("temperature", 1.0);
+  s.top_k = config.value("top_k", int64_t{0});
+  s.top_p = config.value("top_p", 1.0);
+  s.min_p = config.value("min_p", 0.0);
+  s.repetition_penalty = config.value("repetition_penalty", 1.0);
+  return s;
+}
+
+TEST(Sampling, ProcessedLogitsAsRecorded) {
+  TRL_NEED_GOLDEN("sampling/cases.json");
+  const Json cases = test::golden_json("sampling/cases.json")["cases"];
+  int run = 0;
+  for (const Json& one : cases) {
+    const Json& config = one["config"];
+    bool ours = true;
+    for (const auto& [key, value] : config.items()) {
+      ours = ours && (key == "temperature" || key == "top_k" || key == "top_p" || key == "min_p" ||
+                      key == "repetition_penalty");
+    }
+    if (!ours) continue;
+    SCOPED_TRACE(config.dump());
+    std::vector<float> logits = floats_of(one["logits"]);
+    process_logits(logits, one["previous_ids"].get<std::vector<int32_t>>(), sampling_of(config));
+    const std::vector<float> want = floats_of(one["processed_logits"]);
+    int64_t kept = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_TRUE(test::close(logits[i], want[i], 1e-6, 1e-5)) << i << ": " << logits[i] << " " << want[i];
+      kept += !std::isinf(logits[i]);
+    }
+    EXPECT_EQ(kept, one["kept"].get<int64_t>());
+    // The chance of each token, read off the boundaries of the draw.
+    const std::vector<float> probs = floats_of(one["probs"]);
+    double below = 0;
+    for (size_t i = 0; i < probs.size(); ++i) {
+      if (probs[i] > 1e-4f) {
+        const Choice choice = choose_sampled(logits, below + probs[i] / 2);
+        EXPECT_EQ(choice.id, static_cast<int32_t>(i));
+        EXPECT_TRUE(test::close(choice.log_probability, std::log(probs[i]), 1e-6, 1e-5));
+      }
+      below += probs[i];
+    }
+    ++run;
+  }
+  EXPECT_EQ(run, 100);
+}
+
+TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
+  engine::Sampling s;
+  s.top_k = 1;
+  std::vector<float> logits = {1, 3, 3, 0};
+  process_logits(logits, {}, s);
+  EXPECT_EQ(logits, (std::vector<float>{1, 3, 3, 0}));
+  const Choice choice = choose_greedy(logits);
+  EXPECT_EQ(choice.id, 1);
+  EXPECT_NEAR(choice.log_probability, 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
+  s.repetition_penalty = 2;
+  process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, s);
+  EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));
+}
+
+TEST(Sampling, DrawsFollowTheDistribution) {
+  const std::vector<float> logits = {0, std::log(2.0f), -std::numeric_limits<float>::infinity(),
+                                     std::log(5.0f)};
+  std::map<int32_t, int> counts;
+  constexpr int kDraws = 80'000;
+  for (int i = 0; i < kDraws; ++i)
+    ++counts[choose_sampled(logits, uniform(42, 3, static_cast<uint64_t>(i))).id];
+  EXPECT_EQ(counts.count(2), 0u);
+  const double share[] = {1 / 8.0, 2 / 8.0, 0, 5 / 8.0};
+  for (const int32_t id : {0, 1, 3}) {
+    const double sigma = std::sqrt(kDraws * share[id] * (1 - share[id]));
+    EXPECT_NEAR(counts[id], kDraws * share[id], 4 * sigma) << id;
+  }
+  EXPECT_EQ(choose_sampled(logits, 0.0).id, 0);
+  EXPECT_EQ(choose_sampled(logits, 1.0).id, 3);
+}
+
+// Known answers of the authors' library (Random123, kat_vectors).
+TEST(Philox, KnownAnswers) {
+  using Four = std::array<uint32_t, 4>;
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Four{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), (Four{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Philox, UniformDependsOnAllThreeAndStaysBelowOne) {
+  const double u = uniform(1, 2, 3);
+  EXPECT_EQ(u, uniform(1, 2, 3));
+  EXPECT_NE(u, uniform(uint64_t{1} << 32 | 1, 2, 3));
+  EXPECT_NE(u, uniform(1, uint64_t{1} << 32 | 2, 3));
+  EXPECT_NE(u, uniform(1, 2, uint64_t{1} << 32 | 3));
+  double sum = 0;
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    const double v = uniform(7, 0, i);
+    ASSERT_GE(v, 0.0);
+    ASSERT_LT(v, 1.0);
+    sum += v;
+  }
+  EXPECT_NEAR(sum / 10'000, 0.5, 4 * std::sqrt(1.0 / 12 / 10'000));
+}
+
+TEST(Sampling, RefusesWhatIsOutOfRange) {
+  const auto key_of = [](const auto& change) {
+    engine::Sampling s;
+    change(s);
+    try {
+      check_sampling(s);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_config);
+      return error.key();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(key_of([](engine::Sampling&) {}), "");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.max_new_tokens = 0; }), "max_new_tokens");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.temperature = -0.1; }), "temperature");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.temperature = NAN; }), "temperature");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_k = -1; }), "top_k");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_p = 0; }), "top_p");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_p = 1.01; }), "top_p");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.min_p = NAN; }), "min_p");
+  EXPECT_EQ(key_of([](engine::Sampling& s) { s.repetition_penalty = 0; }), "repetition_penalty");
+}
+
+}  // namespace
+}  // namespace trl::generate

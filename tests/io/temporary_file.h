@@ -1,0 +1,34 @@
+// A file of given bytes in a directory of its own, gone with the object.
+#pragma once
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+
+namespace trl::test {
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    char path[] = "/tmp/trl_test_XXXXXX";
+    path_ = ::mkdtemp(path);
+  }
+  ~TemporaryDirectory() { base::remove_tree(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const { return base::join_path(path_, name); }
+  std::string write(std::string_view name, std::string_view bytes) const {
+    std::ofstream(file(name), std::ios::binary) << bytes;  // no sync: some tests write thousands of files
+    return file(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace trl::test

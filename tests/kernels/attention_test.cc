@@ -1,0 +1,149 @@
+#include "kernels/reference.h"
+
+namespace trl::kernels {
+namespace {
+
+using test::error_of;
+using test::leaf;
+using test::random;
+using test::same_bits;
+using test::Threads;
+using test::tolerance;
+
+struct Case {
+  std::vector<int64_t> lengths;
+  int64_t heads, kv_heads, head_dim, window;
+};
+
+SegmentsPtr segments_of(const Case& c) {
+  auto s = std::make_shared<Segments>();
+  s->cu_seqlens.push_back(0);
+  for (const int64_t length : c.lengths) {
+    s->cu_seqlens.push_back(s->cu_seqlens.back() + static_cast<int32_t>(length));
+    s->max_length = std::max(s->max_length, length);
+  }
+  return s;
+}
+
+at::Tensor reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Case& c,
+                     double scale) {
+  std::vector<at::Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t length : c.lengths) {
+    const int64_t group = c.heads / c.kv_heads;
+    const auto part = [&](const at::Tensor& x) { return x.narrow(0, start, length).transpose(0, 1); };
+    const at::Tensor keys = part(k).repeat_interleave(group, 0), values = part(v).repeat_interleave(group, 0);
+    const at::Tensor scores = part(q).matmul(keys.transpose(1, 2)) * scale;
+    at::Tensor visible = at::ones({length, length}, at::kBool).tril();
+    if (c.window > 0) visible = visible.logical_and(at::ones({length, length}, at::kBool).triu(1 - c.window));
+    const at::Tensor weights = scores.masked_fill(visible.logical_not(), -1e300).softmax(-1);
+    parts.push_back(weights.matmul(values).transpose(0, 1));
+    start += length;
+  }
+  return at::cat(parts, 0);
+}
+
+struct Results {
+  at::Tensor out, dq, dk, dv;
+};
+
+Results run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
+            const Case& c, double scale) {
+  const at::Tensor ql = leaf(q), kl = leaf(k), vl = leaf(v);
+  const at::Tensor out = attention(ql, kl, vl, segments_of(c), {scale, c.window});
+  const auto grads = torch::autograd::grad({out}, {ql, kl, vl}, {d_out});
+  return {out.detach(), grads[0], grads[1], grads[2]};
+}
+
+const Case kCases[] = {
+    {{1}, 1, 1, 16, 0},        {{2, 1, 3, 1}, 4, 2, 20, 0}, {{63}, 2, 2, 64, 0},
+    {{64, 65}, 2, 1, 64, 0},   {{300}, 9, 3, 64, 0},        {{100, 1, 17, 130}, 6, 2, 80, 0},
+    {{257, 31}, 8, 1, 128, 0}, {{129, 5}, 3, 3, 15, 0},     {{300, 9, 64}, 4, 2, 64, 8},
+    {{200}, 2, 1, 32, 70},     {{40, 128}, 2, 2, 16, 1},    {{0, 5, 0}, 2, 2, 16, 0},
+};
+
+void compare(at::ScalarType type) {
+  int64_t seed = 0;
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(testing::Message() << "head_dim " << c.head_dim << " first length " << c.lengths[0]
+                                    << " window " << c.window);
+    int64_t tokens = 0;
+    for (const int64_t length : c.lengths) tokens += length;
+    const at::Tensor q = random({tokens, c.heads, c.head_dim}, ++seed, type);
+    const at::Tensor k = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
+    const at::Tensor v = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
+    const at::Tensor d_out = random({tokens, c.heads, c.head_dim}, ++seed, type);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
+    const Results got = run(q, k, v, d_out, c, scale);
+    const at::Tensor qd = leaf(q.to(at::kDouble)), kd = leaf(k.to(at::kDouble)), vd = leaf(v.to(at::kDouble));
+    const at::Tensor want = reference(qd, kd, vd, c, scale);
+    const auto grads = torch::autograd::grad({want}, {qd, kd, vd}, {d_out.to(at::kDouble)});
+    EXPECT_EQ(got.out.scalar_type(), type);
+    EXPECT_EQ(got.dk.scalar_type(), type);
+    EXPECT_LT(error_of(got.out, want), tolerance(type));
+    EXPECT_LT(error_of(got.dq, grads[0], 1.0), tolerance(type));
+    EXPECT_LT(error_of(got.dk, grads[1], 1.0), tolerance(type));
+    EXPECT_LT(error_of(got.dv, grads[2], 1.0), tolerance(type));
+    // The sum of the saved bits is the same whatever the number of threads.
+    const Threads one(1);
+    const Results again = run(q, k, v, d_out, c, scale);
+    EXPECT_TRUE(same_bits(got.out, again.out));
+    EXPECT_TRUE(same_bits(got.dq, again.dq));
+    EXPECT_TRUE(same_bits(got.dk, again.dk));
+    EXPECT_TRUE(same_bits(got.dv, again.dv));
+  }
+}
+
+TEST(Attention, Float32MatchesPlainSoftmax) { compare(at::kFloat); }
+TEST(Attention, Bfloat16MatchesPlainSoftmax) { compare(at::kBFloat16); }
+
+TEST(Attention, LargeScoresStayFinite) {
+  const Case c{{70}, 1, 1, 16, 0};
+  const at::Tensor q = random({70, 1, 16}, 1) * 100, k = random({70, 1, 16}, 2) * 100,
+                   v = random({70, 1, 16}, 3);
+  const Results got = run(q, k, v, random({70, 1, 16}, 4), c, 1.0);
+  EXPECT_LT(error_of(got.out, reference(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble), c, 1.0)),
+            1e-5);
+  EXPECT_TRUE(at::isfinite(got.dq).all().item<bool>());
+}
+
+TEST(Attention, DocumentsDoNotSeeEachOther) {
+  const Case c{{37, 50}, 2, 1, 16, 0};
+  const at::Tensor q = random({87, 2, 16}, 1), k = random({87, 1, 16}, 2), v = random({87, 1, 16}, 3);
+  const at::Tensor before = attention(q, k, v, segments_of(c), {0.25, 0});
+  k.narrow(0, 0, 37).add_(1.0);
+  v.narrow(0, 0, 37).add_(1.0);
+  const at::Tensor after = attention(q, k, v, segments_of(c), {0.25, 0});
+  EXPECT_TRUE(same_bits(before.narrow(0, 37, 50), after.narrow(0, 37, 50)));
+  EXPECT_FALSE(same_bits(before.narrow(0, 0, 37), after.narrow(0, 0, 37)));
+}
+
+TEST(Attention, WrongSegmentsAreRefused) {
+  const at::Tensor x = random({4, 1, 16}, 1);
+  const auto bad = [&](std::vector<int32_t> cu, int64_t longest) {
+    EXPECT_THROW(attention(x, x, x, std::make_shared<Segments>(Segments{std::move(cu), longest}), {}), Error);
+  };
+  bad({}, 4);
+  bad({0, 3}, 4);
+  bad({0, 5}, 5);
+  bad({0, 3, 2, 4}, 4);
+  bad({0, 4}, 3);
+}
+
+TEST(AttentionDecode, EqualsLastRowOfAttention) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t window : {0, 5}) {
+      const Case c{{33}, 6, 2, 20, window};
+      const at::Tensor q = random({33, 6, 20}, 1, type), k = random({40, 2, 20}, 2, type);
+      const at::Tensor v = random({40, 2, 20}, 3, type);
+      const at::Tensor want =
+          attention(q, k.narrow(0, 0, 33), v.narrow(0, 0, 33), segments_of(c), {0.2, window});
+      at::Tensor out = at::empty({6, 20}, at::TensorOptions().dtype(type));
+      attention_decode(q.select(0, 32), k, v, 33, {0.2, window}, out);
+      EXPECT_LT(error_of(out, want.select(0, 32)), tolerance(type));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trl::kernels

@@ -1,0 +1,210 @@
+#include "kernels/gemm.h"
+#include "kernels/reference.h"
+
+namespace trl::kernels {
+namespace {
+
+using test::error_of;
+using test::leaf;
+using test::parameter;
+using test::random;
+using test::same_bits;
+using test::Threads;
+using test::tolerance;
+
+TEST(Gemm, AllFormsMatchDouble) {
+  const int64_t shapes[][3] = {{1, 1, 1},      {3, 5, 7},     {64, 48, 96},
+                               {130, 33, 257}, {1, 576, 100}, {200, 1, 300}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const at::ScalarType c_type : {at::kFloat, at::kBFloat16}) {
+        for (int form = 0; form < 8; ++form) {
+          const bool ta = form & 1, tb = form & 2, accumulate = form & 4;
+          if (type == at::kFloat && c_type == at::kBFloat16) continue;
+          const at::Tensor a = random(ta ? at::IntArrayRef{k, m} : at::IntArrayRef{m, k}, 1, type);
+          const at::Tensor b = random(tb ? at::IntArrayRef{n, k} : at::IntArrayRef{k, n}, 2, type);
+          at::Tensor c = random({m, n}, 3, c_type);
+          at::Tensor want = (ta ? a.t() : a).to(at::kDouble).matmul((tb ? b.t() : b).to(at::kDouble));
+          if (accumulate) want = want + c.to(at::kDouble);
+          gemm(a, ta, b, tb, c, accumulate ? 1.0f : 0.0f);
+          // The operands are exact here: only sums (float32) and the result's rounding (2^-8) differ.
+          EXPECT_LT(error_of(c, want), c_type == at::kFloat ? 2e-6 : 3.95e-3)
+              << m << " " << n << " " << k << " form " << form << " " << type << " to " << c_type;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, SameBitsForAnyNumberOfThreads) {
+  const int64_t shapes[][3] = {{96, 1536, 576}, {1024, 576, 1536}, {576, 1536, 1000}, {64, 64, 4096},
+                               {17, 200, 3000}, {2048, 192, 576},  {192, 576, 333},   {49152, 8, 64}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (int form = 0; form < 4; ++form) {
+        const bool ta = form & 1, tb = form & 2;
+        const at::Tensor a = random(ta ? at::IntArrayRef{k, m} : at::IntArrayRef{m, k}, 1, type);
+        const at::Tensor b = random(tb ? at::IntArrayRef{n, k} : at::IntArrayRef{k, n}, 2, type);
+        std::vector<at::Tensor> results;
+        for (const int threads : {1, 2, 3, 5}) {
+          const Threads scoped(threads);
+          at::Tensor c = at::ones({m, n});
+          gemm(a, ta, b, tb, c, 1.0f);
+          results.push_back(c);
+        }
+        for (const at::Tensor& c : results) {
+          EXPECT_TRUE(same_bits(c, results[0]))
+              << m << " " << n << " " << k << " form " << form << " " << type;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, LeavesTheCallersThreadsAlone) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(7);
+  at::Tensor c = at::empty({32, 32});
+  gemm(random({32, 32}, 1), false, random({32, 32}, 2), false, c);
+  EXPECT_EQ(omp_get_max_threads(), 7);
+  omp_set_num_threads(before);
+}
+
+TEST(Gemm, EmptyAndWrongShapes) {
+  at::Tensor c = at::ones({2, 3});
+  gemm(at::empty({2, 0}), false, at::empty({0, 3}), false, c, 1.0f);
+  EXPECT_EQ(c.sum().item<float>(), 6.0f);
+  gemm(at::empty({2, 0}), false, at::empty({0, 3}), false, c);
+  EXPECT_EQ(c.sum().item<float>(), 0.0f);
+  EXPECT_THROW(gemm(at::ones({2, 4}), false, at::ones({3, 3}), false, c), Error);
+}
+
+struct Types {
+  at::ScalarType x, w, grad, compute;
+};
+
+at::Tensor rounded(const at::Tensor& x, at::ScalarType type) { return x.to(type).to(at::kDouble); }
+
+void check_linear(const Types& t, int64_t tokens, int64_t in, int64_t out, bool bias) {
+  const at::Tensor x = leaf(random({tokens, in}, 1, t.x));
+  Parameter w = parameter(random({out, in}, 2, t.w) * 0.1, t.grad),
+            b = parameter(random({out}, 3, t.w), t.grad);
+  w.grad.fill_(0.5);
+  const at::Tensor dy = random({tokens, out}, 4, t.compute);
+  const at::Tensor y = linear(x, w, bias ? &b : nullptr, t.compute);
+  ASSERT_EQ(y.scalar_type(), t.compute);
+  const at::Tensor dx = torch::autograd::grad({y}, {x}, {dy})[0];
+  ASSERT_EQ(dx.scalar_type(), t.x);
+
+  const at::Tensor xd = leaf(rounded(x.detach(), t.compute)), wd = leaf(rounded(w.value, t.compute));
+  const at::Tensor bd = leaf(rounded(b.value, t.compute));
+  const at::Tensor want = bias ? xd.matmul(wd.t()) + bd : xd.matmul(wd.t());
+  const auto grads = torch::autograd::grad({want}, {xd, wd}, {dy.to(at::kDouble)});
+  // One rounding where a result is bfloat16, none but the order of a sum elsewhere.
+  const auto limit = [](at::ScalarType type) { return type == at::kFloat ? 3e-6 : 4e-3; };
+  EXPECT_LT(error_of(y, want), limit(t.compute));
+  EXPECT_LT(error_of(dx, grads[0]), limit(t.x));
+  EXPECT_LT(error_of(w.grad, grads[1] + 0.5), limit(t.grad));
+  if (bias) {
+    EXPECT_LT(error_of(b.grad, dy.to(at::kDouble).sum(0)), limit(t.grad));
+  }
+}
+
+TEST(Linear, ForwardAndBackwardOfEveryMixOfTypes) {
+  const Types mixes[] = {{at::kFloat, at::kFloat, at::kFloat, at::kFloat},
+                         {at::kFloat, at::kFloat, at::kFloat, at::kBFloat16},
+                         {at::kBFloat16, at::kFloat, at::kFloat, at::kBFloat16},
+                         {at::kBFloat16, at::kBFloat16, at::kBFloat16, at::kBFloat16},
+                         {at::kBFloat16, at::kBFloat16, at::kFloat, at::kBFloat16}};
+  for (const Types& t : mixes) {
+    for (const bool bias : {false, true}) {
+      check_linear(t, 40, 96, 50, bias);
+      check_linear(t, 1, 33, 7, bias);
+      check_linear(t, 5, 64, 130, bias);
+      check_linear(t, 200, 48, 20, bias);
+    }
+  }
+}
+
+TEST(Linear, SharedInputEqualsSeparateOnes) {
+  const at::Tensor x = random({30, 24}, 1);
+  Parameter w1 = parameter(random({10, 24}, 2)), w2 = parameter(random({12, 24}, 3));
+  Parameter v1 = parameter(w1.value), v2 = parameter(w2.value);
+  const at::Tensor xa = leaf(x), xb = leaf(x);
+  const Projection both[] = {{&w1, nullptr}, {&w2, nullptr}};
+  const auto ya = linear(xa, both, at::kFloat);
+  const at::Tensor yb1 = linear(xb, v1, nullptr, at::kFloat), yb2 = linear(xb, v2, nullptr, at::kFloat);
+  EXPECT_TRUE(same_bits(ya[0], yb1));
+  EXPECT_TRUE(same_bits(ya[1], yb2));
+  const at::Tensor da = random({30, 10}, 4), db = random({30, 12}, 5);
+  const at::Tensor ga = torch::autograd::grad({ya[0], ya[1]}, {xa}, {da, db})[0];
+  const at::Tensor gb = torch::autograd::grad({yb1, yb2}, {xb}, {da, db})[0];
+  EXPECT_LT(error_of(ga, gb), 1e-6);
+  EXPECT_TRUE(same_bits(w1.grad, v1.grad));
+  EXPECT_TRUE(same_bits(w2.grad, v2.grad));
+  // One output unused: its weight gets nothing.
+  w1.grad.zero_();
+  w2.grad.zero_();
+  const auto yc = linear(xa, both, at::kFloat);
+  torch::autograd::grad({yc[1]}, {xa}, {db});
+  EXPECT_EQ(w1.grad.abs().sum().item<float>(), 0.0f);
+  EXPECT_TRUE(same_bits(w2.grad, v2.grad));
+}
+
+TEST(Linear, FrozenWeightGetsNoGradientAndKeepsNothing) {
+  Parameter w{"frozen", random({8, 6}, 1), {}, true};
+  const at::Tensor x = leaf(random({20, 6}, 2));
+  const at::Tensor y = linear(x, w, nullptr, at::kFloat);
+  const at::Tensor dx = torch::autograd::grad({y.sum()}, {x})[0];
+  EXPECT_LT(error_of(dx, w.value.sum(0).expand({20, 6})), 1e-6);
+  EXPECT_FALSE(w.grad.defined());
+}
+
+TEST(Linear, NoGraphWithoutGradient) {
+  Parameter w = parameter(random({8, 6}, 1));
+  EXPECT_FALSE(linear(random({20, 6}, 2), w, nullptr, at::kFloat).requires_grad());
+  const at::NoGradGuard guard;
+  EXPECT_FALSE(linear(leaf(random({20, 6}, 2)), w, nullptr, at::kFloat).requires_grad());
+}
+
+TEST(Linear, AGradientSummedOverMicroBatchesIsTheGradientOfAll) {
+  Parameter w = parameter(random({8, 6}, 1)), all = parameter(w.value);
+  const at::Tensor x = random({20, 6}, 2), dy = random({20, 8}, 3);
+  for (int64_t start : {0, 10}) {
+    const at::Tensor part = leaf(x.narrow(0, start, 10));
+    torch::autograd::grad({linear(part, w, nullptr, at::kFloat)}, {part}, {dy.narrow(0, start, 10)});
+  }
+  const at::Tensor whole = leaf(x);
+  torch::autograd::grad({linear(whole, all, nullptr, at::kFloat)}, {whole}, {dy});
+  EXPECT_LT(error_of(w.grad, all.grad), 1e-6);
+}
+
+TEST(Embedding, GathersAndScattersInOrder) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Parameter w = parameter(random({11, 70}, 1, type));
+    const at::Tensor ids = at::tensor({3, 0, 3, 10, 3, 7}, at::kInt);
+    const at::Tensor anchor = leaf(at::zeros({}));
+    const at::Tensor y = embedding(anchor, ids, w);
+    EXPECT_TRUE(same_bits(y.detach(), w.value.index_select(0, ids.to(at::kLong))));
+    const at::Tensor dy = random({6, 70}, 2, type);
+    torch::autograd::backward({y}, {dy});
+    const at::Tensor want =
+        at::zeros({11, 70}, at::kDouble).index_add(0, ids.to(at::kLong), dy.to(at::kDouble));
+    EXPECT_LT(error_of(w.grad, want), 1e-6);
+    const at::Tensor first = w.grad.clone();
+    w.grad.zero_();
+    const Threads one(1);
+    torch::autograd::backward({embedding(anchor, ids, w)}, {dy});
+    EXPECT_TRUE(same_bits(first, w.grad));
+  }
+}
+
+TEST(Embedding, AnIdOutsideTheVocabularyIsAnError) {
+  Parameter w = parameter(random({4, 8}, 1));
+  const at::Tensor anchor = leaf(at::zeros({}));
+  EXPECT_THROW(embedding(anchor, at::tensor({0, 4}, at::kInt), w), Error);
+  EXPECT_THROW(embedding(anchor, at::tensor({-1}, at::kInt), w), Error);
+}
+
+}  // namespace
+}  // namespace trl::kernels

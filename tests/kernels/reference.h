@@ -1,0 +1,55 @@
+// What the tests of kernels compare with: plain ATen in float32 or double, and how far apart results may lie.
+#pragma once
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+
+namespace trl::test {
+
+using tensor::Parameter;
+
+inline at::Tensor random(at::IntArrayRef sizes, int64_t seed, at::ScalarType type = at::kFloat) {
+  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
+  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kFloat)).to(type);
+}
+
+inline Parameter parameter(const at::Tensor& value, at::ScalarType grad_type = at::kFloat) {
+  return {"weight", value.contiguous(), at::zeros(value.sizes(), at::TensorOptions().dtype(grad_type)), true};
+}
+
+inline at::Tensor leaf(const at::Tensor& x) { return x.detach().clone().requires_grad_(); }
+
+// Largest difference, of the largest absolute value of `want` (at least `floor`).
+inline double error_of(const at::Tensor& got, const at::Tensor& want, double floor = 0.2) {
+  EXPECT_EQ(got.sizes(), want.sizes());
+  if (got.sizes() != want.sizes()) return 1e30;
+  if (got.numel() == 0) return 0;
+  const at::Tensor g = got.detach().to(at::kDouble), w = want.detach().to(at::kDouble);
+  if (!at::isfinite(g).all().item<bool>()) return 1e30;
+  return (g - w).abs().max().item<double>() / std::max(floor, w.abs().max().item<double>());
+}
+
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+}
+
+// float32: sums of a few hundred products in another order. bfloat16: one rounding is up to 2^-8 = 0.004 of a
+// value; results pass two or three of them (operands, weights of a softmax, output).
+inline double tolerance(at::ScalarType type) { return type == at::kFloat ? 2e-6 : 1.2e-2; }
+
+class Threads {
+ public:
+  explicit Threads(int count) : before_(tensor::threads()) { tensor::set_threads(count); }
+  ~Threads() { tensor::set_threads(before_); }
+
+ private:
+  int before_;
+};
+
+}  // namespace trl::test

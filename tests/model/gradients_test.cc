@@ -1,0 +1,157 @@
+// Recorded gradients of the token-mean loss, every tensor; and checkpointing, which must change no bit of
+// them.
+#include <gtest/gtest.h>
+
+#include "model/golden_batch.h"
+#include "model/model.h"
+
+namespace trl::model {
+namespace {
+
+using base::Json;
+using test::GoldenBatch;
+
+void make_gradients(Model& model) {
+  for (Parameter* parameter : model.parameters()) parameter->grad = at::zeros_like(parameter->value);
+}
+
+// label[i + 1] inside a row, -100 at its end.
+at::Tensor targets_of(const Json& labels, const GoldenBatch& batch) {
+  std::vector<int32_t> targets;
+  for (size_t i = 0; i < batch.places.size(); ++i) {
+    const auto [row, column] = batch.places[i];
+    const bool inside = i + 1 < batch.places.size() && batch.places[i + 1].first == row;
+    targets.push_back(inside ? labels[row][column + 1].get<int32_t>() : -100);
+  }
+  return test::int_tensor(targets);
+}
+
+double backward(Model& model, const GoldenBatch& batch, const at::Tensor& targets, double items,
+                const ForwardOptions& options, kernels::HeadSums* sums) {
+  const at::Tensor hidden = model.forward(batch.input, options);
+  kernels::HeadOptions head;
+  head.compute = model.compute(options.compute);
+  head.tile_rows = 16;
+  const at::Tensor loss = kernels::head_loss(hidden, model.head(), targets, 1.0 / items, head, sums);
+  loss.backward();
+  return loss.item<double>();
+}
+
+void compare_tensor(const Parameter& parameter, const Json& want, const io::Safetensors* all) {
+  SCOPED_TRACE(parameter.name);
+  ASSERT_EQ(parameter.grad.sizes().vec(), want["shape"].get<std::vector<int64_t>>());
+  const at::Tensor got = parameter.grad.to(at::kDouble);
+  const double limit = 1e-6 + 2e-4 * want["max_abs"].get<double>();
+  const double norm = want["norm"].get<double>();
+  EXPECT_NEAR(got.square().sum().sqrt().item<double>(), norm, 1e-6 + 2e-4 * norm);
+  EXPECT_NEAR(got.mean().item<double>(), want["mean"].get<double>(), limit);
+  EXPECT_NEAR(got.abs().max().item<double>(), want["max_abs"].get<double>(), limit);
+  const at::Tensor flat = got.flatten();
+  for (size_t i = 0; i < want["first"].size(); ++i) {
+    EXPECT_NEAR(flat[static_cast<int64_t>(i)].item<double>(), want["first"][i].get<double>(), limit);
+  }
+  if (all == nullptr) return;
+  const at::Tensor full = test::golden_tensor(*all, parameter.name).to(at::kDouble);
+  EXPECT_LE((got - full).abs().max().item<double>(), limit);
+}
+
+TEST(Gradients, EveryTensorAsRecorded) {
+  TRL_NEED_GOLDEN("grads/llama/case.json");
+  int compared = 0;
+  int whole = 0;
+  for (const std::string name : {"llama", "llama3", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(name);
+    const Json json = test::golden_json("grads/" + name + "/case.json");
+    const std::string tensors = test::golden_path("grads/" + name + "/grads.safetensors");
+    const auto all = tensors.empty() ? nullptr : std::make_unique<io::Safetensors>(tensors);
+    const auto model = Model::open(test::golden_path("models/" + name), "float32");
+    make_gradients(*model);
+    const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+    kernels::HeadSums sums;
+    const double loss = backward(*model, batch, targets_of(json["labels"], batch),
+                                 json["num_label_tokens"].get<double>(), {}, &sums);
+    EXPECT_EQ(sums.count, json["num_label_tokens"].get<int64_t>());
+    EXPECT_TRUE(test::close(loss, json["loss"].get<double>(), 2e-5, 1e-4)) << loss;
+    double total = 0;
+    for (const Parameter* parameter : model->parameters()) {
+      ASSERT_TRUE(json["grads"].contains(parameter->name)) << parameter->name;
+      compare_tensor(*parameter, json["grads"][parameter->name], all.get());
+      total += parameter->grad.to(at::kDouble).square().sum().item<double>();
+      ++compared;
+    }
+    EXPECT_EQ(model->parameters().size(), json["grads"].size());
+    const double want = json["total_grad_norm"].get<double>();
+    EXPECT_NEAR(std::sqrt(total), want, 1e-6 + 2e-4 * want);
+    whole += all != nullptr;
+  }
+  EXPECT_EQ(whole, 3);
+  EXPECT_EQ(compared, 20 + 21 + 26 + 25);
+}
+
+TEST(Gradients, CheckpointingChangesNoBit) {
+  TRL_NEED_GOLDEN("grads/qwen3/case.json");
+  int compared = 0;
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    for (const auto& [dtype, compute] :
+         {std::pair{"float32", at::kFloat}, {"float32", at::kBFloat16}, {"bfloat16", at::kBFloat16}}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", name, dtype, c10::toString(compute)));
+      const Json json = test::golden_json("grads/" + name + "/case.json");
+      const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+      const at::Tensor targets = targets_of(json["labels"], batch);
+      std::vector<std::unique_ptr<Model>> models;
+      double loss[2];
+      for (const bool checkpoint : {false, true}) {
+        models.push_back(Model::open(test::golden_path("models/" + name), dtype));
+        make_gradients(*models.back());
+        loss[checkpoint] = backward(*models.back(), batch, targets, 38, {compute, checkpoint}, nullptr);
+      }
+      EXPECT_EQ(loss[0], loss[1]);
+      const auto plain = models[0]->parameters();
+      const auto again = models[1]->parameters();
+      for (size_t i = 0; i < plain.size(); ++i) {
+        EXPECT_TRUE(at::equal(plain[i]->grad, again[i]->grad)) << plain[i]->name;
+        EXPECT_GT(plain[i]->grad.abs().max().item<double>(), 0) << plain[i]->name;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 3 * (20 + 26 + 25));
+}
+
+TEST(Gradients, FrozenParametersGetNone) {
+  TRL_NEED_GOLDEN("grads/llama/case.json");
+  const Json json = test::golden_json("grads/llama/case.json");
+  const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+  const at::Tensor targets = targets_of(json["labels"], batch);
+  const auto all = Model::open(test::golden_path("models/llama"), "float32");
+  make_gradients(*all);
+  backward(*all, batch, targets, 38, {}, nullptr);
+  const auto one = Model::open(test::golden_path("models/llama"), "float32");
+  Parameter* chosen = one->parameters()[1];
+  ASSERT_EQ(chosen->name, "model.layers.0.self_attn.q_proj.weight");
+  chosen->grad = at::zeros_like(chosen->value);
+  backward(*one, batch, targets, 38, {}, nullptr);
+  EXPECT_TRUE(at::equal(chosen->grad, all->parameters()[1]->grad));
+  for (const Parameter* parameter : one->parameters())
+    EXPECT_EQ(parameter->grad.defined(), parameter == chosen);
+}
+
+TEST(Gradients, DecayAppliesToMatricesOnly) {
+  TRL_NEED_GOLDEN("models/qwen3/config.json");
+  int with = 0;
+  int without = 0;
+  for (const std::string name : {"qwen2", "qwen3", "llama_sharded"}) {
+    for (const Parameter* parameter :
+         Model::open(test::golden_path("models/" + name), "float32")->parameters()) {
+      const bool none =
+          parameter->name.find("norm") != std::string::npos || parameter->name.ends_with(".bias");
+      EXPECT_EQ(parameter->decay, !none) << parameter->name;
+      ++(parameter->decay ? with : without);
+    }
+  }
+  EXPECT_EQ(with, 15 + 16 + 16);
+  EXPECT_EQ(without, (4 + 6 + 1) + (8 + 1) + (4 + 14 + 1));
+}
+
+}  // namespace
+}  // namespace trl::model
