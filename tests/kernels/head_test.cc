@@ -1,0 +1,165 @@
+#include "kernels/reference.h"
+
+namespace trl::kernels {
+namespace {
+
+using test::error_of;
+using test::leaf;
+using test::parameter;
+using test::random;
+using test::same_bits;
+using test::Threads;
+
+struct Reference {
+  double nll = 0, entropy = 0;
+  int64_t correct = 0, count = 0;
+  at::Tensor log_probs, d_hidden, d_head;
+};
+
+Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
+                    double scale) {
+  const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
+  const at::Tensor valid = targets.ne(-100);
+  const at::Tensor logits = h.matmul(w.t()), logp = logits.log_softmax(-1);
+  const at::Tensor index = targets.clamp_min(0).to(at::kLong).unsqueeze(1);
+  const at::Tensor at_target = logp.gather(1, index).squeeze(1) * valid.to(at::kDouble);
+  const auto grads = torch::autograd::grad({-at_target.sum() * scale}, {h, w});
+  Reference r;
+  r.nll = -at_target.sum().item<double>();
+  r.entropy = (-(logp.exp() * logp).sum(-1) * valid.to(at::kDouble)).sum().item<double>();
+  r.correct = logits.argmax(-1).eq(targets).logical_and(valid).sum().item<int64_t>();
+  r.count = valid.sum().item<int64_t>();
+  r.log_probs = at_target.detach();
+  r.d_hidden = grads[0];
+  r.d_head = grads[1];
+  return r;
+}
+
+void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size) {
+  const at::Tensor hidden = leaf(random({rows, 24}, 1) * logit_size);
+  Parameter head = parameter(random({vocab, 24}, 2));
+  at::Tensor targets = random({rows}, 3).abs().mul(1000).fmod(static_cast<double>(vocab)).to(at::kInt);
+  for (int64_t r = 0; r < rows; r += 3) targets[r] = -100;
+  if (rows > 1) targets[1] = static_cast<int32_t>(vocab - 1);
+  const Reference want = reference(hidden.detach(), head.value, targets, 0.25);
+  head.grad.fill_(0.125);
+  HeadSums sums;
+  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, {at::kFloat, tile, true}, &sums);
+  SCOPED_TRACE(testing::Message() << rows << " x " << vocab << " tile " << tile);
+  EXPECT_EQ(sums.count, want.count);
+  EXPECT_EQ(sums.correct, want.correct);
+  EXPECT_NEAR(sums.nll, want.nll, 2e-6 * std::max(1.0, std::abs(want.nll)));
+  EXPECT_NEAR(sums.entropy, want.entropy, 4e-6 * std::max(1.0, std::abs(want.entropy)));
+  EXPECT_EQ(loss.item<float>(), static_cast<float>(sums.nll * 0.25));
+  ASSERT_EQ(static_cast<int64_t>(sums.log_probs.size()), rows);
+  const at::Tensor log_probs = at::tensor(sums.log_probs);
+  EXPECT_LT(error_of(log_probs, want.log_probs, 1.0), 2e-6);
+  const at::Tensor d_hidden = torch::autograd::grad({loss}, {hidden})[0];
+  EXPECT_LT(error_of(d_hidden, want.d_hidden), 4e-6);
+  EXPECT_LT(error_of(head.grad, want.d_head + 0.125), 4e-6);
+
+  // Without a gradient: the same sums, and the head's gradient is left alone.
+  const at::Tensor before = head.grad.clone();
+  HeadSums plain;
+  const at::NoGradGuard guard;
+  head_loss(hidden, head, targets, 0.25, {at::kFloat, tile, false}, &plain);
+  EXPECT_EQ(plain.nll, sums.nll);
+  EXPECT_EQ(plain.entropy, sums.entropy);
+  EXPECT_TRUE(plain.log_probs.empty());
+  EXPECT_TRUE(same_bits(head.grad, before));
+}
+
+TEST(HeadLoss, MatchesLogSoftmax) {
+  check(1, 5, 512, 0.2);
+  check(10, 2, 512, 0.2);
+  check(33, 50, 7, 0.2);
+  check(64, 997, 16, 0.2);
+  check(20, 9001, 512, 0.2);
+  check(40, 300, 512, 5.0);  // nearly all of the weight on one token
+}
+
+TEST(HeadLoss, Bfloat16KeepsGradientsCloseAndSumsInFloat32) {
+  const at::Tensor hidden = leaf(random({50, 64}, 1) * 0.3);
+  Parameter head = parameter(random({700, 64}, 2) * 0.3);
+  at::Tensor targets = random({50}, 3).abs().mul(100).to(at::kInt);
+  targets[7] = -100;
+  const Reference want = reference(hidden.detach(), head.value, targets, 0.02);
+  HeadSums sums;
+  const at::Tensor loss = head_loss(hidden, head, targets, 0.02, {at::kBFloat16, 16, false}, &sums);
+  // Logits of about 1.4 are rounded to 2^-8 of themselves; errors average out over 49 rows.
+  EXPECT_NEAR(sums.nll / 49, want.nll / 49, 2e-3);
+  EXPECT_NEAR(sums.entropy / 49, want.entropy / 49, 2e-3);
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden, 0.0), 1e-2);
+  EXPECT_LT(error_of(head.grad, want.d_head, 0.0), 1e-2);
+}
+
+TEST(HeadLoss, NothingToLearnIsZero) {
+  const at::Tensor hidden = leaf(random({4, 8}, 1));
+  Parameter head = parameter(random({6, 8}, 2));
+  HeadSums sums;
+  const at::Tensor loss = head_loss(hidden, head, at::full({4}, -100, at::kInt), 1.0, {}, &sums);
+  EXPECT_EQ(loss.item<float>(), 0.0f);
+  EXPECT_EQ(sums.count, 0);
+  EXPECT_EQ(torch::autograd::grad({loss}, {hidden})[0].abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(head.grad.abs().sum().item<float>(), 0.0f);
+}
+
+TEST(HeadLoss, OnlyTheFirstOfEqualMaximaCounts) {
+  Parameter head = parameter(at::tensor({1.f, 1.f, 0.f, 1.f}).reshape({4, 1}));
+  const at::NoGradGuard guard;
+  HeadSums sums;
+  head_loss(at::ones({4, 1}), head, at::tensor({0, 1, 2, 3}, at::kInt), 1.0, {}, &sums);
+  EXPECT_EQ(sums.correct, 1);
+}
+
+TEST(HeadLoss, BackwardStartsHere) {
+  const at::Tensor hidden = leaf(random({4, 8}, 1));
+  Parameter head = parameter(random({6, 8}, 2));
+  const at::Tensor loss = head_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0;
+  EXPECT_THROW(loss.backward(), Error);
+}
+
+TEST(HeadLoss, ATargetOutsideTheVocabularyIsAnError) {
+  Parameter head = parameter(random({6, 8}, 2));
+  EXPECT_THROW(head_loss(random({1, 8}, 1), head, at::full({1}, 6, at::kInt), 1.0, {}, nullptr), Error);
+  EXPECT_THROW(head_loss(random({1, 8}, 1), head, at::full({1}, -1, at::kInt), 1.0, {}, nullptr), Error);
+}
+
+TEST(HeadLoss, SameBitsForAnyNumberOfThreads) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    std::vector<at::Tensor> grads;
+    std::vector<double> sums;
+    for (const int threads : {1, 2, 3}) {
+      const Threads scoped(threads);
+      const at::Tensor hidden = leaf(random({70, 32}, 1));
+      Parameter head = parameter(random({1001, 32}, 2));
+      HeadSums s;
+      const at::Tensor targets = at::arange(70, at::kInt);
+      const at::Tensor loss = head_loss(hidden, head, targets, 1.0, {type, 32, false}, &s);
+      grads.push_back(torch::autograd::grad({loss}, {hidden})[0]);
+      grads.push_back(head.grad);
+      sums.push_back(s.nll + s.entropy);
+    }
+    for (size_t i : {2u, 4u}) {
+      EXPECT_TRUE(same_bits(grads[i], grads[0]));
+      EXPECT_TRUE(same_bits(grads[i + 1], grads[1]));
+      EXPECT_EQ(sums[i / 2], sums[0]);
+    }
+  }
+}
+
+TEST(HeadLogits, FewAndManyRows) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Parameter head = parameter(random({203, 50}, 1, type));
+    for (const int64_t rows : {1, 3, 4, 5, 16, 17, 40}) {
+      const at::Tensor hidden = random({rows, 50}, 2, type);
+      const at::Tensor logits = head_logits(hidden, head, type);
+      EXPECT_EQ(logits.scalar_type(), at::kFloat);
+      EXPECT_LT(error_of(logits, hidden.to(at::kDouble).matmul(head.value.to(at::kDouble).t())), 2e-6)
+          << rows;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trl::kernels

@@ -1,0 +1,85 @@
+#include "memory/checkpoint.h"
+
+#include "kernels/reference.h"
+
+namespace trl::memory {
+namespace {
+
+using kernels::Parameter;
+using test::leaf;
+using test::parameter;
+using test::random;
+using test::same_bits;
+
+struct Layer {
+  Parameter norm = parameter(random({32}, 1)), gate = parameter(random({48, 32}, 2) * 0.2);
+  Parameter up = parameter(random({48, 32}, 3) * 0.2), down = parameter(random({32, 48}, 4) * 0.2);
+  int runs = 0;
+
+  at::Tensor operator()(const at::Tensor& x) {
+    ++runs;
+    const at::Tensor n = kernels::rms_norm(x, norm, 1e-5);
+    const kernels::Projection both[] = {{&gate, nullptr}, {&up, nullptr}};
+    const auto h = kernels::linear(n, both, at::kBFloat16);
+    return kernels::add(x, kernels::linear(kernels::swiglu(h[0], h[1]), down, nullptr, at::kBFloat16));
+  }
+};
+
+TEST(Checkpoint, SameBitsAsKeepingTheGraphAndOneGradient) {
+  const at::Tensor x = random({40, 32}, 5), dy = random({40, 32}, 6);
+  std::vector<at::Tensor> kept, again;
+  for (const bool enabled : {false, true}) {
+    Layer layers[3];
+    const at::Tensor in = leaf(x);
+    at::Tensor y = in;
+    for (Layer& layer : layers) y = checkpoint(y, enabled, std::ref(layer));
+    auto& out = enabled ? again : kept;
+    out.push_back(y.detach());
+    out.push_back(torch::autograd::grad({y}, {in}, {dy})[0]);
+    for (Layer& layer : layers) {
+      EXPECT_EQ(layer.runs, enabled ? 2 : 1);
+      for (Parameter* p : {&layer.norm, &layer.gate, &layer.up, &layer.down}) {
+        EXPECT_GT(p->grad.abs().max().item<float>(), 0.0f);
+        out.push_back(p->grad);
+      }
+    }
+  }
+  ASSERT_EQ(kept.size(), 14u);
+  for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(same_bits(kept[i], again[i])) << i;
+}
+
+TEST(Checkpoint, NothingIsRecordedWithoutGradient) {
+  Layer layer;
+  EXPECT_FALSE(checkpoint(random({4, 32}, 1), true, std::ref(layer)).requires_grad());
+  const at::NoGradGuard guard;
+  EXPECT_FALSE(checkpoint(leaf(random({4, 32}, 1)), true, std::ref(layer)).requires_grad());
+  EXPECT_EQ(layer.runs, 2);
+}
+
+TEST(Checkpoint, AnErrorInTheSecondRunArrivesAsItself) {
+  int runs = 0;
+  const at::Tensor x = leaf(random({4, 4}, 1));
+  const at::Tensor y = checkpoint(x, true, [&](const at::Tensor& in) {
+    if (++runs == 2) fail(Status::out_of_memory, "second run");
+    return in * 2;
+  });
+  try {
+    y.sum().backward();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_EQ(error.message(), "second run");
+  }
+}
+
+TEST(Checkpoint, Nests) {
+  const at::Tensor x = leaf(random({4, 4}, 1));
+  const auto square = [](const at::Tensor& in) { return in * in; };
+  const at::Tensor y =
+      checkpoint(x, true, [&](const at::Tensor& in) { return checkpoint(square(in), true, square); });
+  const at::Tensor dx = torch::autograd::grad({y.sum()}, {x})[0];
+  EXPECT_LT(test::error_of(dx, 4 * x.detach().pow(3)), 1e-6);
+}
+
+}  // namespace
+}  // namespace trl::memory
