@@ -41,18 +41,18 @@ struct Events {
   int64_t count(int32_t kind) const { return std::count(kinds.begin(), kinds.end(), kind); }
 };
 
-struct Run {
+struct Session {
   host::Scratch scratch;
   host::Dataset rows = host::rows(lines());
   host::Trainer trainer;
-  explicit Run(const host::Settings& more = {}, trl_runtime* runtime = nullptr, bool evaluates = false)
+  explicit Session(const host::Settings& more = {}, trl_runtime* runtime = nullptr, bool evaluates = false)
       : trainer(host::trainer(host::with(host::tiny(scratch / "out"), more), rows.get(),
                               evaluates ? rows.get() : nullptr, runtime)) {}
 };
 
 TEST(Train, EventsArriveInOrder) {
   NEED_MODEL();
-  Run run;
+  Session run;
   Events events;
   events.trainer = run.trainer.get();
   Error error;
@@ -69,7 +69,7 @@ TEST(Train, EventsArriveInOrder) {
 
 TEST(Train, StopEndsAfterTheStep) {
   NEED_MODEL();
-  Run run;
+  Session run;
   Events events;
   events.answer_at_step_two = TRL_EVENT_STOP;
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
@@ -80,7 +80,7 @@ TEST(Train, StopEndsAfterTheStep) {
 
 TEST(Train, SaveAndEvaluateOnRequest) {
   NEED_MODEL();
-  Run run({}, nullptr, true);
+  Session run({}, nullptr, true);
   Events events;
   events.answer_at_step_two = TRL_EVENT_SAVE | TRL_EVENT_EVALUATE;
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
@@ -88,14 +88,14 @@ TEST(Train, SaveAndEvaluateOnRequest) {
   EXPECT_EQ(events.count(TRL_ON_EVALUATE), 1);
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "model.safetensors"));
   int evaluations = 0;
-  for (const auto& record : host::state(run.trainer.get())["log_history"])
-    evaluations += record.contains("eval_loss");
+  const Json log = host::state(run.trainer.get())["log_history"];
+  for (const auto& record : log) evaluations += record.contains("eval_loss");
   EXPECT_EQ(evaluations, 1);
 }
 
 TEST(Step, EqualsTrainAndLendsItsNumbers) {
   NEED_MODEL();
-  Run stepped, trained;
+  Session stepped, trained;
   ASSERT_EQ(trl_trainer_train(trained.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const trl_metrics* metrics = nullptr;
   Error error;
@@ -126,7 +126,7 @@ TEST(Step, EqualsTrainAndLendsItsNumbers) {
 
 TEST(Cancel, IsAnsweredOnceAndTheRunGoesOn) {
   NEED_MODEL();
-  Run run, whole;
+  Session run, whole;
   Error error;
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK);
   trl_trainer_cancel(run.trainer.get());
@@ -147,7 +147,7 @@ trl_trainer* signalled = nullptr;
 
 TEST(Cancel, WorksFromASignalHandlerAndAnotherThread) {
   NEED_MODEL();
-  Run run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
   signalled = run.trainer.get();
   struct sigaction before {};
   struct sigaction action {};
@@ -166,7 +166,7 @@ TEST(Cancel, WorksFromASignalHandlerAndAnotherThread) {
 
 TEST(Busy, ASecondCallIsRefused) {
   NEED_MODEL();
-  Run run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
   std::thread training(
       [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_E_CANCELLED); });
   trl_status status = TRL_OK;
@@ -182,7 +182,7 @@ TEST(Busy, ASecondCallIsRefused) {
 
 TEST(Evaluate, GivesItsNumbers) {
   NEED_MODEL();
-  Run run({}, nullptr, true), without;
+  Session run({}, nullptr, true), without;
   const trl_metrics* metrics = nullptr;
   Error error;
   ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
@@ -194,7 +194,7 @@ TEST(Evaluate, GivesItsNumbers) {
 TEST(Memory, AReachedLimitLeavesTheTrainerUsable) {
   NEED_MODEL();
   const auto runtime = host::runtime();
-  Run run({}, runtime.get()), whole;
+  Session run({}, runtime.get()), whole;
   Error error;
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
   int64_t now = 0;
@@ -338,7 +338,7 @@ TEST(Log, WarningsReachTheRuntimesCallback) {
     if (level >= TRL_LOG_WARNING) static_cast<std::vector<std::string>*>(data)->push_back(text);
   };
   ASSERT_EQ(trl_runtime_set_log(runtime.get(), line, &said, nullptr, nullptr), TRL_OK);
-  const Run run({{"push_to_hub", "true"}}, runtime.get());
+  const Session run({{"push_to_hub", "true"}}, runtime.get());
   bool found = false;
   for (const auto& text : said) found = found || text.find("push_to_hub") != std::string::npos;
   EXPECT_TRUE(found);
