@@ -46,14 +46,16 @@ std::vector<float> softmax(std::span<const float> logits) {
   return p;
 }
 
-// From the smallest up, tokens go while the cumulative probability is at most 1 - p; the largest stays.
+// From the smallest up, tokens go while the cumulative probability is at most 1 - p; the largest stays. Of
+// equal ones the lower id stays longer (torch's sort leaves that open).
 void keep_top_p(std::span<float> logits, double top_p) {
   const std::vector<float> p = softmax(logits);
   std::vector<size_t> order;
   for (size_t i = 0; i < p.size(); ++i) {
     if (logits[i] != kRemoved) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] < logits[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] < logits[b] : a > b; });
   const auto limit = static_cast<float>(1.0 - top_p);
   double cumulative = 0;
   for (size_t i = 0; i + 1 < order.size(); ++i) {

@@ -15,7 +15,7 @@ struct SftLoss {
   at::Tensor loss;  // float32 scalar: sum nll / num_items
   kernels::HeadSums sums;
 };
-// Rows without a target are not multiplied with the head. num_items: targets of the whole accumulation
+// num_items: targets of the whole accumulation
 // window.
 SftLoss sft_nll(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
                 double num_items, const kernels::HeadOptions& options);

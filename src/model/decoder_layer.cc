@@ -19,9 +19,8 @@ void append_rows(at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
 at::Tensor DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) {
   at::Tensor stream = kernels::add(x, attend(kernels::rms_norm(x, *input_norm, shape_.eps), context));
   const at::Tensor h = kernels::rms_norm(stream, *mlp_norm, shape_.eps);
-  const at::Tensor gate = gate_proj->forward(h, context.compute);
-  const at::Tensor up = up_proj->forward(h, context.compute);
-  return kernels::add(stream, down_proj->forward(kernels::swiglu(gate, up), context.compute));
+  const std::vector<at::Tensor> mlp = project(h, {gate_proj.get(), up_proj.get()}, context.compute);
+  return kernels::add(stream, down_proj->forward(kernels::swiglu(mlp[0], mlp[1]), context.compute));
 }
 
 at::Tensor DecoderLayer::rotate(const at::Tensor& x, int64_t heads, tensor::Parameter* norm,
@@ -33,9 +32,10 @@ at::Tensor DecoderLayer::rotate(const at::Tensor& x, int64_t heads, tensor::Para
 
 at::Tensor DecoderLayer::attend(const at::Tensor& x, const LayerContext& context) {
   const int64_t tokens = x.size(0);
-  const at::Tensor q = rotate(q_proj->forward(x, context.compute), shape_.heads, q_norm, context.rope);
-  const at::Tensor k = rotate(k_proj->forward(x, context.compute), shape_.kv_heads, k_norm, context.rope);
-  const at::Tensor v = v_proj->forward(x, context.compute).view({tokens, shape_.kv_heads, shape_.head_dim});
+  const std::vector<at::Tensor> qkv = project(x, {q_proj.get(), k_proj.get(), v_proj.get()}, context.compute);
+  const at::Tensor q = rotate(qkv[0], shape_.heads, q_norm, context.rope);
+  const at::Tensor k = rotate(qkv[1], shape_.kv_heads, k_norm, context.rope);
+  const at::Tensor v = qkv[2].view({tokens, shape_.kv_heads, shape_.head_dim});
   const at::Tensor out = context.cache != nullptr
                              ? attend_cached(q, k, v, context)
                              : kernels::attention(q, k, v, context.segments, shape_.attention);

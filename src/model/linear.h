@@ -3,6 +3,9 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <initializer_list>
+#include <vector>
+
 #include "kernels/kernels.h"
 #include "tensor/parameter.h"
 
@@ -13,18 +16,34 @@ class Linear {
   virtual ~Linear() = default;
   virtual at::Tensor forward(const at::Tensor& x,
                              at::ScalarType compute) = 0;  // [tokens, in] -> [tokens, out]
+  // The weight and bias that say all there is to it; null for anything else. Such slots of one x run
+  // together.
+  virtual const kernels::Projection* dense() const { return nullptr; }
 };
 
 class DenseLinear final : public Linear {
  public:
-  DenseLinear(tensor::Parameter* weight, tensor::Parameter* bias) : weight_(weight), bias_(bias) {}
+  DenseLinear(tensor::Parameter* weight, tensor::Parameter* bias) : projection_{weight, bias} {}
   at::Tensor forward(const at::Tensor& x, at::ScalarType compute) override {
-    return kernels::linear(x, *weight_, bias_, compute);
+    return kernels::linear(x, *projection_.weight, projection_.bias, compute);
   }
+  const kernels::Projection* dense() const override { return &projection_; }
 
  private:
-  tensor::Parameter* weight_;
-  tensor::Parameter* bias_;  // or null
+  kernels::Projection projection_;
 };
+
+// Several slots of the same x.
+inline std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<Linear*> slots,
+                                       at::ScalarType compute) {
+  std::vector<kernels::Projection> dense;
+  for (const Linear* slot : slots) {
+    if (slot->dense() != nullptr) dense.push_back(*slot->dense());
+  }
+  if (dense.size() == slots.size()) return kernels::linear(x, dense, compute);
+  std::vector<at::Tensor> outputs;
+  for (Linear* slot : slots) outputs.push_back(slot->forward(x, compute));
+  return outputs;
+}
 
 }  // namespace trl::model

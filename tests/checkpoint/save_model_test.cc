@@ -134,13 +134,16 @@ TEST(SaveModel, AFaultAnywhereLeavesTheOldOutputWhole) {
 }
 
 TEST(SaveModel, ArchitectureIsThatOfTheWeights) {
-  TRL_NEED_GOLDEN("models/qwen2_rm/config.json");
+  TRL_NEED_GOLDEN("models/llama/config.json");
   const TemporaryDirectory directory;
-  const auto model = open("qwen2_rm");
-  EXPECT_EQ(model->config_json()["architectures"], Json::array({"Qwen2ForSequenceClassification"}));
-  save_model(directory.file("out"), *model, {});
-  EXPECT_EQ(base::read_json_file(directory.file("out/config.json"))["architectures"],
-            Json::array({"Qwen2ForCausalLM"}));
+  save_model(directory.file("in"), *open("llama"), {});
+  Json config = base::read_json_file(directory.file("in/config.json"));
+  config["architectures"] = Json::array({"LlamaModel"});
+  config["transformers_version"] = "4.1.0";
+  directory.write("in/config.json", config.dump());
+  save_model(directory.file("out"), *model::Model::open(directory.file("in"), "auto"), {});
+  config["architectures"] = Json::array({"LlamaForCausalLM"});
+  EXPECT_EQ(base::read_json_file(directory.file("out/config.json")), config);
 }
 
 TEST(SaveModel, RefusesNamesThatAreNotItsOwn) {

@@ -141,8 +141,8 @@ TEST(Gradients, DecayAppliesToMatricesOnly) {
   int with = 0;
   int without = 0;
   for (const std::string name : {"qwen2", "qwen3", "llama_sharded"}) {
-    for (const Parameter* parameter :
-         Model::open(test::golden_path("models/" + name), "float32")->parameters()) {
+    const auto model = Model::open(test::golden_path("models/" + name), "float32");
+    for (const Parameter* parameter : model->parameters()) {
       const bool none =
           parameter->name.find("norm") != std::string::npos || parameter->name.ends_with(".bias");
       EXPECT_EQ(parameter->decay, !none) << parameter->name;

@@ -23,7 +23,12 @@ class BoundMethod final : public Object {
   Method method_;
 };
 
+std::string unsafe(const Value& value, std::string_view name) {
+  return fmt::format("access to attribute '{}' of '{}' object is unsafe", name, type_name(value));
+}
+
 std::string missing(const Value& value, std::string_view name) {
+  if (name.starts_with("__")) return unsafe(value, name);
   const std::string type = value.is_none() ? "None" : fmt::format("'{} object'", type_name(value));
   return fmt::format("{} has no attribute '{}'", type, name);
 }
@@ -38,10 +43,7 @@ Value missing_item(Run& run, const Value& value, const Value& key) {
 std::optional<Value> own_attribute(Run& run, const Value& value, std::string_view name) {
   if (const Method method = find_method(value, name))
     return Value::object(run.make<BoundMethod>(value, method));
-  if (name.starts_with("__") || is_mutator(value, name)) {
-    return Value::undefined(
-        fmt::format("access to attribute '{}' of '{}' object is unsafe", name, type_name(value)));
-  }
+  if (is_mutator(value, name)) return Value::undefined(unsafe(value, name));
   if (value.is_sequence(SequenceType::group)) {
     if (name == "grouper") return value.sequence().items[0];
     if (name == "list") return value.sequence().items[1];
@@ -61,13 +63,17 @@ Value code_point_at(Run& run, const Text& text, size_t index) {
 
 size_t length(Run& run, const Value& value) {
   switch (value.kind()) {
-    case Kind::undefined: return 0;
-    case Kind::text: return value.text().length;
-    case Kind::mapping: return value.mapping().entries.size();
+    case Kind::undefined:
+      return 0;
+    case Kind::text:
+      return value.text().length;
+    case Kind::mapping:
+      return value.mapping().entries.size();
     case Kind::sequence:
       if (value.sequence().type != SequenceType::iterator) return value.sequence().items.size();
       break;
-    default: break;
+    default:
+      break;
   }
   run.fail("object of type '{}' has no len()", type_name(value));
 }
@@ -77,15 +83,18 @@ bool iterable(const Value& value) {
     case Kind::undefined:
     case Kind::text:
     case Kind::sequence:
-    case Kind::mapping: return true;
-    default: return false;
+    case Kind::mapping:
+      return true;
+    default:
+      return false;
   }
 }
 
 Values items_of(Run& run, const Value& value) {
   Values items;
   switch (value.kind()) {
-    case Kind::undefined: return items;
+    case Kind::undefined:
+      return items;
     case Kind::text: {
       const Text& text = value.text();
       run.produce(text.length * sizeof(Value) * 3);
@@ -101,7 +110,8 @@ Values items_of(Run& run, const Value& value) {
       const Sequence& sequence = value.sequence();
       run.spend(static_cast<int64_t>(sequence.items.size()));
       run.produce(sequence.items.size() * sizeof(Value));
-      items.assign(sequence.items.begin() + static_cast<std::ptrdiff_t>(sequence.walked), sequence.items.end());
+      items.assign(sequence.items.begin() + static_cast<std::ptrdiff_t>(sequence.walked),
+                   sequence.items.end());
       if (sequence.type == SequenceType::iterator) sequence.walked = sequence.items.size();
       return items;
     }
@@ -110,7 +120,8 @@ Values items_of(Run& run, const Value& value) {
       run.produce(value.mapping().entries.size() * sizeof(Value));
       for (const auto& entry : value.mapping().entries) items.push_back(entry.first);
       return items;
-    default: run.fail("'{}' object is not iterable", type_name(value));
+    default:
+      run.fail("'{}' object is not iterable", type_name(value));
   }
 }
 
@@ -125,12 +136,15 @@ bool contains(Run& run, const Value& container, const Value& item) {
       run.spend(1);
       if (!hashable(item)) run.fail("unhashable type: '{}'", type_name(item));
       return container.mapping().find(item) != nullptr;
-    case Kind::undefined: return false;
+    case Kind::undefined:
+      return false;
     case Kind::sequence: {
       const Values& items = container.sequence().items;
-      return std::any_of(items.begin(), items.end(), [&](const Value& other) { return equal(run, other, item); });
+      return std::any_of(items.begin(), items.end(),
+                         [&](const Value& other) { return equal(run, other, item); });
     }
-    default: run.fail("argument of type '{}' is not iterable", type_name(container));
+    default:
+      run.fail("argument of type '{}' is not iterable", type_name(container));
   }
 }
 
@@ -223,7 +237,8 @@ Value slice_of(Run& run, const Value& value, const Value& start, const Value& st
     }
     Writer out(run);
     const Values points = items_of(run, value);
-    for (int64_t at = bounds.start; more(at); at += bounds.step) out.append(points[static_cast<size_t>(at)].bytes());
+    for (int64_t at = bounds.start; more(at); at += bounds.step)
+      out.append(points[static_cast<size_t>(at)].bytes());
     return out.value(text.markup);
   }
   Values items;

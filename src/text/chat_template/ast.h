@@ -1,5 +1,5 @@
-// The parsed template. One node type for expressions and one for statements; which fields a kind uses stands beside
-// it. Names are numbers (symbols), so that a lookup compares integers.
+// The parsed template. One node type for expressions and one for statements; which fields a kind uses stands
+// beside it. Names are numbers (symbols), so that a lookup compares integers.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,20 +20,24 @@ enum class ExpressionKind : uint8_t {
   literal,          // value
   name,             // symbol
   namespace_field,  // symbol, text: only as the target of set
-  list, tuple,      // items
-  dict,             // items: key, value, key, value ...
-  logical_not, negative, positive,  // a
-  logical_and, logical_or,          // a, b
-  arithmetic,       // op, a, b
-  concatenation,    // items
-  comparison,       // a, comparisons with items
-  conditional,      // a if b else c (c may be missing)
-  attribute,        // a.text
-  item,             // a[b]
-  slice,            // a[b:c:d], each may be missing
-  call,             // a(arguments)
-  filter,           // a | text(arguments); a is missing at the head of a filter block
-  test,             // a is text(arguments)
+  list,
+  tuple,  // items
+  dict,   // items: key, value, key, value ...
+  logical_not,
+  negative,
+  positive,  // a
+  logical_and,
+  logical_or,     // a, b
+  arithmetic,     // op, a, b
+  concatenation,  // items
+  comparison,     // a, comparisons with items
+  conditional,    // a if b else c (c may be missing)
+  attribute,      // a.text
+  item,           // a[b]
+  slice,          // a[b:c:d], each may be missing
+  call,           // a(arguments)
+  filter,         // a | text(arguments); a is missing at the head of a filter block
+  test,           // a is text(arguments)
 };
 
 enum class Comparison : uint8_t { equal, unequal, less, less_equal, greater, greater_equal, in, not_in };
@@ -84,7 +88,8 @@ enum class StatementKind : uint8_t {
   filter,       // expression (a filter chain), body
   with,         // targets and expressions, body
   generation,   // body
-  break_loop, continue_loop,
+  break_loop,
+  continue_loop,
 };
 
 struct Statement {
@@ -103,7 +108,7 @@ struct Statement {
 
 struct Program {
   Body body;
-  std::vector<std::string> names;               // by symbol
+  std::vector<std::string> names;  // by symbol
   std::unordered_map<std::string, int> symbols;
   int loop = -1, caller = -1, varargs = -1, kwargs = -1;
   bool has_generation = false;

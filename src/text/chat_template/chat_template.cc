@@ -1,5 +1,5 @@
-// A chat template as Hugging Face's apply_chat_template renders it: what the messages look like to the template, and
-// how an unfinished final message is cut.
+// A chat template as Hugging Face's apply_chat_template renders it: what the messages look like to the
+// template, and how an unfinished final message is cut.
 #include "text/chat_template/chat_template.h"
 
 #include <chrono>
@@ -39,7 +39,8 @@ base::Json visible_message(const base::Json& message, size_t index) {
 }
 
 base::Json visible_messages(const base::Json& messages) {
-  if (!messages.is_array()) fail(Status::format, "messages: a list was expected, got {}", base::json_type(messages));
+  if (!messages.is_array())
+    fail(Status::format, "messages: a list was expected, got {}", base::json_type(messages));
   base::Json out = base::Json::array();
   for (size_t i = 0; i < messages.size(); ++i) out.push_back(visible_message(messages[i], i));
   return out;
@@ -50,7 +51,8 @@ std::string mark_final_message(base::Json& messages, std::string_view source) {
   if (messages.empty()) fail(Status::format, "continue_final_message: the conversation is empty");
   base::Json& message = messages.back();
   const auto content = message.find("content");
-  if (content == message.end()) fail(Status::format, "continue_final_message: the final message has no content");
+  if (content == message.end())
+    fail(Status::format, "continue_final_message: the final message has no content");
   if (source.find("content") == std::string_view::npos)
     fail(Status::format, "continue_final_message: the chat template never reads 'content'");
   base::Json* text = &*content;
@@ -67,14 +69,16 @@ std::string mark_final_message(base::Json& messages, std::string_view source) {
   return original;
 }
 
-// Cuts the text behind the final message. A template that trims drops the mark's last blank; then white space before
-// the mark is dropped too.
+// Cuts the text behind the final message. A template that trims drops the mark's last blank; then white space
+// before the mark is dropped too.
 void cut_after_final_message(std::string& text, std::string_view final_message) {
   const std::string_view mark = kContinueMark.substr(0, kContinueMark.size() - 1);
   const size_t at = text.rfind(mark);
-  if (at == std::string::npos || text.find(jinja::strip(final_message, jinja::Side::both)) == std::string::npos) {
+  if (at == std::string::npos ||
+      text.find(jinja::strip(final_message, jinja::Side::both)) == std::string::npos) {
     fail(Status::format,
-         "continue_final_message: the final message does not appear in the rendered chat; the template changes it");
+         "continue_final_message: the final message does not appear in the rendered chat; the template "
+         "changes it");
   }
   const bool kept = std::string_view(text).substr(at).starts_with(kContinueMark);
   text.resize(at);
@@ -82,7 +86,8 @@ void cut_after_final_message(std::string& text, std::string_view final_message) 
 }
 
 int64_t clock_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -116,7 +121,8 @@ Rendered ChatTemplate::render(const base::Json& messages, const RenderOptions& o
   jinja::Interpreter interpreter(parsed_->program, options.now < 0 ? clock_seconds() : options.now);
   interpreter.define("documents", jinja::Value::none());
   for (const auto& [name, value] : options.variables.items()) {
-    if (name == "messages" || name == "tools" || name == "add_generation_prompt" || name == "continue_final_message")
+    if (name == "messages" || name == "tools" || name == "add_generation_prompt" ||
+        name == "continue_final_message")
       fail(Status::invalid_argument, "chat template variables: '{}' is given apart, not as a variable", name);
     interpreter.define(name, interpreter.from_json(value));
   }

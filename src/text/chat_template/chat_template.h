@@ -1,5 +1,6 @@
-// Chat templates: Jinja2 as Hugging Face runs it (trim_blocks, lstrip_blocks, loopcontrols, generation), sandboxed:
-// no access beyond the given values, a step and an output limit. Immutable after parsing: concurrent on const.
+// Chat templates: Jinja2 as Hugging Face runs it (trim_blocks, lstrip_blocks, loopcontrols, generation),
+// sandboxed: no access beyond the given values, a step and an output limit. Immutable after parsing:
+// concurrent on const.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,9 +17,9 @@ namespace trl::text {
 struct RenderOptions {
   bool add_generation_prompt = false;
   bool continue_final_message = false;
-  base::Json tools = nullptr;                                        // list, or null
-  base::Json variables = base::Json::object();                       // bos_token, eos_token, enable_thinking ...
-  int64_t now = -1;                                                  // Unix seconds for strftime_now; -1: the clock
+  base::Json tools = nullptr;                   // list, or null
+  base::Json variables = base::Json::object();  // bos_token, eos_token, enable_thinking ...
+  int64_t now = -1;                             // Unix seconds for strftime_now; -1: the clock
 };
 
 struct Rendered {
@@ -42,7 +43,8 @@ class ChatTemplate {
   std::unique_ptr<Parsed> parsed_;
 };
 
-// The template with {% generation %} markers for a known one that lacks them (by SHA-256 of its text), or nullopt.
+// The template with {% generation %} markers for a known one that lacks them (by SHA-256 of its text), or
+// nullopt.
 std::optional<std::string> training_template(std::string_view source);
 
 }  // namespace trl::text

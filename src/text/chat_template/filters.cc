@@ -35,7 +35,9 @@ std::optional<std::string> plain_number(std::string_view text) {
       out += text[i];
       continue;
     }
-    const auto digit = [&](size_t at) { return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at])); };
+    const auto digit = [&](size_t at) {
+      return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at]));
+    };
     if (i == 0 || !digit(i - 1) || !digit(i + 1)) return std::nullopt;
   }
   return out;
@@ -54,7 +56,8 @@ std::optional<int64_t> parse_integer(Run& run, std::string_view text, int64_t ba
   const bool negative = rest.starts_with('-');
   if (negative || rest.starts_with('+')) rest.remove_prefix(1);
   const auto prefix = [&](char lower, int64_t wanted) {
-    const bool found = rest.size() > 2 && rest[0] == '0' && (rest[1] | 0x20) == lower && (base == wanted || base == 0);
+    const bool found =
+        rest.size() > 2 && rest[0] == '0' && (rest[1] | 0x20) == lower && (base == wanted || base == 0);
     if (!found) return false;
     rest.remove_prefix(2);
     base = wanted;
@@ -82,7 +85,8 @@ Value int_(Run& run, const Value& value, Arguments arguments) {
   std::optional<double> real;
   if (value.is(Kind::real)) real = value.real();
   if (value.is_text()) {
-    if (const auto number = parse_integer(run, value.bytes(), p.integer(1, 10))) return Value::integer(*number);
+    if (const auto number = parse_integer(run, value.bytes(), p.integer(1, 10)))
+      return Value::integer(*number);
     real = parse_real(value.bytes());
   }
   if (!real || !std::isfinite(*real)) return fallback;
@@ -101,7 +105,8 @@ Value float_(Run& run, const Value& value, Arguments arguments) {
 double round_common(double value, int64_t precision) {
   if (!std::isfinite(value)) return value;
   if (precision >= 0)
-    return base::parse_double(fmt::format("{:.{}f}", value, std::min<int64_t>(precision, 400))).value_or(value);
+    return base::parse_double(fmt::format("{:.{}f}", value, std::min<int64_t>(precision, 400)))
+        .value_or(value);
   const double unit = std::pow(10.0, static_cast<double>(-std::max<int64_t>(precision, -400)));
   return std::isinf(unit) ? 0.0 : std::nearbyint(value / unit) * unit;
 }
@@ -117,7 +122,8 @@ Value round_(Run& run, const Value& value, Arguments arguments) {
     if (precision >= 0) return Value::integer(value.integer());
     return real_to_integer(run, round_common(value.real(), precision));
   }
-  if (method != "ceil" && method != "floor") run.fail("round(): 'method' is common, ceil or floor, not '{}'", method);
+  if (method != "ceil" && method != "floor")
+    run.fail("round(): 'method' is common, ceil or floor, not '{}'", method);
   const double unit = std::pow(10.0, static_cast<double>(precision));
   const double scaled = value.real() * unit;
   return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
@@ -130,8 +136,8 @@ Value attr(Run& run, const Value& value, Arguments arguments) {
 }
 
 constexpr FilterEntry kFilters[] = {
-    {"abs", abs_},   {"attr", attr}, {"d", default_},   {"default", default_},
-    {"float", float_}, {"int", int_}, {"round", round_}, {"tojson", to_json},
+    {"abs", abs_},     {"attr", attr}, {"d", default_},   {"default", default_},
+    {"float", float_}, {"int", int_},  {"round", round_}, {"tojson", to_json},
 };
 
 }  // namespace

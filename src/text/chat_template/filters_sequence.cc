@@ -21,7 +21,8 @@ Value ignore_case(Run& run, const Value& value, bool case_sensitive) {
 // Looks up "a.b.0" in a value; an undefined result takes the fallback.
 class AttributeGetter {
  public:
-  AttributeGetter(Run& run, const Value& path, Value fallback = Value()) : run_(run), fallback_(std::move(fallback)) {
+  AttributeGetter(Run& run, const Value& path, Value fallback = Value())
+      : run_(run), fallback_(std::move(fallback)) {
     if (path.is_none()) return;
     if (!path.is_text()) {
       parts_.push_back(path);
@@ -31,7 +32,8 @@ class AttributeGetter {
     for (size_t begin = 0; begin <= text.size();) {
       const size_t end = std::min(text.find('.', begin), text.size());
       const std::string_view part = text.substr(begin, end - begin);
-      const bool digits = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+      const bool digits =
+          !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
       const auto number = digits ? base::parse_int64(part) : std::nullopt;
       parts_.push_back(number ? Value::integer(*number) : Value::text(std::string(part)));
       begin = end + 1;
@@ -54,7 +56,8 @@ class AttributeGetter {
 Value first(Run& run, const Value& value, Arguments arguments) {
   Parameters(run, "first", std::move(arguments), {});
   if (value.is_text() && !value.bytes().empty()) return item_of(run, value, Value::integer(0));
-  if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::range && !value.sequence().items.empty())
+  if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::range &&
+      !value.sequence().items.empty())
     return value.sequence().items.front();
   Values items = items_of(run, value);
   return items.empty() ? Value::undefined("No first item, sequence was empty.") : items.front();
@@ -63,7 +66,6 @@ Value first(Run& run, const Value& value, Arguments arguments) {
 Value last(Run& run, const Value& value, Arguments arguments) {
   Parameters(run, "last", std::move(arguments), {});
   if (value.is_sequence(SequenceType::iterator)) run.fail("'generator' object is not reversible");
-  if (value.is_undefined()) run.fail("'Undefined' object is not reversible");
   if (value.is_text() && !value.bytes().empty()) return item_of(run, value, Value::integer(-1));
   Values items = items_of(run, value);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
@@ -121,7 +123,8 @@ Value sort(Run& run, const Value& value, Arguments arguments) {
   Values keys;
   for (const Value& item : items) {
     Values key;
-    for (const AttributeGetter& getter : getters) key.push_back(ignore_case(run, getter(item), p.truth(1, false)));
+    for (const AttributeGetter& getter : getters)
+      key.push_back(ignore_case(run, getter(item), p.truth(1, false)));
     keys.push_back(run.list(std::move(key)));
   }
   return run.list(sorted_by(run, items, keys, p.truth(0, false)));
@@ -232,9 +235,12 @@ Value groupby(Run& run, const Value& value, Arguments arguments) {
   for (size_t begin = 0; begin < sorted.size();) {
     const Value key = ignore_case(run, getter(sorted[begin]), p.truth(2, false));
     size_t end = begin + 1;
-    while (end < sorted.size() && equal(run, ignore_case(run, getter(sorted[end]), p.truth(2, false)), key)) ++end;
-    Values members(sorted.begin() + static_cast<std::ptrdiff_t>(begin), sorted.begin() + static_cast<std::ptrdiff_t>(end));
-    groups.push_back(run.sequence(SequenceType::group, {getter(sorted[begin]), run.list(std::move(members))}));
+    while (end < sorted.size() && equal(run, ignore_case(run, getter(sorted[end]), p.truth(2, false)), key))
+      ++end;
+    Values members(sorted.begin() + static_cast<std::ptrdiff_t>(begin),
+                   sorted.begin() + static_cast<std::ptrdiff_t>(end));
+    groups.push_back(
+        run.sequence(SequenceType::group, {getter(sorted[begin]), run.list(std::move(members))}));
     begin = end;
   }
   return run.list(std::move(groups));

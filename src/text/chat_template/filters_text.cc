@@ -15,10 +15,10 @@ void write_escaped(Writer& out, std::string_view text) {
   size_t plain = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const std::string_view entity = c == '&'   ? "&amp;"
-                                    : c == '<' ? "&lt;"
-                                    : c == '>' ? "&gt;"
-                                    : c == '"' ? "&#34;"
+    const std::string_view entity = c == '&'    ? "&amp;"
+                                    : c == '<'  ? "&lt;"
+                                    : c == '>'  ? "&gt;"
+                                    : c == '"'  ? "&#34;"
                                     : c == '\'' ? "&#39;"
                                                 : std::string_view();
     if (entity.empty()) continue;
@@ -84,9 +84,10 @@ Value indent(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "indent", std::move(arguments), {"width", "first", "blank"});
   if (value.is_undefined()) run.fail_undefined(value);
   if (!value.is_text()) run.fail("indent needs a str, not {}", type_name(value));
-  const std::string indention = p.given(0) && p[0].is_text()
-                                    ? p[0].bytes()
-                                    : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 10000)), ' ');
+  const std::string indention =
+      p.given(0) && p[0].is_text()
+          ? p[0].bytes()
+          : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 10000)), ' ');
   const bool blank = p.truth(2, false);
   const std::string text = value.bytes() + "\n";
   Writer out(run);
@@ -110,9 +111,11 @@ Value truncate(Run& run, const Value& value, Arguments arguments) {
   const std::string end = p.text(2, "...");
   const auto end_length = static_cast<int64_t>(base::count_code_points(end));
   const int64_t leeway = p.none(3) ? 5 : p.integer(3, 5);
-  if (limit < end_length || leeway < 0) run.fail("truncate(): 'length' is less than that of 'end', or 'leeway' negative");
+  if (limit < end_length || leeway < 0)
+    run.fail("truncate(): 'length' is less than that of 'end', or 'leeway' negative");
   if (static_cast<int64_t>(text.text().length) - leeway <= limit) return text;
-  std::string kept = text.bytes().substr(0, byte_offset(text.text(), static_cast<size_t>(limit - end_length)));
+  std::string kept =
+      text.bytes().substr(0, byte_offset(text.text(), static_cast<size_t>(limit - end_length)));
   if (!p.truth(1, false)) kept = kept.substr(0, kept.rfind(' '));
   return run.text(kept + end);
 }
@@ -169,8 +172,9 @@ Value format(Run& run, const Value& value, Arguments arguments) {
 void write_quoted(Writer& out, std::string_view text, bool query) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-                       c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query);
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                       (byte >= '0' && byte <= '9') || c == '_' || c == '.' || c == '-' || c == '~' ||
+                       (c == '/' && !query);
     if (plain) {
       out.append(1, c);
     } else if (c == ' ' && query) {

@@ -1,4 +1,5 @@
-// "%" and str.format. Fields reach values as template expressions do: no attribute that a template could not read.
+// "%" and str.format. Fields reach values as template expressions do: no attribute that a template could not
+// read.
 #include "text/chat_template/format.h"
 
 #include <algorithm>
@@ -55,7 +56,8 @@ std::string percent_text(Run& run, const FormatSpec& spec, const Value& value) {
 
 void percent_number(Writer& out, Run& run, FormatSpec spec, const Value& value) {
   if (value.is_undefined()) run.fail_undefined(value);
-  if (!value.is_number()) run.fail("%{} format: a real number is required, not {}", spec.type, type_name(value));
+  if (!value.is_number())
+    run.fail("%{} format: a real number is required, not {}", spec.type, type_name(value));
   constexpr std::string_view kWhole = "diu";
   if (kWhole.find(spec.type) != std::string_view::npos) spec.type = 'd';
   const bool whole = spec.type == 'd' || spec.type == 'x' || spec.type == 'X' || spec.type == 'o';
@@ -105,8 +107,8 @@ void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at,
     named = &values.named(text.substr(at + 1, close - at - 1));
     at = close + 1;
   }
-  for (constexpr std::string_view kFlags = "-+ #0"; at < text.size() && kFlags.find(text[at]) != std::string_view::npos;
-       ++at) {
+  for (constexpr std::string_view kFlags = "-+ #0";
+       at < text.size() && kFlags.find(text[at]) != std::string_view::npos; ++at) {
     if (text[at] == '-') spec.align = '<';
     if (text[at] == '+' || (text[at] == ' ' && spec.sign != '+')) spec.sign = text[at];
     if (text[at] == '#') spec.alternate = true;

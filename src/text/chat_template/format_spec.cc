@@ -15,14 +15,20 @@ constexpr int kMaxPrecision = 1000;
 
 std::string integer_digits(Run& run, char type, uint64_t magnitude, bool alternate) {
   switch (type) {
-    case 'x': return fmt::format("{}{:x}", alternate ? "0x" : "", magnitude);
-    case 'X': return fmt::format("{}{:X}", alternate ? "0X" : "", magnitude);
-    case 'o': return fmt::format("{}{:o}", alternate ? "0o" : "", magnitude);
-    case 'b': return fmt::format("{}{:b}", alternate ? "0b" : "", magnitude);
+    case 'x':
+      return fmt::format("{}{:x}", alternate ? "0x" : "", magnitude);
+    case 'X':
+      return fmt::format("{}{:X}", alternate ? "0X" : "", magnitude);
+    case 'o':
+      return fmt::format("{}{:o}", alternate ? "0o" : "", magnitude);
+    case 'b':
+      return fmt::format("{}{:b}", alternate ? "0b" : "", magnitude);
     case 'd':
     case 'n':
-    case 0: return fmt::format("{}", magnitude);
-    default: run.fail("unknown format code '{}' for an int", type);
+    case 0:
+      return fmt::format("{}", magnitude);
+    default:
+      run.fail("unknown format code '{}' for an int", type);
   }
 }
 
@@ -30,15 +36,23 @@ std::string real_digits(Run& run, const FormatSpec& spec, double magnitude) {
   const int precision = spec.precision.value_or(6);
   switch (spec.type) {
     case 'f':
-    case 'F': return fmt::format("{:.{}f}", magnitude, precision);
-    case 'e': return fmt::format("{:.{}e}", magnitude, precision);
-    case 'E': return fmt::format("{:.{}E}", magnitude, precision);
+    case 'F':
+      return fmt::format("{:.{}f}", magnitude, precision);
+    case 'e':
+      return fmt::format("{:.{}e}", magnitude, precision);
+    case 'E':
+      return fmt::format("{:.{}E}", magnitude, precision);
     case 'g':
-    case 'n': return fmt::format("{:.{}g}", magnitude, std::max(precision, 1));
-    case 'G': return fmt::format("{:.{}G}", magnitude, std::max(precision, 1));
-    case '%': return fmt::format("{:.{}f}%", magnitude * 100, precision);
-    case 0: break;
-    default: run.fail("unknown format code '{}' for a float", spec.type);
+    case 'n':
+      return fmt::format("{:.{}g}", magnitude, std::max(precision, 1));
+    case 'G':
+      return fmt::format("{:.{}G}", magnitude, std::max(precision, 1));
+    case '%':
+      return fmt::format("{:.{}f}%", magnitude * 100, precision);
+    case 0:
+      break;
+    default:
+      run.fail("unknown format code '{}' for a float", spec.type);
   }
   if (!spec.precision) return real_repr(magnitude);
   std::string text = fmt::format("{:.{}g}", magnitude, std::max(precision, 1));
@@ -109,7 +123,8 @@ FormatSpec parse_format_spec(Run& run, std::string_view text) {
 std::string format_number(Run& run, const FormatSpec& spec, const Value& value) {
   if (spec.precision.value_or(0) > kMaxPrecision) run.fail("a precision of more than {}", kMaxPrecision);
   constexpr std::string_view kReal = "fFeEgG%";
-  const bool real = value.is(Kind::real) || (spec.type != 0 && kReal.find(spec.type) != std::string_view::npos);
+  const bool real =
+      value.is(Kind::real) || (spec.type != 0 && kReal.find(spec.type) != std::string_view::npos);
   bool negative = false;
   std::string digits;
   if (real) {

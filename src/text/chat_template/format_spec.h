@@ -8,11 +8,11 @@ namespace trl::text::jinja {
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = 0;      // '<', '>', '^', '=' or 0: the type's own
-  char sign = '-';     // '-', '+' or ' '
+  char align = 0;   // '<', '>', '^', '=' or 0: the type's own
+  char sign = '-';  // '-', '+' or ' '
   bool alternate = false;
   int64_t width = 0;
-  char group = 0;      // ',' or '_'
+  char group = 0;  // ',' or '_'
   std::optional<int> precision;
   char type = 0;
 };

@@ -22,14 +22,16 @@ Value range(Run& run, Arguments arguments) {
   if (count > static_cast<uint64_t>(kMaxRange)) run.fail("range() of more than {} items", kMaxRange);
   Values items;
   items.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) items.push_back(Value::integer(start + static_cast<int64_t>(i) * step));
+  for (uint64_t i = 0; i < count; ++i)
+    items.push_back(Value::integer(start + static_cast<int64_t>(i) * step));
   return run.sequence(SequenceType::range, std::move(items));
 }
 
 // dict(mapping or pairs, **named)
 Mapping dict_entries(Run& run, std::string_view function, Arguments arguments) {
   if (arguments.positional.size() > 1)
-    run.fail("{}() takes at most 1 positional argument, {} were given", function, arguments.positional.size());
+    run.fail("{}() takes at most 1 positional argument, {} were given", function,
+             arguments.positional.size());
   Mapping entries;
   if (!arguments.positional.empty()) {
     const Value& source = arguments.positional[0];
@@ -100,10 +102,10 @@ Value make_cycler(Run& run, Arguments arguments) {
 
 Value make_joiner(Run& run, Arguments arguments) {
   const Parameters p(run, "joiner", std::move(arguments), {"sep"});
-  return Value::object(run.make<Function>([separator = p.value(0, Value::text(", ")), used = false](
-                                              Run&, Arguments) mutable {
-    return std::exchange(used, true) ? separator : Value::text("");
-  }));
+  return Value::object(
+      run.make<Function>([separator = p.value(0, Value::text(", ")), used = false](Run&, Arguments) mutable {
+        return std::exchange(used, true) ? separator : Value::text("");
+      }));
 }
 
 Value raise_exception(Run& run, Arguments arguments) {
@@ -127,8 +129,8 @@ Value global_function(Run& run, std::string_view name) {
     Value (*function)(Run&, Arguments);
   };
   constexpr Entry kFunctions[] = {
-      {"range", range},         {"namespace", make_namespace},         {"cycler", make_cycler},
-      {"joiner", make_joiner},  {"raise_exception", raise_exception},  {"strftime_now", strftime_now},
+      {"range", range},        {"namespace", make_namespace},        {"cycler", make_cycler},
+      {"joiner", make_joiner}, {"raise_exception", raise_exception}, {"strftime_now", strftime_now},
       {"lipsum", lipsum}};
   for (const Entry& entry : kFunctions) {
     if (entry.name == name) return Value::object(run.make<Function>(entry.function));

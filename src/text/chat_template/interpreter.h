@@ -1,5 +1,5 @@
-// Walks the parsed template. Scopes follow Jinja: for, macro, call, with, filter, set blocks and generation have their
-// own, if has none, and a set never leaves the scope it stands in.
+// Walks the parsed template. Scopes follow Jinja: for, macro, call, with, filter, set blocks and generation
+// have their own, if has none, and a set never leaves the scope it stands in.
 #pragma once
 #include <memory>
 #include <utility>
@@ -43,7 +43,8 @@ class Interpreter final : public Run {
   Flow execute(const Body& body, const ScopePtr& scope, Writer& out);
   Flow execute(const Statement& statement, const ScopePtr& scope, Writer& out);
   Flow conditional(const Statement& statement, const ScopePtr& scope, Writer& out);
-  Flow loop(const Statement& statement, const ScopePtr& scope, Writer& out, const Value& items, int64_t depth);
+  Flow loop(const Statement& statement, const ScopePtr& scope, Writer& out, const Value& items,
+            int64_t depth);
   Flow set_block(const Statement& statement, const ScopePtr& scope);
   Flow filter_block(const Statement& statement, const ScopePtr& scope, Writer& out);
   Flow with_block(const Statement& statement, const ScopePtr& scope, Writer& out);

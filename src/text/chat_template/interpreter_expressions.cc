@@ -30,14 +30,22 @@ void Scope::set(int symbol, Value value) {
 Value Interpreter::evaluate(const Expression& node, const ScopePtr& scope) {
   const Level level(*this, node.line);
   switch (node.kind) {
-    case ExpressionKind::literal: return node.value;
-    case ExpressionKind::name: return name(node, scope);
-    case ExpressionKind::list: return list(evaluate_all(node.items, scope));
-    case ExpressionKind::tuple: return tuple(evaluate_all(node.items, scope));
-    case ExpressionKind::dict: return dict(node, scope);
-    case ExpressionKind::logical_not: return Value::boolean(!truth(evaluate(*node.a, scope)));
-    case ExpressionKind::negative: return negate(*this, evaluate(*node.a, scope));
-    case ExpressionKind::positive: return plus(*this, evaluate(*node.a, scope));
+    case ExpressionKind::literal:
+      return node.value;
+    case ExpressionKind::name:
+      return name(node, scope);
+    case ExpressionKind::list:
+      return list(evaluate_all(node.items, scope));
+    case ExpressionKind::tuple:
+      return tuple(evaluate_all(node.items, scope));
+    case ExpressionKind::dict:
+      return dict(node, scope);
+    case ExpressionKind::logical_not:
+      return Value::boolean(!truth(evaluate(*node.a, scope)));
+    case ExpressionKind::negative:
+      return negate(*this, evaluate(*node.a, scope));
+    case ExpressionKind::positive:
+      return plus(*this, evaluate(*node.a, scope));
     case ExpressionKind::logical_and: {
       Value left = evaluate(*node.a, scope);
       return truth(left) ? evaluate(*node.b, scope) : left;
@@ -50,19 +58,28 @@ Value Interpreter::evaluate(const Expression& node, const ScopePtr& scope) {
       const Value left = evaluate(*node.a, scope);
       return arithmetic(*this, node.op, left, evaluate(*node.b, scope));
     }
-    case ExpressionKind::concatenation: return concatenation(node, scope);
-    case ExpressionKind::comparison: return comparison(node, scope);
-    case ExpressionKind::conditional: return conditional(node, scope);
-    case ExpressionKind::attribute: return attribute_of(*this, evaluate(*node.a, scope), node.text);
+    case ExpressionKind::concatenation:
+      return concatenation(node, scope);
+    case ExpressionKind::comparison:
+      return comparison(node, scope);
+    case ExpressionKind::conditional:
+      return conditional(node, scope);
+    case ExpressionKind::attribute:
+      return attribute_of(*this, evaluate(*node.a, scope), node.text);
     case ExpressionKind::item: {
       const Value value = evaluate(*node.a, scope);
       return item_of(*this, value, evaluate(*node.b, scope));
     }
-    case ExpressionKind::slice: return slice(node, scope);
-    case ExpressionKind::call: return call(node, scope, nullptr);
-    case ExpressionKind::filter: return filter(node, scope, nullptr);
-    case ExpressionKind::test: return Value::boolean(test(node, scope));
-    case ExpressionKind::namespace_field: break;
+    case ExpressionKind::slice:
+      return slice(node, scope);
+    case ExpressionKind::call:
+      return call(node, scope, nullptr);
+    case ExpressionKind::filter:
+      return filter(node, scope, nullptr);
+    case ExpressionKind::test:
+      return Value::boolean(test(node, scope));
+    case ExpressionKind::namespace_field:
+      break;
   }
   fail("an assignment target is not a value");
 }
@@ -100,14 +117,30 @@ Value Interpreter::comparison(const Expression& node, const ScopePtr& scope) {
     Value right = evaluate(*node.items[i], scope);
     bool holds = false;
     switch (node.comparisons[i]) {
-      case Comparison::equal: holds = equal(*this, left, right); break;
-      case Comparison::unequal: holds = !equal(*this, left, right); break;
-      case Comparison::less: holds = ordered(*this, Order::less, left, right); break;
-      case Comparison::less_equal: holds = ordered(*this, Order::less_equal, left, right); break;
-      case Comparison::greater: holds = ordered(*this, Order::greater, left, right); break;
-      case Comparison::greater_equal: holds = ordered(*this, Order::greater_equal, left, right); break;
-      case Comparison::in: holds = contains(*this, right, left); break;
-      case Comparison::not_in: holds = !contains(*this, right, left); break;
+      case Comparison::equal:
+        holds = equal(*this, left, right);
+        break;
+      case Comparison::unequal:
+        holds = !equal(*this, left, right);
+        break;
+      case Comparison::less:
+        holds = ordered(*this, Order::less, left, right);
+        break;
+      case Comparison::less_equal:
+        holds = ordered(*this, Order::less_equal, left, right);
+        break;
+      case Comparison::greater:
+        holds = ordered(*this, Order::greater, left, right);
+        break;
+      case Comparison::greater_equal:
+        holds = ordered(*this, Order::greater_equal, left, right);
+        break;
+      case Comparison::in:
+        holds = contains(*this, right, left);
+        break;
+      case Comparison::not_in:
+        holds = !contains(*this, right, left);
+        break;
     }
     if (!holds) return Value::boolean(false);
     left = std::move(right);
@@ -123,7 +156,9 @@ Value Interpreter::conditional(const Expression& node, const ScopePtr& scope) {
 
 Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
   const Value value = evaluate(*node.a, scope);
-  const auto part = [&](const ExpressionPtr& index) { return index ? evaluate(*index, scope) : Value::none(); };
+  const auto part = [&](const ExpressionPtr& index) {
+    return index ? evaluate(*index, scope) : Value::none();
+  };
   const Value start = part(node.b);
   const Value stop = part(node.c);
   return slice_of(*this, value, start, stop, part(node.d));
@@ -133,13 +168,15 @@ Arguments Interpreter::arguments(const CallArguments& nodes, const ScopePtr& sco
   Arguments out;
   out.positional = evaluate_all(nodes.positional, scope);
   const auto add = [&](const std::string& name, Value value) {
-    const bool twice = std::any_of(out.named.begin(), out.named.end(), [&](const auto& e) { return e.first == name; });
+    const bool twice =
+        std::any_of(out.named.begin(), out.named.end(), [&](const auto& e) { return e.first == name; });
     if (twice) fail("two values for the argument '{}'", name);
     out.named.emplace_back(name, std::move(value));
   };
   for (const auto& [name, value] : nodes.named) add(name, evaluate(*value, scope));
   if (nodes.star) {
-    for (Value& item : items_of(*this, evaluate(*nodes.star, scope))) out.positional.push_back(std::move(item));
+    for (Value& item : items_of(*this, evaluate(*nodes.star, scope)))
+      out.positional.push_back(std::move(item));
   }
   if (nodes.double_star) {
     const Value given = evaluate(*nodes.double_star, scope);
@@ -176,9 +213,9 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
 // head: what a filter block's or set block's chain begins with.
 Value Interpreter::filter(const Expression& node, const ScopePtr& scope, const Value* head) {
   const Level level(*this, node.line);
-  const Value value = !node.a                                            ? *head
+  const Value value = !node.a                                          ? *head
                       : head && node.a->kind == ExpressionKind::filter ? filter(*node.a, scope, head)
-                                                                         : evaluate(*node.a, scope);
+                                                                       : evaluate(*node.a, scope);
   if (!node.filter) fail("No filter named '{}'.", node.text);
   return node.filter(*this, value, arguments(node.arguments, scope));
 }

@@ -37,13 +37,19 @@ Interpreter::Flow Interpreter::execute(const Body& body, const ScopePtr& scope, 
 Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Writer& out) {
   const Level level(*this, statement.line);
   switch (statement.kind) {
-    case StatementKind::text: out.append(statement.text); break;
+    case StatementKind::text:
+      out.append(statement.text);
+      break;
     case StatementKind::print:
       for (const auto& node : statement.expressions) write_str(out, *this, evaluate(*node, scope));
       break;
-    case StatementKind::set: assign(*statement.target, evaluate(*statement.expression, scope), scope); break;
-    case StatementKind::set_block: return set_block(statement, scope);
-    case StatementKind::conditional: return conditional(statement, scope, out);
+    case StatementKind::set:
+      assign(*statement.target, evaluate(*statement.expression, scope), scope);
+      break;
+    case StatementKind::set_block:
+      return set_block(statement, scope);
+    case StatementKind::conditional:
+      return conditional(statement, scope, out);
     case StatementKind::loop: {
       const Value items = evaluate(*statement.expression, scope);
       if (!statement.recursive) return loop(statement, scope, out, items, 0);
@@ -53,12 +59,20 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
     case StatementKind::macro:
       scope->set(statement.symbol, Value::object(make<Macro>(*this, *statement.macro, scope)));
       break;
-    case StatementKind::call: call_block(statement, scope, out); break;
-    case StatementKind::filter: return filter_block(statement, scope, out);
-    case StatementKind::with: return with_block(statement, scope, out);
-    case StatementKind::generation: generation_block(statement, scope, out); break;
-    case StatementKind::break_loop: return Flow::break_loop;
-    case StatementKind::continue_loop: return Flow::continue_loop;
+    case StatementKind::call:
+      call_block(statement, scope, out);
+      break;
+    case StatementKind::filter:
+      return filter_block(statement, scope, out);
+    case StatementKind::with:
+      return with_block(statement, scope, out);
+    case StatementKind::generation:
+      generation_block(statement, scope, out);
+      break;
+    case StatementKind::break_loop:
+      return Flow::break_loop;
+    case StatementKind::continue_loop:
+      return Flow::continue_loop;
   }
   return Flow::next;
 }
@@ -70,15 +84,16 @@ Interpreter::Flow Interpreter::conditional(const Statement& statement, const Sco
   return execute(statement.otherwise, scope, out);
 }
 
-Value Interpreter::repeat_loop(const Statement& statement, const ScopePtr& scope, const Value& items, int64_t depth) {
+Value Interpreter::repeat_loop(const Statement& statement, const ScopePtr& scope, const Value& items,
+                               int64_t depth) {
   const Level level(*this, statement.line);
   Writer out(*this);
   loop(statement, scope, out, items, depth);
   return out.value();
 }
 
-Interpreter::Flow Interpreter::loop(const Statement& statement, const ScopePtr& scope, Writer& out, const Value& items,
-                                    int64_t depth) {
+Interpreter::Flow Interpreter::loop(const Statement& statement, const ScopePtr& scope, Writer& out,
+                                    const Value& items, int64_t depth) {
   Loop::Accept accept;
   if (statement.condition) {
     accept = [&](const Value& item) {
@@ -144,8 +159,8 @@ void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, 
   write_str(out, *this, call(*statement.expression, scope, &caller));
 }
 
-// The span begins where the finished output ends, as Hugging Face counts it: text that a surrounding macro or set
-// block still holds back is not in it.
+// The span begins where the finished output ends, as Hugging Face counts it: text that a surrounding macro or
+// set block still holds back is not in it.
 void Interpreter::generation_block(const Statement& statement, const ScopePtr& scope, Writer& out) {
   Writer body(*this);
   execute(statement.body, std::make_shared<Scope>(scope), body);
@@ -168,7 +183,8 @@ void Interpreter::assign(const Expression& target, Value value, const ScopePtr& 
   Values items = items_of(*this, value);
   if (items.size() < target.items.size())
     fail("not enough values to unpack (expected {}, got {})", target.items.size(), items.size());
-  if (items.size() > target.items.size()) fail("too many values to unpack (expected {})", target.items.size());
+  if (items.size() > target.items.size())
+    fail("too many values to unpack (expected {})", target.items.size());
   for (size_t i = 0; i < items.size(); ++i) assign(*target.items[i], std::move(items[i]), scope);
 }
 
@@ -203,7 +219,8 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& oute
   }
   if (macro.uses_varargs) {
     const auto taken = static_cast<std::ptrdiff_t>(std::min(count, arguments.positional.size()));
-    scope->set(program_.varargs, tuple(Values(arguments.positional.begin() + taken, arguments.positional.end())));
+    scope->set(program_.varargs,
+               tuple(Values(arguments.positional.begin() + taken, arguments.positional.end())));
   } else if (arguments.positional.size() > count) {
     fail("macro '{}' takes not more than {} argument(s)", macro.name, count);
   }

@@ -18,19 +18,32 @@ class JsonWriter {
   void write(const Value& value, int level) {
     run_.spend(1);
     switch (value.kind()) {
-      case Kind::none: out_.append("null"); return;
-      case Kind::boolean: out_.append(value.boolean() ? "true" : "false"); return;
-      case Kind::integer: out_.append(fmt::format("{}", value.integer())); return;
-      case Kind::real: out_.append(real(value.real())); return;
-      case Kind::text: text(value.bytes()); return;
-      case Kind::mapping: mapping(value.mapping(), level); return;
+      case Kind::none:
+        out_.append("null");
+        return;
+      case Kind::boolean:
+        out_.append(value.boolean() ? "true" : "false");
+        return;
+      case Kind::integer:
+        out_.append(fmt::format("{}", value.integer()));
+        return;
+      case Kind::real:
+        out_.append(real(value.real()));
+        return;
+      case Kind::text:
+        text(value.bytes());
+        return;
+      case Kind::mapping:
+        mapping(value.mapping(), level);
+        return;
       case Kind::sequence:
         if (value.sequence().type <= SequenceType::group) {
           sequence(value.sequence().items, level);
           return;
         }
         break;
-      default: break;
+      default:
+        break;
     }
     run_.fail("Object of type {} is not JSON serializable", type_name(value));
   }
@@ -61,20 +74,29 @@ class JsonWriter {
 
   std::string escape(char32_t c) const {
     switch (c) {
-      case '"': return "\\\"";
-      case '\\': return "\\\\";
-      case '\n': return "\\n";
-      case '\r': return "\\r";
-      case '\t': return "\\t";
-      case '\b': return "\\b";
-      case '\f': return "\\f";
-      default: break;
+      case '"':
+        return "\\\"";
+      case '\\':
+        return "\\\\";
+      case '\n':
+        return "\\n";
+      case '\r':
+        return "\\r";
+      case '\t':
+        return "\\t";
+      case '\b':
+        return "\\b";
+      case '\f':
+        return "\\f";
+      default:
+        break;
     }
     const auto code = static_cast<uint32_t>(c);
     if (code >= 0x20 && (code < 0x7F || !style_.ensure_ascii)) return {};
     if (code == 0x7F) return {};
     if (code < 0x10000) return fmt::format("\\u{:04x}", code);
-    return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + ((code - 0x10000) & 0x3FF));
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10),
+                       0xDC00 + ((code - 0x10000) & 0x3FF));
   }
 
   void line(int level) {
@@ -115,12 +137,23 @@ class JsonWriter {
 
   void key(const Value& key) {
     switch (key.kind()) {
-      case Kind::text: text(key.bytes()); return;
-      case Kind::none: text("null"); return;
-      case Kind::boolean: text(key.boolean() ? "true" : "false"); return;
-      case Kind::integer: text(fmt::format("{}", key.integer())); return;
-      case Kind::real: text(real(key.real())); return;
-      default: run_.fail("keys must be str, int, float, bool or None, not {}", type_name(key));
+      case Kind::text:
+        text(key.bytes());
+        return;
+      case Kind::none:
+        text("null");
+        return;
+      case Kind::boolean:
+        text(key.boolean() ? "true" : "false");
+        return;
+      case Kind::integer:
+        text(fmt::format("{}", key.integer()));
+        return;
+      case Kind::real:
+        text(real(key.real()));
+        return;
+      default:
+        run_.fail("keys must be str, int, float, bool or None, not {}", type_name(key));
     }
   }
 
@@ -132,7 +165,8 @@ class JsonWriter {
 }  // namespace
 
 Value to_json(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "tojson", std::move(arguments), {"ensure_ascii", "indent", "separators", "sort_keys"});
+  const Parameters p(run, "tojson", std::move(arguments),
+                     {"ensure_ascii", "indent", "separators", "sort_keys"});
   JsonStyle style;
   style.ensure_ascii = p.truth(0, false);
   style.sort_keys = p.truth(3, false);

@@ -126,7 +126,8 @@ class Lexer {
     const char sign = sign_of(text_[after - 3]);
     advance_to(after);
     if (sign == '-') skip_space();
-    for (size_t open = text_.find("{%", at_); open != std::string_view::npos; open = text_.find("{%", open + 1)) {
+    for (size_t open = text_.find("{%", at_); open != std::string_view::npos;
+         open = text_.find("{%", open + 1)) {
       after = tag_end(open, "endraw");
       if (after == std::string_view::npos) continue;
       push_data(open, sign_of(text_[open + 2]), false);
@@ -158,7 +159,8 @@ class Lexer {
       if (at_ >= text_.size())
         fail_at(opened, std::string("a tag is not closed: '") + std::string(close) + "' is missing");
       const char sign = brackets_.empty() ? sign_of(peek()) : '\0';
-      const bool signed_end = (sign == '-' || (sign == '+' && !variable)) && text_.substr(at_ + 1).starts_with(close);
+      const bool signed_end =
+          (sign == '-' || (sign == '+' && !variable)) && text_.substr(at_ + 1).starts_with(close);
       if (brackets_.empty() && (starts(close) || signed_end)) {
         push(variable ? TokenType::variable_end : TokenType::block_end, "");
         advance(signed_end ? 3 : 2);
@@ -181,7 +183,8 @@ class Lexer {
 
   // Digits with single underscores between; the end of them.
   size_t digits_end(size_t at) const {
-    while (at < text_.size() && (digit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() && digit(text_[at + 1]))))
+    while (at < text_.size() &&
+           (digit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() && digit(text_[at + 1]))))
       ++at;
     return at;
   }
@@ -190,7 +193,9 @@ class Lexer {
     const char kind = static_cast<char>(peek(1) | 0x20);
     if (peek() == '0' && (kind == 'x' || kind == 'o' || kind == 'b')) {
       size_t end = at_ + 2;
-      while (end < text_.size() && (text_[end] == '_' || std::isxdigit(static_cast<unsigned char>(text_[end])))) ++end;
+      while (end < text_.size() &&
+             (text_[end] == '_' || std::isxdigit(static_cast<unsigned char>(text_[end]))))
+        ++end;
       push_number(TokenType::integer, end);
       return;
     }
@@ -205,6 +210,10 @@ class Lexer {
         if (exponent < text_.size() && digit(text_[exponent])) end = digits_end(exponent);
       }
     }
+    const std::string_view digits = text_.substr(at_, end - at_);
+    if (end == whole && digits.size() > 1 && digits[0] == '0' &&
+        digits.find_first_not_of("0_") != std::string_view::npos)
+      fail_at(line_, "the integer " + std::string(digits) + " begins with 0");
     push_number(end == whole ? TokenType::integer : TokenType::real, end);
   }
 
@@ -259,7 +268,8 @@ class Lexer {
     if (c >= '0' && c <= '7') {
       uint32_t code = 0;
       const size_t end = std::min(at + 3, text_.size());
-      for (; at < end && text_[at] >= '0' && text_[at] <= '7'; ++at) code = code * 8 + static_cast<uint32_t>(text_[at] - '0');
+      for (; at < end && text_[at] >= '0' && text_[at] <= '7'; ++at)
+        code = code * 8 + static_cast<uint32_t>(text_[at] - '0');
       base::append_utf8(value, code);
       return at;
     }
@@ -275,7 +285,8 @@ class Lexer {
       if (!std::isxdigit(static_cast<unsigned char>(h))) fail_at(line, "a truncated \\x, \\u or \\U escape");
       code = code * 16 + static_cast<uint32_t>(digit(h) ? h - '0' : (h | 0x20) - 'a' + 10);
     }
-    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) fail_at(line, "an escape that is no character");
+    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+      fail_at(line, "an escape that is no character");
     base::append_utf8(value, code);
     return at + 1 + count;
   }
@@ -297,7 +308,8 @@ class Lexer {
     if (c == '(' || c == '[' || c == '{') brackets_ += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
       if (brackets_.empty() || brackets_.back() != c) {
-        const std::string expected = brackets_.empty() ? "" : std::string(", expected '") + brackets_.back() + "'";
+        const std::string expected =
+            brackets_.empty() ? "" : std::string(", expected '") + brackets_.back() + "'";
         fail_at(line_, std::string("unexpected '") + c + "'" + expected);
       }
       brackets_.pop_back();
@@ -321,14 +333,22 @@ std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(
 
 std::string describe(const Token& token) {
   switch (token.type) {
-    case TokenType::data: return "text";
-    case TokenType::variable_begin: return "{{";
-    case TokenType::variable_end: return "}}";
-    case TokenType::block_begin: return "{%";
-    case TokenType::block_end: return "%}";
-    case TokenType::text: return "string";
-    case TokenType::end: return "end of template";
-    default: return token.value;
+    case TokenType::data:
+      return "text";
+    case TokenType::variable_begin:
+      return "{{";
+    case TokenType::variable_end:
+      return "}}";
+    case TokenType::block_begin:
+      return "{%";
+    case TokenType::block_end:
+      return "%}";
+    case TokenType::text:
+      return "string";
+    case TokenType::end:
+      return "end of template";
+    default:
+      return token.value;
   }
 }
 

@@ -8,7 +8,17 @@
 namespace trl::text::jinja {
 
 enum class TokenType : uint8_t {
-  data, variable_begin, variable_end, block_begin, block_end, name, text, integer, real, symbol, end
+  data,
+  variable_begin,
+  variable_end,
+  block_begin,
+  block_end,
+  name,
+  text,
+  integer,
+  real,
+  symbol,
+  end
 };
 
 struct Token {

@@ -50,7 +50,8 @@ Value index(Run& run, const Value& self, Arguments arguments) {
     if (!equal(run, parts[i], p[0])) continue;
     const auto count = static_cast<int64_t>(self.sequence().items.size());
     const int64_t start = p.none(1) ? 0 : p.integer(1, 0);
-    return Value::integer(static_cast<int64_t>(i) + (start < 0 ? std::max<int64_t>(0, start + count) : start));
+    return Value::integer(static_cast<int64_t>(i) +
+                          (start < 0 ? std::max<int64_t>(0, start + count) : start));
   }
   run.fail("{} is not in the {}", repr_of(run, p[0]), type_name(self));
 }
@@ -58,7 +59,8 @@ Value index(Run& run, const Value& self, Arguments arguments) {
 Value count(Run& run, const Value& self, Arguments arguments) {
   const Parameters p(run, "count", std::move(arguments), {"value"}, 1);
   const Values& parts = self.sequence().items;
-  return Value::integer(std::count_if(parts.begin(), parts.end(), [&](const Value& v) { return equal(run, v, p[0]); }));
+  return Value::integer(
+      std::count_if(parts.begin(), parts.end(), [&](const Value& v) { return equal(run, v, p[0]); }));
 }
 
 Value is_integer(Run& run, const Value& self, Arguments arguments) {

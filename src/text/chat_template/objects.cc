@@ -84,8 +84,9 @@ Value Loop::cycle(Run& run, const Arguments& arguments) const {
 
 Value Loop::changed(Run& run, Arguments arguments) {
   const Values& now = arguments.positional;
-  const bool same = last_changed_ && std::equal(now.begin(), now.end(), last_changed_->begin(), last_changed_->end(),
-                                                [&](const Value& a, const Value& b) { return equal(run, a, b); });
+  const bool same =
+      last_changed_ && std::equal(now.begin(), now.end(), last_changed_->begin(), last_changed_->end(),
+                                  [&](const Value& a, const Value& b) { return equal(run, a, b); });
   last_changed_ = std::move(arguments.positional);
   return Value::boolean(!same);
 }

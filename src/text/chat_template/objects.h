@@ -56,7 +56,9 @@ class Loop final : public Object {
   Loop(Values items, Accept accept, Repeat repeat, int64_t depth)
       : items_(std::move(items)), accept_(std::move(accept)), repeat_(std::move(repeat)), depth0_(depth) {}
   std::string type_name() const override { return "LoopContext"; }
-  std::string describe() const override { return fmt::format("<LoopContext {}/{}>", index0_ + 1, items_.size()); }
+  std::string describe() const override {
+    return fmt::format("<LoopContext {}/{}>", index0_ + 1, items_.size());
+  }
   bool callable() const override { return true; }
   Value call(Run& run, Arguments arguments) override;
   Value attribute(Run& run, std::string_view name) override;

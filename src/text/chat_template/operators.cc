@@ -26,13 +26,20 @@ bool equal_mappings(Run& run, const Mapping& a, const Mapping& b) {
 
 std::string_view symbol(Operator op) {
   switch (op) {
-    case Operator::add: return "+";
-    case Operator::subtract: return "-";
-    case Operator::multiply: return "*";
-    case Operator::divide: return "/";
-    case Operator::floor_divide: return "//";
-    case Operator::modulo: return "%";
-    case Operator::power: return "** or pow()";
+    case Operator::add:
+      return "+";
+    case Operator::subtract:
+      return "-";
+    case Operator::multiply:
+      return "*";
+    case Operator::divide:
+      return "/";
+    case Operator::floor_divide:
+      return "//";
+    case Operator::modulo:
+      return "%";
+    case Operator::power:
+      return "** or pow()";
   }
   return {};
 }
@@ -84,7 +91,8 @@ Value integer_arithmetic(Run& run, Operator op, int64_t a, int64_t b) {
         return Value::real(std::pow(static_cast<double>(a), static_cast<double>(b)));
       }
       return Value::integer(integer_power(run, a, b));
-    default: break;
+    default:
+      break;
   }
   if (b == 0) run.fail("division by zero");
   if (op == Operator::divide) return Value::real(static_cast<double>(a) / static_cast<double>(b));
@@ -95,14 +103,18 @@ Value integer_arithmetic(Run& run, Operator op, int64_t a, int64_t b) {
 
 Value real_arithmetic(Run& run, Operator op, double a, double b) {
   switch (op) {
-    case Operator::add: return Value::real(a + b);
-    case Operator::subtract: return Value::real(a - b);
-    case Operator::multiply: return Value::real(a * b);
+    case Operator::add:
+      return Value::real(a + b);
+    case Operator::subtract:
+      return Value::real(a - b);
+    case Operator::multiply:
+      return Value::real(a * b);
     case Operator::power:
       if (a == 0 && b < 0) run.fail("0.0 cannot be raised to a negative power");
       if (a < 0 && std::floor(b) != b) run.fail("a negative number to a fractional power is complex");
       return Value::real(std::pow(a, b));
-    default: break;
+    default:
+      break;
   }
   if (b == 0) run.fail("division by zero");
   if (op == Operator::divide) return Value::real(a / b);
@@ -154,8 +166,10 @@ Value add(Run& run, const Value& a, const Value& b) {
     return run.sequence(a.sequence().type, std::move(items));
   }
   if (a.is_text()) run.fail("can only concatenate str (not \"{}\") to str", type_name(b));
-  if (a.is_sequence(SequenceType::list)) run.fail("can only concatenate list (not \"{}\") to list", type_name(b));
-  if (a.is_sequence(SequenceType::tuple)) run.fail("can only concatenate tuple (not \"{}\") to tuple", type_name(b));
+  if (a.is_sequence(SequenceType::list))
+    run.fail("can only concatenate list (not \"{}\") to list", type_name(b));
+  if (a.is_sequence(SequenceType::tuple))
+    run.fail("can only concatenate tuple (not \"{}\") to tuple", type_name(b));
   unsupported(run, Operator::add, a, b);
 }
 
@@ -186,10 +200,14 @@ bool ordered(Run& run, Order order, const Value& a, const Value& b) {
   }
   const auto decide = [&](const auto& x, const auto& y) {
     switch (order) {
-      case Order::less: return x < y;
-      case Order::less_equal: return x <= y;
-      case Order::greater: return x > y;
-      case Order::greater_equal: return x >= y;
+      case Order::less:
+        return x < y;
+      case Order::less_equal:
+        return x <= y;
+      case Order::greater:
+        return x > y;
+      case Order::greater_equal:
+        return x >= y;
     }
     return false;
   };
@@ -243,7 +261,8 @@ Value plus(Run& run, const Value& value) {
 }
 
 Value real_to_integer(Run& run, double value) {
-  if (std::isnan(value) || std::isinf(value)) run.fail("cannot convert float {} to integer", real_repr(value));
+  if (std::isnan(value) || std::isinf(value))
+    run.fail("cannot convert float {} to integer", real_repr(value));
   const double whole = std::trunc(value);
   if (!(std::abs(whole) < 9.2233720368547748e18)) run.fail("an integer outside 64 bits");
   return Value::integer(static_cast<int64_t>(whole));

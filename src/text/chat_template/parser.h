@@ -1,4 +1,5 @@
-// Recursive descent over the tokens: expressions in parser_expressions.cc, statements in parser_statements.cc.
+// Recursive descent over the tokens: expressions in parser_expressions.cc, statements in
+// parser_statements.cc.
 #pragma once
 #include <algorithm>
 #include <initializer_list>
@@ -8,7 +9,7 @@
 
 namespace trl::text::jinja {
 
-inline constexpr int kMaxParseDepth = 100;     // brackets and blocks in each other
+inline constexpr int kMaxParseDepth = 100;  // brackets and blocks in each other
 inline constexpr int kMaxExpressionHeight = 300;
 
 class Parser {
@@ -108,11 +109,11 @@ class Parser {
   size_t at_ = 0;
   int depth_ = 0;
   Program program_;
-  std::vector<Statement*> loops_;            // enclosing for loops
-  int breakable_ = 0;                        // for loops that break and continue may leave
-  std::vector<MacroDefinition*> macros_;     // enclosing macros and call blocks
-  std::vector<std::string> open_;            // names of the blocks that are open
-  std::vector<Unknown> unknown_;             // filters and tests that do not exist, outside conditions
+  std::vector<Statement*> loops_;         // enclosing for loops
+  int breakable_ = 0;                     // for loops that break and continue may leave
+  std::vector<MacroDefinition*> macros_;  // enclosing macros and call blocks
+  std::vector<std::string> open_;         // names of the blocks that are open
+  std::vector<Unknown> unknown_;          // filters and tests that do not exist, outside conditions
 };
 
 }  // namespace trl::text::jinja

@@ -18,8 +18,8 @@ ExpressionPtr Parser::finish(ExpressionPtr node) const {
   const auto see = [&](const ExpressionPtr& child) {
     if (child) height = std::max(height, child->height);
   };
-  for (const ExpressionPtr* child : {&node->a, &node->b, &node->c, &node->d, &node->arguments.star,
-                                     &node->arguments.double_star})
+  for (const ExpressionPtr* child :
+       {&node->a, &node->b, &node->c, &node->d, &node->arguments.star, &node->arguments.double_star})
     see(*child);
   for (const auto& child : node->items) see(child);
   for (const auto& child : node->arguments.positional) see(child);
@@ -78,9 +78,8 @@ ExpressionPtr Parser::comparison() {
   ExpressionPtr first = sum();
   auto node = make(ExpressionKind::comparison, begin);
   constexpr std::pair<std::string_view, Comparison> kSymbols[] = {
-      {"==", Comparison::equal},       {"!=", Comparison::unequal},
-      {"<", Comparison::less},         {"<=", Comparison::less_equal},
-      {">", Comparison::greater},      {">=", Comparison::greater_equal}};
+      {"==", Comparison::equal},      {"!=", Comparison::unequal}, {"<", Comparison::less},
+      {"<=", Comparison::less_equal}, {">", Comparison::greater},  {">=", Comparison::greater_equal}};
   while (true) {
     const auto found = std::find_if(std::begin(kSymbols), std::end(kSymbols),
                                     [&](const auto& entry) { return is_symbol(entry.first); });
@@ -165,9 +164,11 @@ ExpressionPtr Parser::unary(bool with_filter) {
 ExpressionPtr Parser::primary() {
   const Token& token = peek();
   switch (token.type) {
-    case TokenType::name: return name_or_constant();
+    case TokenType::name:
+      return name_or_constant();
     case TokenType::integer:
-    case TokenType::real: return number();
+    case TokenType::real:
+      return number();
     case TokenType::text: {
       auto node = make(ExpressionKind::literal, token.line);
       std::string text;
@@ -175,7 +176,8 @@ ExpressionPtr Parser::primary() {
       node->value = Value::text(std::move(text));
       return node;
     }
-    default: break;
+    default:
+      break;
   }
   if (skip_symbol("(")) {
     ExpressionPtr node = tuple(TupleEnd::parenthesis, true);
@@ -261,7 +263,8 @@ ExpressionPtr Parser::dict() {
 }
 
 bool Parser::at_tuple_end(TupleEnd end) const {
-  if (peek().type == TokenType::variable_end || peek().type == TokenType::block_end || is_symbol(")")) return true;
+  if (peek().type == TokenType::variable_end || peek().type == TokenType::block_end || is_symbol(")"))
+    return true;
   return (end == TupleEnd::in && is_name("in")) || (end == TupleEnd::recursive && is_name("recursive"));
 }
 
@@ -294,7 +297,8 @@ ExpressionPtr Parser::postfix(ExpressionPtr node) {
 ExpressionPtr Parser::subscript(ExpressionPtr node) {
   const int begin = line();
   if (skip_symbol(".")) {
-    if (peek().type == TokenType::integer) return binary(ExpressionKind::item, begin, std::move(node), number());
+    if (peek().type == TokenType::integer)
+      return binary(ExpressionKind::item, begin, std::move(node), number());
     auto attribute = make(ExpressionKind::attribute, begin);
     attribute->text = take_name("a name or a number behind '.'");
     attribute->a = std::move(node);
@@ -365,10 +369,10 @@ ExpressionPtr Parser::test(ExpressionPtr node) {
   if (!applied->test) unknown_.push_back({begin, "No test named '" + applied->text + "'."});
   applied->a = std::move(node);
   const Token& token = peek();
-  const bool starts_value = token.type == TokenType::text || token.type == TokenType::integer ||
-                            token.type == TokenType::real || is_symbol("[") || is_symbol("{") ||
-                            (token.type == TokenType::name && token.value != "else" && token.value != "or" &&
-                             token.value != "and");
+  const bool starts_value =
+      token.type == TokenType::text || token.type == TokenType::integer || token.type == TokenType::real ||
+      is_symbol("[") || is_symbol("{") ||
+      (token.type == TokenType::name && token.value != "else" && token.value != "or" && token.value != "and");
   if (is_symbol("(")) {
     applied->arguments = call_arguments();
   } else if (starts_value) {

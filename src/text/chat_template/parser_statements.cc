@@ -19,7 +19,8 @@ Program Parser::run() {
 
 Parser::Nesting::Nesting(Parser& parser) : parser_(parser) {
   if (parser_.depth_ >= kMaxParseDepth)
-    fail_at(parser_.line(), fmt::format("expressions or blocks nested more than {} levels deep", kMaxParseDepth));
+    fail_at(parser_.line(),
+            fmt::format("expressions or blocks nested more than {} levels deep", kMaxParseDepth));
   ++parser_.depth_;
 }
 
@@ -67,7 +68,8 @@ int Parser::target_symbol(const std::string& name, int line) {
   constexpr std::string_view kConstants[] = {"true", "false", "none", "True", "False", "None"};
   if (std::find(std::begin(kConstants), std::end(kConstants), name) != std::end(kConstants))
     fail_at(line, "can't assign to '" + name + "'");
-  if (name == "loop" && !loops_.empty()) fail_at(line, "can't assign to the special name 'loop' inside a for loop");
+  if (name == "loop" && !loops_.empty())
+    fail_at(line, "can't assign to the special name 'loop' inside a for loop");
   return symbol_of(name);
 }
 
@@ -95,9 +97,7 @@ ExpressionPtr Parser::single_target(bool with_namespace) {
 ExpressionPtr Parser::target(bool with_namespace, bool until_in) {
   auto node = make(ExpressionKind::tuple, line());
   bool comma = false;
-  const auto ended = [&] {
-    return at_tuple_end(until_in ? TupleEnd::in : TupleEnd::tag) || is_symbol("=");
-  };
+  const auto ended = [&] { return at_tuple_end(until_in ? TupleEnd::in : TupleEnd::tag) || is_symbol("="); };
   do {
     if (comma && ended()) break;
     node->items.push_back(single_target(with_namespace));
@@ -125,14 +125,16 @@ Body Parser::statements(std::initializer_list<std::string_view> ends) {
       expect(TokenType::variable_end, "}}");
       body.push_back(std::move(print));
     } else {  // block_begin
-      if (peek().type == TokenType::name && std::find(ends.begin(), ends.end(), peek().value) != ends.end()) return body;
+      if (peek().type == TokenType::name && std::find(ends.begin(), ends.end(), peek().value) != ends.end())
+        return body;
       statement(body);
       expect(TokenType::block_end, "%}");
     }
   }
   if (ends.size() > 0) {
     const std::string tag = open_.empty() ? "" : fmt::format(" of '{}'", open_.back());
-    fail_at(line(), fmt::format("unexpected end of template inside{}: '{}' is missing", tag, *(ends.end() - 1)));
+    fail_at(line(),
+            fmt::format("unexpected end of template inside{}: '{}' is missing", tag, *(ends.end() - 1)));
   }
   return body;
 }
@@ -163,20 +165,25 @@ void Parser::statement(Body& body) {
     std::string_view tag;
     void (Parser::*parse)(Body&);
   };
-  constexpr Entry kTags[] = {
-      {"if", &Parser::parse_if},       {"for", &Parser::parse_for},
-      {"set", &Parser::parse_set},     {"macro", &Parser::parse_macro},
-      {"call", &Parser::parse_call},   {"filter", &Parser::parse_filter},
-      {"with", &Parser::parse_with},   {"print", &Parser::parse_print},
-      {"break", &Parser::parse_jump},  {"continue", &Parser::parse_jump},
-      {"generation", &Parser::parse_generation}};
+  constexpr Entry kTags[] = {{"if", &Parser::parse_if},
+                             {"for", &Parser::parse_for},
+                             {"set", &Parser::parse_set},
+                             {"macro", &Parser::parse_macro},
+                             {"call", &Parser::parse_call},
+                             {"filter", &Parser::parse_filter},
+                             {"with", &Parser::parse_with},
+                             {"print", &Parser::parse_print},
+                             {"break", &Parser::parse_jump},
+                             {"continue", &Parser::parse_jump},
+                             {"generation", &Parser::parse_generation}};
   for (const Entry& entry : kTags) {
     if (entry.tag == tag) return (this->*entry.parse)(body);
   }
   constexpr std::string_view kOther[] = {"include", "import", "from", "extends", "block", "autoescape"};
   if (std::find(std::begin(kOther), std::end(kOther), tag) != std::end(kOther))
     fail_at(line(), fmt::format("'{}' is not supported: a chat template stands alone", tag));
-  const std::string inside = open_.empty() ? "" : fmt::format("; the innermost open block is '{}'", open_.back());
+  const std::string inside =
+      open_.empty() ? "" : fmt::format("; the innermost open block is '{}'", open_.back());
   fail_at(line(), fmt::format("unknown tag '{}'{}", tag, inside));
 }
 
@@ -239,8 +246,6 @@ void Parser::signature(MacroDefinition& macro) {
       macro.defaults.push_back(expression());
     } else if (!macro.defaults.empty()) {
       fail_at(begin, "a parameter without a default follows one with a default");
-    } else if (name == "caller") {
-      fail_at(begin, "the special parameter 'caller' needs a default");
     }
   }
   expect_symbol(")");
@@ -252,6 +257,11 @@ void Parser::macro_body(MacroDefinition& macro, std::string_view end) {
   macro.body = block({end});
   macros_.pop_back();
   breakable_ = saved;
+  const size_t required = macro.parameters.size() - macro.defaults.size();
+  for (size_t i = 0; i < required && macro.uses_caller; ++i) {
+    if (macro.parameters[i].second == "caller")
+      fail_at(line(), "the special parameter 'caller' needs a default");
+  }
   close_block();
 }
 
@@ -322,7 +332,8 @@ void Parser::parse_jump(Body& body) {
   const bool leaves = is_name("break");
   auto node = make_statement(leaves ? StatementKind::break_loop : StatementKind::continue_loop);
   open_.pop_back();
-  if (breakable_ == 0) fail_at(node->line, fmt::format("'{}' outside a for loop", leaves ? "break" : "continue"));
+  if (breakable_ == 0)
+    fail_at(node->line, fmt::format("'{}' outside a for loop", leaves ? "break" : "continue"));
   body.push_back(std::move(node));
 }
 

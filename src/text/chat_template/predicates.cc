@@ -50,7 +50,9 @@ bool has_case(Run& run, const Value& v, Arguments) {
 }
 
 bool is_equal(Run& run, const Value& v, Arguments a) { return equal(run, v, only(run, "eq", std::move(a))); }
-bool is_unequal(Run& run, const Value& v, Arguments a) { return !equal(run, v, only(run, "ne", std::move(a))); }
+bool is_unequal(Run& run, const Value& v, Arguments a) {
+  return !equal(run, v, only(run, "ne", std::move(a)));
+}
 template <Order Which>
 bool is_ordered(Run& run, const Value& v, Arguments a) {
   return ordered(run, Which, v, only(run, "the comparison", std::move(a)));

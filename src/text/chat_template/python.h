@@ -1,5 +1,5 @@
-// What Python does with values: truth, str and repr, order, arithmetic, items, attributes. Everything that Jinja
-// hands on to Python is here.
+// What Python does with values: truth, str and repr, order, arithmetic, items, attributes. Everything that
+// Jinja hands on to Python is here.
 #pragma once
 #include <optional>
 
@@ -12,11 +12,12 @@ bool truth(const Value& value);
 std::string str_of(Run& run, const Value& value);   // str(value)
 std::string repr_of(Run& run, const Value& value);  // repr(value)
 void write_str(Writer& out, Run& run, const Value& value);
-std::string real_repr(double value);                // Python's repr of a float
+std::string real_repr(double value);  // Python's repr of a float
 
 bool equal(Run& run, const Value& a, const Value& b);
 enum class Order : uint8_t { less, less_equal, greater, greater_equal };
-bool ordered(Run& run, Order order, const Value& a, const Value& b);  // a < b ...; fails for types without an order
+bool ordered(Run& run, Order order, const Value& a,
+             const Value& b);  // a < b ...; fails for types without an order
 inline bool less(Run& run, const Value& a, const Value& b) { return ordered(run, Order::less, a, b); }
 bool contains(Run& run, const Value& container, const Value& item);
 
@@ -29,12 +30,12 @@ Value arithmetic(Run& run, Operator op, const Value& a, const Value& b);
 Value negate(Run& run, const Value& value);
 Value plus(Run& run, const Value& value);
 
-Value attribute_of(Run& run, const Value& value, std::string_view name);  // value.name
+Value attribute_of(Run& run, const Value& value, std::string_view name);      // value.name
 Value own_attribute_of(Run& run, const Value& value, std::string_view name);  // never an item of that name
-Value item_of(Run& run, const Value& value, const Value& key);            // value[key]
+Value item_of(Run& run, const Value& value, const Value& key);                // value[key]
 Value slice_of(Run& run, const Value& value, const Value& start, const Value& stop, const Value& step);
 Value call(Run& run, const Value& callee, Arguments arguments);
 
-Value real_to_integer(Run& run, double value);                // int(value)
+Value real_to_integer(Run& run, double value);  // int(value)
 
 }  // namespace trl::text::jinja

@@ -11,25 +11,42 @@ namespace trl::text::jinja {
 
 std::string type_name(const Value& value) {
   switch (value.kind()) {
-    case Kind::undefined: return "Undefined";
-    case Kind::none: return "NoneType";
-    case Kind::boolean: return "bool";
-    case Kind::integer: return "int";
-    case Kind::real: return "float";
-    case Kind::text: return value.text().markup ? "Markup" : "str";
-    case Kind::mapping: return "dict";
-    case Kind::object: return value.object()->type_name();
-    case Kind::sequence: break;
+    case Kind::undefined:
+      return "Undefined";
+    case Kind::none:
+      return "NoneType";
+    case Kind::boolean:
+      return "bool";
+    case Kind::integer:
+      return "int";
+    case Kind::real:
+      return "float";
+    case Kind::text:
+      return value.text().markup ? "Markup" : "str";
+    case Kind::mapping:
+      return "dict";
+    case Kind::object:
+      return value.object()->type_name();
+    case Kind::sequence:
+      break;
   }
   switch (value.sequence().type) {
-    case SequenceType::list: return "list";
-    case SequenceType::tuple: return "tuple";
-    case SequenceType::group: return "_GroupTuple";
-    case SequenceType::range: return "range";
-    case SequenceType::keys: return "dict_keys";
-    case SequenceType::values: return "dict_values";
-    case SequenceType::items: return "dict_items";
-    case SequenceType::iterator: return "generator";
+    case SequenceType::list:
+      return "list";
+    case SequenceType::tuple:
+      return "tuple";
+    case SequenceType::group:
+      return "_GroupTuple";
+    case SequenceType::range:
+      return "range";
+    case SequenceType::keys:
+      return "dict_keys";
+    case SequenceType::values:
+      return "dict_values";
+    case SequenceType::items:
+      return "dict_items";
+    case SequenceType::iterator:
+      return "generator";
   }
   return {};
 }
@@ -37,15 +54,22 @@ std::string type_name(const Value& value) {
 bool truth(const Value& value) {
   switch (value.kind()) {
     case Kind::undefined:
-    case Kind::none: return false;
-    case Kind::boolean: return value.boolean();
-    case Kind::integer: return value.integer() != 0;
-    case Kind::real: return value.real() != 0;
-    case Kind::text: return !value.bytes().empty();
+    case Kind::none:
+      return false;
+    case Kind::boolean:
+      return value.boolean();
+    case Kind::integer:
+      return value.integer() != 0;
+    case Kind::real:
+      return value.real() != 0;
+    case Kind::text:
+      return !value.bytes().empty();
     case Kind::sequence:
       return value.sequence().type == SequenceType::iterator || !value.sequence().items.empty();
-    case Kind::mapping: return !value.mapping().entries.empty();
-    case Kind::object: return true;
+    case Kind::mapping:
+      return !value.mapping().entries.empty();
+    case Kind::object:
+      return true;
   }
   return true;
 }
@@ -99,8 +123,10 @@ bool printable(char32_t c) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -139,7 +165,9 @@ void write_items(Writer& out, Run& run, const Values& items) {
 
 void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
   switch (sequence.type) {
-    case SequenceType::iterator: out.append("<generator object>"); return;
+    case SequenceType::iterator:
+      out.append("<generator object>");
+      return;
     case SequenceType::tuple:
     case SequenceType::group:
       out.append("(");
@@ -155,10 +183,17 @@ void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
                            : fmt::format("range({}, {}, {})", first, stop, step));
       return;
     }
-    case SequenceType::list: break;
-    case SequenceType::keys: out.append("dict_keys("); break;
-    case SequenceType::values: out.append("dict_values("); break;
-    case SequenceType::items: out.append("dict_items("); break;
+    case SequenceType::list:
+      break;
+    case SequenceType::keys:
+      out.append("dict_keys(");
+      break;
+    case SequenceType::values:
+      out.append("dict_values(");
+      break;
+    case SequenceType::items:
+      out.append("dict_items(");
+      break;
   }
   out.append("[");
   write_items(out, run, sequence.items);
@@ -168,13 +203,17 @@ void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
 void write_repr(Writer& out, Run& run, const Value& value) {
   run.spend(1);
   switch (value.kind()) {
-    case Kind::undefined: out.append("Undefined"); return;
+    case Kind::undefined:
+      out.append("Undefined");
+      return;
     case Kind::text:
       if (value.text().markup) out.append("Markup(");
       write_text_repr(out, value.bytes());
       if (value.text().markup) out.append(")");
       return;
-    case Kind::sequence: write_sequence_repr(out, run, value.sequence()); return;
+    case Kind::sequence:
+      write_sequence_repr(out, run, value.sequence());
+      return;
     case Kind::mapping: {
       out.append("{");
       bool first = true;
@@ -188,7 +227,8 @@ void write_repr(Writer& out, Run& run, const Value& value) {
       out.append("}");
       return;
     }
-    default: write_str(out, run, value);
+    default:
+      write_str(out, run, value);
   }
 }
 
@@ -196,14 +236,28 @@ void write_repr(Writer& out, Run& run, const Value& value) {
 
 void write_str(Writer& out, Run& run, const Value& value) {
   switch (value.kind()) {
-    case Kind::undefined: return;
-    case Kind::none: out.append("None"); return;
-    case Kind::boolean: out.append(value.boolean() ? "True" : "False"); return;
-    case Kind::integer: out.append(fmt::format("{}", value.integer())); return;
-    case Kind::real: out.append(real_repr(value.real())); return;
-    case Kind::text: out.append(value.bytes()); return;
-    case Kind::object: out.append(value.object()->describe()); return;
-    default: write_repr(out, run, value);
+    case Kind::undefined:
+      return;
+    case Kind::none:
+      out.append("None");
+      return;
+    case Kind::boolean:
+      out.append(value.boolean() ? "True" : "False");
+      return;
+    case Kind::integer:
+      out.append(fmt::format("{}", value.integer()));
+      return;
+    case Kind::real:
+      out.append(real_repr(value.real()));
+      return;
+    case Kind::text:
+      out.append(value.bytes());
+      return;
+    case Kind::object:
+      out.append(value.object()->describe());
+      return;
+    default:
+      write_repr(out, run, value);
   }
 }
 

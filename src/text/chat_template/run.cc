@@ -52,15 +52,19 @@ Value Run::from_json(const base::Json& json, int depth) {
   if (depth > kMaxNesting) fail("the given data is nested more than {} levels deep", kMaxNesting);
   using Type = base::Json::value_t;
   switch (json.type()) {
-    case Type::boolean: return Value::boolean(json.get<bool>());
-    case Type::number_integer: return Value::integer(json.get<int64_t>());
+    case Type::boolean:
+      return Value::boolean(json.get<bool>());
+    case Type::number_integer:
+      return Value::integer(json.get<int64_t>());
     case Type::number_unsigned: {
       const uint64_t value = json.get<uint64_t>();
       if (value > static_cast<uint64_t>(INT64_MAX)) fail("the number {} is larger than 64 bits hold", value);
       return Value::integer(static_cast<int64_t>(value));
     }
-    case Type::number_float: return Value::real(json.get<double>());
-    case Type::string: return text(json.get_ref<const std::string&>());
+    case Type::number_float:
+      return Value::real(json.get<double>());
+    case Type::string:
+      return text(json.get_ref<const std::string&>());
     case Type::array: {
       Values items;
       items.reserve(json.size());
@@ -72,12 +76,14 @@ Value Run::from_json(const base::Json& json, int depth) {
       for (const auto& [name, value] : json.items()) set(entries, text(name), from_json(value, depth + 1));
       return mapping(std::move(entries));
     }
-    default: return Value::none();
+    default:
+      return Value::none();
   }
 }
 
 void Writer::reserve(size_t more) {
-  if (more > kMaxText || text_.size() + more > kMaxText) run_.fail("a text of more than {} MiB", kMaxText >> 20);
+  if (more > kMaxText || text_.size() + more > kMaxText)
+    run_.fail("a text of more than {} MiB", kMaxText >> 20);
   run_.spend(1);
   run_.produce(more);
 }
@@ -92,7 +98,8 @@ Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
                        std::initializer_list<std::string_view> names, size_t required)
     : run_(run), function_(function), names_(names), values_(names.size()), given_(names.size()) {
   if (arguments.positional.size() > names_.size()) {
-    run.fail("{}() takes {} argument(s), {} were given", function, names_.size(), arguments.positional.size());
+    run.fail("{}() takes {} argument(s), {} were given", function, names_.size(),
+             arguments.positional.size());
   }
   for (size_t i = 0; i < arguments.positional.size(); ++i) {
     values_[i] = std::move(arguments.positional[i]);
@@ -118,7 +125,9 @@ int64_t Parameters::integer(size_t i, int64_t fallback) const {
   return value.integer();
 }
 
-bool Parameters::truth(size_t i, bool fallback) const { return given_[i] ? jinja::truth(values_[i]) : fallback; }
+bool Parameters::truth(size_t i, bool fallback) const {
+  return given_[i] ? jinja::truth(values_[i]) : fallback;
+}
 
 std::string Parameters::text(size_t i, std::string_view fallback) const {
   if (!given_[i]) return std::string(fallback);

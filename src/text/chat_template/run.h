@@ -1,5 +1,5 @@
-// What one render owns and may use up: steps, bytes, nesting, objects. Everything that makes text or lists goes
-// through here, so that a hostile template ends in an error and never in a hang or in exhausted memory.
+// What one render owns and may use up: steps, bytes, nesting, objects. Everything that makes text or lists
+// goes through here, so that a hostile template ends in an error and never in a hang or in exhausted memory.
 #pragma once
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@
 
 namespace trl::text::jinja {
 
-inline constexpr int64_t kMaxSteps = 100'000'000;        // evaluated nodes, walked items, 64 scanned bytes
+inline constexpr int64_t kMaxSteps = 100'000'000;          // evaluated nodes, walked items, 64 scanned bytes
 inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
-inline constexpr size_t kMaxText = size_t{1} << 26;      // bytes of one text, the output included
-inline constexpr int64_t kMaxRange = 100'000;            // items of range(), as Jinja's sandbox has it
-inline constexpr int kMaxNesting = 200;                  // of lists and dicts in each other
-inline constexpr int kMaxDepth = 500;                    // of the evaluator's own recursion
+inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
+inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as Jinja's sandbox has it
+inline constexpr int kMaxNesting = 200;                    // of lists and dicts in each other
+inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
 
 class Run {
  public:
@@ -105,8 +105,8 @@ class Object {
 // Arguments bound to parameter names, as a Python function binds them.
 class Parameters {
  public:
-  Parameters(Run& run, std::string_view function, Arguments arguments, std::initializer_list<std::string_view> names,
-             size_t required = 0);
+  Parameters(Run& run, std::string_view function, Arguments arguments,
+             std::initializer_list<std::string_view> names, size_t required = 0);
   bool given(size_t i) const { return given_[i]; }
   const Value& operator[](size_t i) const { return values_[i]; }
   Value value(size_t i, Value fallback) const { return given_[i] ? values_[i] : fallback; }

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
-constexpr std::array<std::string_view, 12> kMonths = {"January", "February", "March",     "April",   "May",      "June",
-                                                      "July",    "August",   "September", "October", "November", "December"};
+constexpr std::array<std::string_view, 12> kMonths = {"January",   "February", "March",    "April",
+                                                      "May",       "June",     "July",     "August",
+                                                      "September", "October",  "November", "December"};
 
 struct Moment {
   int64_t seconds;
@@ -70,49 +71,88 @@ std::string directive(const Moment& t, char letter, char flag) {
   const auto two = [&](int64_t value) { return number(value, 2, '0', flag); };
   const auto plain = [&](char c) { return directive(t, c, 0); };
   switch (letter) {
-    case 'Y': return fmt::format("{}", t.year);
-    case 'C': return two(t.year / 100);
-    case 'y': return two(t.year % 100);
-    case 'm': return two(t.month);
-    case 'd': return two(t.day);
-    case 'e': return number(t.day, 2, ' ', flag);
-    case 'H': return two(t.hour);
-    case 'k': return number(t.hour, 2, ' ', flag);
-    case 'I': return two(hour12);
-    case 'l': return number(hour12, 2, ' ', flag);
-    case 'M': return two(t.minute);
-    case 'S': return two(t.second);
-    case 'f': return "000000";
-    case 'j': return number(t.yearday + 1, 3, '0', flag);
-    case 'U': return two((t.yearday + 7 - t.weekday) / 7);
-    case 'W': return two((t.yearday + 7 - (t.weekday + 6) % 7) / 7);
-    case 'V': return two(iso_week(t).second);
-    case 'G': return fmt::format("{}", iso_week(t).first);
-    case 'g': return two(iso_week(t).first % 100);
-    case 'u': return fmt::format("{}", t.weekday == 0 ? 7 : t.weekday);
-    case 'w': return fmt::format("{}", t.weekday);
-    case 'A': return std::string(day);
-    case 'a': return std::string(day.substr(0, 3));
-    case 'B': return std::string(month);
+    case 'Y':
+      return fmt::format("{}", t.year);
+    case 'C':
+      return two(t.year / 100);
+    case 'y':
+      return two(t.year % 100);
+    case 'm':
+      return two(t.month);
+    case 'd':
+      return two(t.day);
+    case 'e':
+      return number(t.day, 2, ' ', flag);
+    case 'H':
+      return two(t.hour);
+    case 'k':
+      return number(t.hour, 2, ' ', flag);
+    case 'I':
+      return two(hour12);
+    case 'l':
+      return number(hour12, 2, ' ', flag);
+    case 'M':
+      return two(t.minute);
+    case 'S':
+      return two(t.second);
+    case 'f':
+      return "000000";
+    case 'j':
+      return number(t.yearday + 1, 3, '0', flag);
+    case 'U':
+      return two((t.yearday + 7 - t.weekday) / 7);
+    case 'W':
+      return two((t.yearday + 7 - (t.weekday + 6) % 7) / 7);
+    case 'V':
+      return two(iso_week(t).second);
+    case 'G':
+      return fmt::format("{}", iso_week(t).first);
+    case 'g':
+      return two(iso_week(t).first % 100);
+    case 'u':
+      return fmt::format("{}", t.weekday == 0 ? 7 : t.weekday);
+    case 'w':
+      return fmt::format("{}", t.weekday);
+    case 'A':
+      return std::string(day);
+    case 'a':
+      return std::string(day.substr(0, 3));
+    case 'B':
+      return std::string(month);
     case 'b':
-    case 'h': return std::string(month.substr(0, 3));
-    case 'p': return t.hour < 12 ? "AM" : "PM";
-    case 'P': return t.hour < 12 ? "am" : "pm";
-    case 's': return fmt::format("{}", t.seconds);
-    case 'n': return "\n";
-    case 't': return "\t";
-    case '%': return "%";
+    case 'h':
+      return std::string(month.substr(0, 3));
+    case 'p':
+      return t.hour < 12 ? "AM" : "PM";
+    case 'P':
+      return t.hour < 12 ? "am" : "pm";
+    case 's':
+      return fmt::format("{}", t.seconds);
+    case 'n':
+      return "\n";
+    case 't':
+      return "\t";
+    case '%':
+      return "%";
     case 'Z':
-    case 'z': return "";  // a datetime without a zone
+    case 'z':
+      return "";  // a datetime without a zone
     case 'D':
-    case 'x': return plain('m') + "/" + plain('d') + "/" + plain('y');
-    case 'F': return plain('Y') + "-" + plain('m') + "-" + plain('d');
-    case 'R': return plain('H') + ":" + plain('M');
+    case 'x':
+      return plain('m') + "/" + plain('d') + "/" + plain('y');
+    case 'F':
+      return plain('Y') + "-" + plain('m') + "-" + plain('d');
+    case 'R':
+      return plain('H') + ":" + plain('M');
     case 'T':
-    case 'X': return plain('H') + ":" + plain('M') + ":" + plain('S');
-    case 'r': return plain('I') + ":" + plain('M') + ":" + plain('S') + " " + plain('p');
-    case 'c': return plain('a') + " " + plain('b') + " " + plain('e') + " " + plain('T') + " " + plain('Y');
-    default: return std::string("%") + (flag != 0 ? std::string(1, flag) : "") + letter;
+    case 'X':
+      return plain('H') + ":" + plain('M') + ":" + plain('S');
+    case 'r':
+      return plain('I') + ":" + plain('M') + ":" + plain('S') + " " + plain('p');
+    case 'c':
+      return plain('a') + " " + plain('b') + " " + plain('e') + " " + plain('T') + " " + plain('Y');
+    default:
+      return std::string("%") + (flag != 0 ? std::string(1, flag) : "") + letter;
   }
 }
 

@@ -14,7 +14,8 @@ size_t find_text(Run& run, std::string_view text, std::string_view needle, size_
   if (from > text.size()) return std::string::npos;
   if (needle.empty()) return from;
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
-  const size_t at = found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : std::string::npos;
+  const size_t at =
+      found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : std::string::npos;
   const size_t scanned = (found ? at : text.size()) - from + needle.size();
   run.spend(1 + static_cast<int64_t>(scanned / 64));
   return at;
@@ -23,7 +24,8 @@ size_t find_text(Run& run, std::string_view text, std::string_view needle, size_
 size_t find_last_text(Run& run, std::string_view text, std::string_view needle) {
   size_t last = std::string::npos;
   if (needle.empty()) return text.size();
-  for (size_t at = find_text(run, text, needle); at != std::string::npos; at = find_text(run, text, needle, at + 1))
+  for (size_t at = find_text(run, text, needle); at != std::string::npos;
+       at = find_text(run, text, needle, at + 1))
     last = at;
   return last;
 }
@@ -123,7 +125,8 @@ Value isascii(Run& run, const Value& self, Arguments arguments) {
 }
 
 Value isidentifier(Run& run, const Value& self, Arguments arguments) {
-  const bool starts_with_digit = !self.bytes().empty() && is_decimal(static_cast<unsigned char>(self.bytes()[0]));
+  const bool starts_with_digit =
+      !self.bytes().empty() && is_decimal(static_cast<unsigned char>(self.bytes()[0]));
   return starts_with_digit ? Value::boolean(false) : all_are<is_word>(run, self, std::move(arguments));
 }
 
@@ -177,20 +180,23 @@ Value count(Run& run, const Value& self, Arguments arguments) {
   if (range.empty) return Value::integer(0);
   if (sub.empty()) return Value::size(base::count_code_points(part) + 1);
   int64_t total = 0;
-  for (size_t at = find_text(run, part, sub); at != std::string::npos; at = find_text(run, part, sub, at + sub.size()))
+  for (size_t at = find_text(run, part, sub); at != std::string::npos;
+       at = find_text(run, part, sub, at + sub.size()))
     ++total;
   return Value::integer(total);
 }
 
 template <bool End>
 Value affix(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, End ? "endswith" : "startswith", std::move(arguments), {"affix", "start", "end"}, 1);
+  const Parameters p(run, End ? "endswith" : "startswith", std::move(arguments), {"affix", "start", "end"},
+                     1);
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
   const auto matches = [&](const Value& wanted) {
     if (wanted.is_undefined()) run.fail_undefined(wanted);
     if (!wanted.is_text())
-      run.fail("{} first arg must be str or a tuple of str, not {}", End ? "endswith" : "startswith", type_name(wanted));
+      run.fail("{} first arg must be str or a tuple of str, not {}", End ? "endswith" : "startswith",
+               type_name(wanted));
     return !range.empty && (End ? part.ends_with(wanted.bytes()) : part.starts_with(wanted.bytes()));
   };
   if (!p[0].is_sequence(SequenceType::tuple)) return Value::boolean(matches(p[0]));
@@ -220,27 +226,26 @@ Value join(Run& run, const Value& self, Arguments arguments) {
   return join_text(run, self.bytes(), items_of(run, p[0]), true);
 }
 
-// split without a separator, at most limit cuts; the last part keeps its inner white space.
+// split without a separator, at most limit cuts; what is not cut keeps its white space on the far side.
 std::vector<std::string_view> split_blank(std::string_view text, int64_t limit, bool from_right) {
   std::vector<std::string_view> words = split_words(text);
   if (limit < 0 || words.size() <= static_cast<size_t>(limit)) return words;
   const auto cuts = static_cast<size_t>(limit);
   if (from_right) {
-    const std::string_view pivot = words[words.size() - cuts - 1];
-    std::vector<std::string_view> tail(words.end() - static_cast<std::ptrdiff_t>(cuts), words.end());
-    const std::string_view head = strip(text, Side::left);
-    tail.insert(tail.begin(), {head.data(), static_cast<size_t>(pivot.data() + pivot.size() - head.data())});
-    return tail;
+    const std::string_view last = words[words.size() - cuts - 1];
+    const auto kept = static_cast<size_t>(last.data() + last.size() - text.data());
+    words.erase(words.begin(), words.end() - static_cast<std::ptrdiff_t>(cuts));
+    words.insert(words.begin(), text.substr(0, kept));
+    return words;
   }
-  const std::string_view rest = strip(text, Side::right);
-  const char* begin = words[cuts].data();
+  const auto begin = static_cast<size_t>(words[cuts].data() - text.data());
   words.resize(cuts);
-  words.emplace_back(begin, static_cast<size_t>(rest.data() + rest.size() - begin));
+  words.push_back(text.substr(begin));
   return words;
 }
 
-std::vector<std::string_view> split_at(Run& run, std::string_view text, std::string_view separator, int64_t limit,
-                                       bool from_right) {
+std::vector<std::string_view> split_at(Run& run, std::string_view text, std::string_view separator,
+                                       int64_t limit, bool from_right) {
   std::vector<size_t> cuts;
   for (size_t at = find_text(run, text, separator); at != std::string::npos;
        at = find_text(run, text, separator, at + separator.size()))

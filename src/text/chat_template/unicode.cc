@@ -1,5 +1,5 @@
-// Unicode facts from utf8proc. Case mapping is the full one: a letter whose case folding has several letters gets
-// the upper case of each (the sharp s becomes SS), as the Unicode special casing table has it.
+// Unicode facts from utf8proc. Case mapping is the full one: a letter whose case folding has several letters
+// gets the upper case of each (the sharp s becomes SS), as the Unicode special casing table has it.
 #include "text/chat_template/unicode.h"
 
 #include <utf8proc.h>
@@ -12,12 +12,20 @@ namespace trl::text::jinja {
 
 namespace {
 
-utf8proc_category_t category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
+utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
 char32_t simple(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t c) {
   return static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(c)));
+}
+
+// The case folding of a lower-case letter that folds to several letters, or empty.
+std::u32string expansion(char32_t c) {
+  std::array<utf8proc_int32_t, 8> folded{};
+  int last = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(), folded.size(),
+                                             UTF8PROC_CASEFOLD, &last);
+  if (count < 2 || count > static_cast<utf8proc_ssize_t>(folded.size()) || !is_lower(c)) return {};
+  return std::u32string(folded.begin(), folded.begin() + count);
 }
 
 void append_upper(std::string& out, char32_t c) {
@@ -25,16 +33,9 @@ void append_upper(std::string& out, char32_t c) {
     out.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : static_cast<char>(c));
     return;
   }
-  std::array<utf8proc_int32_t, 8> folded{};
-  int last = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(), folded.size(),
-                                             UTF8PROC_CASEFOLD, &last);
-  if (count > 1 && count <= static_cast<utf8proc_ssize_t>(folded.size()) && is_lower(c)) {
-    for (utf8proc_ssize_t i = 0; i < count; ++i)
-      base::append_utf8(out, simple(utf8proc_toupper, static_cast<char32_t>(folded[static_cast<size_t>(i)])));
-    return;
-  }
-  base::append_utf8(out, simple(utf8proc_toupper, c));
+  const std::u32string letters = expansion(c);
+  for (const char32_t letter : letters) base::append_utf8(out, simple(utf8proc_toupper, letter));
+  if (letters.empty()) base::append_utf8(out, simple(utf8proc_toupper, c));
 }
 
 bool cased(char32_t c) { return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT; }
@@ -61,23 +62,21 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
 }
 
 void append_title(std::string& out, char32_t c) {
-  const char32_t mapped = simple(utf8proc_totitle, c);
-  if (mapped != c || c < 0x80) {
-    base::append_utf8(out, mapped);
+  const std::u32string letters = expansion(c);
+  if (letters.empty()) {
+    base::append_utf8(out, simple(utf8proc_totitle, c));
     return;
   }
-  std::string upper;
-  append_upper(upper, c);
-  size_t at = 0;
-  base::append_utf8(out, base::next_code_point(upper, at));
-  out += to_lower(std::string_view(upper).substr(at));
+  base::append_utf8(out, simple(utf8proc_toupper, letters[0]));
+  for (const char32_t letter : letters.substr(1)) base::append_utf8(out, letter);
 }
 
 }  // namespace
 
 bool is_space(char32_t c) {
   return (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
 }
 
 bool is_letter(char32_t c) {
@@ -86,9 +85,7 @@ bool is_letter(char32_t c) {
   return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(char32_t c) {
-  return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND;
-}
+bool is_decimal(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND; }
 
 bool is_word(char32_t c) {
   if (c == '_' || is_letter(c) || is_decimal(c)) return true;

@@ -11,7 +11,7 @@ namespace trl::text::jinja {
 bool is_space(char32_t c);  // str.isspace
 bool is_letter(char32_t c);
 bool is_decimal(char32_t c);
-bool is_word(char32_t c);   // \w of Python's re: letters, numbers, underscore
+bool is_word(char32_t c);  // \w of Python's re: letters, numbers, underscore
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 

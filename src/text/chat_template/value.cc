@@ -28,11 +28,16 @@ const std::string& Value::undefined_message() const {
 
 const void* Value::identity() const {
   switch (kind()) {
-    case Kind::text: return &text();
-    case Kind::sequence: return &sequence();
-    case Kind::mapping: return &mapping();
-    case Kind::object: return object();
-    default: return nullptr;
+    case Kind::text:
+      return &text();
+    case Kind::sequence:
+      return &sequence();
+    case Kind::mapping:
+      return &mapping();
+    case Kind::object:
+      return object();
+    default:
+      return nullptr;
   }
 }
 
@@ -53,9 +58,11 @@ bool hashable(const Value& value) {
 
 uint64_t key_hash(const Value& key) {
   switch (key.kind()) {
-    case Kind::text: return std::hash<std::string>()(key.bytes());
+    case Kind::text:
+      return std::hash<std::string>()(key.bytes());
     case Kind::boolean:
-    case Kind::integer: return static_cast<uint64_t>(key.integer());
+    case Kind::integer:
+      return static_cast<uint64_t>(key.integer());
     case Kind::real: {
       const double value = key.real();
       const bool whole = std::abs(value) < 9.2e18 && std::floor(value) == value;
@@ -66,8 +73,10 @@ uint64_t key_hash(const Value& key) {
       for (const Value& item : key.sequence().items) hash = hash * 31 + key_hash(item);
       return hash;
     }
-    case Kind::object: return reinterpret_cast<uint64_t>(key.object());
-    default: return static_cast<uint64_t>(key.kind());
+    case Kind::object:
+      return reinterpret_cast<uint64_t>(key.object());
+    default:
+      return static_cast<uint64_t>(key.kind());
   }
 }
 
@@ -77,14 +86,17 @@ bool same_key(const Value& a, const Value& b) {
   }
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
-    case Kind::text: return a.bytes() == b.bytes();
+    case Kind::text:
+      return a.bytes() == b.bytes();
     case Kind::sequence: {
       const Values& x = a.sequence().items;
       const Values& y = b.sequence().items;
       return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
     }
-    case Kind::object: return a.object() == b.object();
-    default: return true;
+    case Kind::object:
+      return a.object() == b.object();
+    default:
+      return true;
   }
 }
 

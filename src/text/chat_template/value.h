@@ -1,5 +1,6 @@
-// Values of a template: immutable, reference counted, cheap to copy. Strings carry their length in code points.
-// Objects (namespaces, macros, loops) belong to the Run that made them, so that no cycle can outlive a render.
+// Values of a template: immutable, reference counted, cheap to copy. Strings carry their length in code
+// points. Objects (namespaces, macros, loops) belong to the Run that made them, so that no cycle can outlive
+// a render.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,9 +17,9 @@ class Object;
 class Value;
 
 struct Text {
-  std::string bytes;   // UTF-8
-  size_t length;       // code points
-  bool markup;         // the result of `safe` or `escape`: what is joined to it with + is escaped
+  std::string bytes;  // UTF-8
+  size_t length;      // code points
+  bool markup;        // the result of `safe` or `escape`: what is joined to it with + is escaped
   bool ascii() const { return length == bytes.size(); }
 };
 
@@ -88,9 +89,9 @@ struct Mapping {
   std::unordered_multimap<uint64_t, uint32_t> index;  // by key hash; only of mappings larger than kLinear
   int depth = 1;
   static constexpr size_t kLinear = 8;
-  const Value* find(const Value& key) const;      // key must be hashable
+  const Value* find(const Value& key) const;  // key must be hashable
   const Value* find(std::string_view key) const;
-  void set(Value key, Value value);               // only while it is being built
+  void set(Value key, Value value);  // only while it is being built
 };
 
 bool hashable(const Value& value);

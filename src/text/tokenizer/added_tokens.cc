@@ -63,7 +63,7 @@ int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& vocabulary) 
     fail(Status::format, "the token '{}' would have the id {}: {} is the highest", token.content, id,
          kMaxTokenId);
   end_ = std::max(end_, id + 1);
-  tokens_[id] = {token, token.content};
+  tokens_[id] = {token, token.content, false};
   ids_[token.content] = id;
   return id;
 }
@@ -73,6 +73,8 @@ void AddedTokens::build(const Normalizers& normalizers) {
   for (auto& [id, entry] : tokens_) {
     if (entry.token.normalized) entry.normalized = normalizers.run(entry.token.content);
     (entry.token.normalized ? normalized_ : plain_).add(entry.normalized, id);
+    const AddedToken* shown = find(entry.normalized);
+    entry.skipped = shown && shown->special;
   }
 }
 
@@ -85,10 +87,10 @@ int32_t AddedTokens::id(std::string_view content) const {
   const auto found = ids_.find(std::string(content));
   return found == ids_.end() ? -1 : found->second;
 }
-std::optional<std::string_view> AddedTokens::text(int32_t id) const {
+std::optional<AddedTokens::Decoded> AddedTokens::decoded(int32_t id) const {
   const auto found = tokens_.find(id);
   if (found == tokens_.end()) return std::nullopt;
-  return found->second.normalized;
+  return Decoded{found->second.normalized, found->second.skipped};
 }
 std::vector<std::string_view> AddedTokens::contents() const {
   std::vector<std::string_view> all;
@@ -140,6 +142,7 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
       continue;
     const size_t begin = added.lstrip ? std::max(strip_left(text, match.begin), done) : match.begin;
     const size_t end = added.rstrip ? strip_right(text, match.end) : match.end;
+    if (begin >= end) continue;  // the whitespace that an earlier token took along
     if (done < begin) plain(piece.part(done, begin));
     token(piece.part(begin, end), match.value);
     done = end;

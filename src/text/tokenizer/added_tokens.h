@@ -52,8 +52,13 @@ class AddedTokens {
   int32_t id(std::string_view content) const;  // -1: none
   int32_t end() const { return end_; }         // all ids are below
   std::vector<std::string_view> contents() const;
-  // The text by which decoders know a token: its normalized form where that is looked for.
-  std::optional<std::string_view> text(int32_t id) const;
+  // What decoders get for a token: its normalized form where that is looked for; whether skip_special_tokens
+  // drops it: when that text is a special token's content.
+  struct Decoded {
+    std::string_view text;
+    bool skipped;
+  };
+  std::optional<Decoded> decoded(int32_t id) const;
 
   // Calls plain for text between tokens and token for each one found, in order.
   using TokenSink = FunctionRef<void(const Piece&, int32_t)>;
@@ -63,6 +68,7 @@ class AddedTokens {
   struct Entry {
     AddedToken token;
     std::string normalized;
+    bool skipped = false;
   };
   std::unordered_map<int32_t, Entry> tokens_;
   std::unordered_map<std::string, int32_t> ids_;

@@ -119,8 +119,9 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   };
   added_.split({text, tracked ? spans.data() : nullptr}, false, plain, found);
   post_processor_.run(tokens, text, add_special_tokens, [&](int32_t id, const Span& span) {
-    return added_.find(id) ? text.substr(span.begin, span.end - span.begin)
-                           : model_->vocabulary().token(id).value_or(std::string_view());
+    const AddedToken* added = added_.find(id);
+    if (added && !added->normalized) return text.substr(span.begin, span.end - span.begin);
+    return added ? added_.decoded(id)->text : model_->vocabulary().token(id).value_or(std::string_view());
   });
   return tokens;
 }
@@ -131,8 +132,8 @@ std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special_tok
   for (const int32_t id : ids) {
     if (id < 0 || id >= end())
       fail(Status::invalid_argument, "the token id {}: the vocabulary has the ids 0 to {}", id, end() - 1);
-    if (const AddedToken* added = added_.find(id)) {
-      if (!(skip_special_tokens && added->special)) tokens.emplace_back(*added_.text(id));
+    if (const auto added = added_.decoded(id)) {
+      if (!(skip_special_tokens && added->skipped)) tokens.emplace_back(added->text);
     } else if (const auto token = model_->vocabulary().token(id)) {
       tokens.emplace_back(*token);
     }

@@ -116,14 +116,14 @@ void PostProcessor::trim(const Step& step, Tokens& tokens, std::string_view text
   }
 }
 
+// Trimming is about the text's own tokens, wherever it stands among the steps.
 void PostProcessor::run(Tokens& tokens, std::string_view text, bool add_special_tokens,
                         TokenText token_text) const {
   for (const Step& step : steps_) {
-    if (!step.trims) {
-      fill(step, tokens, add_special_tokens);
-    } else if (tokens.tracked) {
-      trim(step, tokens, text, token_text);
-    }
+    if (step.trims && tokens.tracked) trim(step, tokens, text, token_text);
+  }
+  for (const Step& step : steps_) {
+    if (!step.trims) fill(step, tokens, add_special_tokens);
   }
 }
 

@@ -124,7 +124,8 @@ void PreTokenizers::read(const Field& field, int depth) {
   } else if (type == "WhitespaceSplit") {
     add(std::make_unique<Split>(character_pattern(is_whitespace), Behavior::removed));
   } else if (type == "Whitespace") {
-    add(std::make_unique<Split>(regex_pattern(R"(\w+|[^\w\s]+)"), Behavior::removed, true));
+    add(std::make_unique<Split>(regex_pattern(R"([\w\u200C\u200D]+|[^\w\u200C\u200D\s]+)"), Behavior::removed,
+                                true));
   } else {
     field.unknown("pre-tokenizer",
                   "ByteLevel, Digits, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit");

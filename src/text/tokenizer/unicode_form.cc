@@ -20,6 +20,29 @@ struct Part {
   int combining;   // canonical combining class
 };
 
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Characters assigned after Unicode 9 that have a combining class or a decomposition by now (Unicode 15).
+constexpr Range kLater[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},
+    {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},
+    {0x10781, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50},
+    {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A},
+    {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
+    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D45}, {0x11D97, 0x11D97}, {0x11F41, 0x11F42},
+    {0x16FF0, 0x16FF1}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
+    {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+bool is_later(char32_t c) {
+  const auto range = std::lower_bound(std::begin(kLater), std::end(kLater), c,
+                                      [](const Range& r, char32_t x) { return r.last < x; });
+  return range != std::end(kLater) && range->first <= c;
+}
+
 const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
 }
@@ -29,7 +52,9 @@ char32_t compose(char32_t first, char32_t second) {
   std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first),
                                        static_cast<utf8proc_int32_t>(second)};
   constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  return utf8proc_normalize_utf32(pair.data(), 2, kOptions) == 1 ? static_cast<char32_t>(pair[0]) : 0;
+  const bool composed = utf8proc_normalize_utf32(pair.data(), 2, kOptions) == 1;
+  const auto c = static_cast<char32_t>(pair[0]);
+  return composed && !is_later(c) ? c : 0;
 }
 
 class Form final : public Normalizer {
@@ -75,9 +100,8 @@ class Form final : public Normalizer {
     if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables
     if ((c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2)) return !composes_;  // vowels and finals
     const utf8proc_property_t& p = property(c);
-    if (p.combining_class != 0) return false;
-    if (composes_ && is_mark(c)) return false;
-    return p.decomp_seqindex == UINT16_MAX || (!compatible_ && p.decomp_type != 0);
+    const bool whole = p.decomp_seqindex == UINT16_MAX || (!compatible_ && p.decomp_type != 0);
+    return (whole && p.combining_class == 0 && !(composes_ && is_mark(c))) || is_later(c);
   }
 
   void decompose(std::string_view text, std::vector<Part>& parts) const {
@@ -86,14 +110,14 @@ class Form final : public Normalizer {
                                                         (compatible_ ? UTF8PROC_COMPAT : 0));
     for (size_t at = 0; at < text.size();) {
       const char32_t c = base::next_code_point(text, at);
+      if (settled(c)) {
+        parts.push_back({c, 0, 0});
+        continue;
+      }
       std::array<utf8proc_int32_t, 32> buffer{};  // the longest decomposition has 18
       int boundary = 0;
       const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer.data(),
                                                  buffer.size(), options, &boundary);
-      if (count <= 0 || static_cast<size_t>(count) > buffer.size()) {
-        parts.push_back({c, 0, property(c).combining_class});
-        continue;
-      }
       for (utf8proc_ssize_t i = 0; i < count; ++i) {
         const auto d = static_cast<char32_t>(buffer[static_cast<size_t>(i)]);
         parts.push_back({d, i == 0 ? 0 : 1, property(d).combining_class});

@@ -1,0 +1,453 @@
+// The rules of preparation on rows made for them, with a tokenizer of one token a byte: what is trained, what
+// is said of bad rows, and that neither threads nor blocks change anything.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <numeric>
+
+#include "base/error.h"
+#include "data/numpy_shuffle.h"
+#include "data/sft.h"
+
+namespace trl::data {
+namespace {
+
+constexpr int32_t kBos = 256;
+constexpr int32_t kEos = 257;
+constexpr std::string_view kEosText = "<e>";
+
+// Bytes are ids; "<e>" is EOS wherever it stands; BOS is added before text.
+class LetterTokenizer final : public text::Tokenizer {
+ public:
+  explicit LetterTokenizer(std::string chat_template = "") : template_(std::move(chat_template)) {}
+  text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+    text::Encoding out;
+    const auto add = [&](int32_t id, size_t begin, size_t end) {
+      out.ids.push_back(id);
+      out.offsets.emplace_back(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+    };
+    if (add_special_tokens) add(kBos, 0, 0);
+    for (size_t i = 0; i < text.size();) {
+      const bool eos = text.substr(i).starts_with(kEosText);
+      const size_t end = i + (eos ? kEosText.size() : 1);
+      add(eos ? kEos : static_cast<unsigned char>(text[i]), i, end);
+      i = end;
+    }
+    return out;
+  }
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    return encode_with_offsets(text, add_special_tokens).ids;
+  }
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    std::string out;
+    for (const int32_t id : ids) {
+      if (id < 256) out.push_back(static_cast<char>(id));
+      if (id == kEos && !skip_special_tokens) out += kEosText;
+    }
+    return out;
+  }
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip) const override {
+    return decode(ids, skip);
+  }
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    return token == kEosText ? std::optional(kEos) : std::nullopt;
+  }
+  std::optional<std::string> id_to_token(int32_t) const override { return std::nullopt; }
+  int64_t vocab_size() const override { return 258; }
+  const Special& special() const override { return special_; }
+  const std::string& chat_template() const override { return template_; }
+  std::unique_ptr<Tokenizer> with(const Overrides&) const override { return nullptr; }
+  std::vector<std::pair<std::string, std::string>> files() const override { return {}; }
+
+ private:
+  Special special_{.bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}};
+  std::string template_;
+};
+
+constexpr const char* kPlainTemplate =
+    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+constexpr const char* kMarkedTemplate =
+    "{% for m in messages %}{{ m['role'][0] }}:{% if m['role'] == 'assistant' %}{% generation %}{{ "
+    "m['content'] }}"
+    "{{ eos_token }}{% endgeneration %}{% else %}{{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+
+class Lines final : public base::LogSink {
+ public:
+  void write(base::LogLevel level, std::string_view, std::string_view text) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (level == base::LogLevel::warning) warnings.emplace_back(text);
+  }
+  std::vector<std::string> warnings;
+
+ private:
+  std::mutex mutex_;
+};
+
+struct Shop {
+  explicit Shop(std::string chat_template = "", int threads = 2)
+      : tokenizer(std::move(chat_template)), pool(threads) {
+    context.tokenizer = &tokenizer;
+    context.arguments = &arguments;
+    context.log = &log;
+    context.pool = &pool;
+    context.memory = &memory;
+  }
+  std::unique_ptr<Examples> prepare(std::string jsonl) {
+    return prepare_sft(*open_memory_source("jsonl", std::move(jsonl), "t.jsonl"), context);
+  }
+  Error error(std::string jsonl) {
+    try {
+      prepare(std::move(jsonl));
+    } catch (const Error& error) {
+      EXPECT_EQ(memory.now(), 0);
+      return error;
+    }
+    return Error(Status::ok, "no error");
+  }
+  LetterTokenizer tokenizer;
+  config::SftDataArguments arguments;
+  Lines log;
+  base::ThreadPool pool;
+  base::MemoryCounter memory;
+  PrepareContext context;
+};
+
+// A row as text: BOS '^', EOS '$', and '.' for each token that is not trained.
+std::string shown(const Examples& examples, int64_t row, bool labels) {
+  const auto [ids, length] = examples.input_ids(row);
+  std::vector<int32_t> values(ids, ids + length);
+  if (labels) examples.copy_labels(row, values.data());
+  std::string out;
+  for (const int32_t id : values) {
+    out.push_back(id == -100 ? '.' : id == kBos ? '^' : id == kEos ? '$' : static_cast<char>(id));
+  }
+  return out;
+}
+
+std::vector<std::string> trained(const Examples& examples) {
+  std::vector<std::string> out;
+  for (int64_t row = 0; row < examples.size(); ++row) {
+    EXPECT_EQ(shown(examples, row, false).size(), shown(examples, row, true).size());
+    out.push_back(shown(examples, row, false) + " " + shown(examples, row, true));
+  }
+  return out;
+}
+
+using Rows = std::vector<std::string>;
+
+TEST(Prepare, TextGetsEosUnlessItEndsWithIt) {
+  Shop shop;
+  EXPECT_EQ(
+      trained(*shop.prepare("{\"text\":\"ab\"}\n{\"text\":\"c<e>\"}\n{\"text\":\"<e> \"}\n{\"text\":\"\"}")),
+      (Rows{"^ab$ ^ab$", "^c$ ^c$", "^$ $ ^$ $", "^$ ^$"}));
+  EXPECT_TRUE(shop.log.warnings.empty());
+}
+
+TEST(Prepare, PromptAndCompletion) {
+  Shop shop;
+  const std::string rows =
+      "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"prompt\":\"x\",\"completion\":\"<e>\"}";
+  const auto examples = shop.prepare(rows);
+  EXPECT_TRUE(examples->completion_only_loss());
+  EXPECT_EQ(trained(*examples), (Rows{"^abcd$ ...cd$", "^x$ ..$"}));
+  shop.arguments.completion_only_loss = false;
+  EXPECT_EQ(trained(*shop.prepare(rows)), (Rows{"^abcd$ ^abcd$", "^x$ ^x$"}));
+}
+
+// TRL looks for the text field first; a completion gets its EOS only where there is none, or it has it
+// already.
+TEST(Prepare, EosGoesToTheTextFieldFirst) {
+  Shop shop;
+  EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"t\"}\n"
+                                  "{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"t<e>\"}")),
+            (Rows{"^ab ..b", "^ab$ ..b$"}));
+  EXPECT_EQ(trained(*shop.prepare("{\"completion\":\"b\",\"text\":\"t\"}")), (Rows{"^t$ ^t$"}));
+}
+
+TEST(Prepare, BoundaryIsTheCommonPrefix) {
+  Shop shop;
+  EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"a<\",\"completion\":\"e>b\"}")), (Rows{"^a$b$ ..$b$"}));
+  ASSERT_EQ(shop.log.warnings.size(), 1u);
+  EXPECT_NE(shop.log.warnings[0].find("in 1 of 1 rows"), std::string::npos);
+  EXPECT_NE(shop.log.warnings[0].find("(the first: t.jsonl:1: '<')"), std::string::npos);
+}
+
+TEST(Prepare, ColumnsAreRenamed) {
+  Shop shop;
+  shop.arguments.dataset_columns = {{"question", "prompt"}, {"answer", "completion"}};
+  EXPECT_EQ(trained(*shop.prepare("{\"question\":\"a\",\"answer\":\"b\"}")), (Rows{"^ab$ ..b$"}));
+  EXPECT_EQ(
+      shop.error("{\"question\":\"a\",\"answer\":\"b\"}\n{\"question\":\"a\"}").message(),
+      "t.jsonl:2: no column 'answer' to rename to 'completion' (dataset_columns); the row's columns: none");
+  EXPECT_NE(shop.error("{\"question\":\"a\",\"answer\":\"b\",\"prompt\":1}")
+                .message()
+                .find("'question' cannot be renamed to 'prompt' (dataset_columns): there is such a column"),
+            std::string::npos);
+  shop.arguments.dataset_columns = {{"prompt", "completion"}, {"completion", "prompt"}};
+  EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"b\",\"completion\":\"a\"}")), (Rows{"^ab$ ..b$"}));
+}
+
+TEST(Prepare, Conversations) {
+  Shop shop(kPlainTemplate);
+  const Rows want = {"u:hi$a:yo$ u:hi$a:yo$"};
+  EXPECT_EQ(trained(*shop.prepare(
+                R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]})")),
+            want);
+  EXPECT_EQ(trained(*shop.prepare(
+                R"({"conversations":[{"from":"user","value":"hi"},{"from":"assistant","value":"yo"}]})")),
+            want);
+  EXPECT_EQ(
+      trained(*shop.prepare(
+          R"({"prompt":[{"role":"user","content":"hi"}],"completion":[{"role":"assistant","content":"yo"}]})")),
+      (Rows{"u:hi$a:yo$ .......yo$"}));
+  // A prompt beside messages (as in some published datasets) is not read.
+  EXPECT_EQ(
+      trained(*shop.prepare(
+          R"({"prompt":"hi","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]})")),
+      want);
+}
+
+TEST(Prepare, AssistantOnly) {
+  Shop shop(kMarkedTemplate);
+  shop.arguments.assistant_only_loss = true;
+  const std::string turns = R"([{"role":"user","content":"p"},{"role":"assistant","content":"q"},)"
+                            R"({"role":"user","content":"r"},{"role":"assistant","content":"s"}])";
+  EXPECT_EQ(trained(*shop.prepare("{\"messages\":" + turns + "}")),
+            (Rows{"u:p$a:q$u:r$a:s$ ......q$......s$"}));
+  // Both masks at once: the assistant's turns of the prompt are not trained.
+  EXPECT_EQ(trained(*shop.prepare("{\"prompt\":" + turns +
+                                  R"(,"completion":[{"role":"assistant","content":"t"}]})")),
+            (Rows{"u:p$a:q$u:r$a:s$a:t$ ..................t$"}));
+  EXPECT_TRUE(shop.log.warnings.empty());
+  const Error error = shop.error("{\"messages\":" + turns +
+                                 R"(})"
+                                 "\n"
+                                 R"({"messages":[{"role":"user","content":"x"}]})");
+  EXPECT_EQ(error.status(), Status::invalid_config);
+  EXPECT_EQ(error.key(), "assistant_only_loss");
+  EXPECT_NE(error.message().find("t.jsonl:2: no token of the row is the assistant's"), std::string::npos);
+}
+
+TEST(Prepare, AssistantOnlyWithoutTheStopToken) {
+  Shop shop(
+      "{% for m in messages %}{% generation %}{{ m['content'] }}{% endgeneration %}{{ eos_token }}{% endfor "
+      "%}");
+  shop.arguments.assistant_only_loss = true;
+  shop.prepare(R"({"messages":[{"role":"assistant","content":"q"}]})");
+  ASSERT_EQ(shop.log.warnings.size(), 1u);
+  EXPECT_NE(shop.log.warnings[0].find("may not learn to stop"), std::string::npos);
+}
+
+TEST(Prepare, TemplatesThatDoNotServe) {
+  const std::string row = R"({"messages":[{"role":"user","content":"x"}]})";
+  Shop none;
+  EXPECT_EQ(none.error(row).key(), "chat_template");
+  Shop unmarked(kPlainTemplate);
+  unmarked.arguments.assistant_only_loss = true;
+  EXPECT_EQ(unmarked.error(row).status(), Status::unsupported);
+  EXPECT_NE(unmarked.error(row).message().find("{% generation %}"), std::string::npos);
+  Shop raising("{{ raise_exception('no such role') }}");
+  EXPECT_NE(raising.error(row).message().find("t.jsonl:1: chat template: "), std::string::npos);
+  EXPECT_NE(raising.error(row).message().find("no such role"), std::string::npos);
+}
+
+TEST(Prepare, LossOptionsThatDoNotFitTheRows) {
+  Shop shop;
+  shop.arguments.completion_only_loss = true;
+  EXPECT_EQ(shop.error("{\"text\":\"a\"}").key(), "completion_only_loss");
+  shop.context.completion_only_loss = true;  // evaluation rows beside prompt-completion training rows
+  EXPECT_EQ(trained(*shop.prepare("{\"text\":\"a\"}")), (Rows{"^a$ ^a$"}));
+  shop.context.completion_only_loss = false;
+  EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"a\",\"completion\":\"b\"}")), (Rows{"^ab$ ^ab$"}));
+  Shop assistant;
+  assistant.arguments.assistant_only_loss = true;
+  EXPECT_EQ(assistant.error("{\"text\":\"a\"}").key(), "assistant_only_loss");
+}
+
+TEST(Prepare, ToolsAndTemplateVariables) {
+  Shop shop("{{ extra }}{% for t in tools %}{{ t['n'] }}{% endfor %}");
+  const std::string messages = R"("messages":[{"role":"user","content":"x"}])";
+  EXPECT_EQ(trained(*shop.prepare("{" + messages +
+                                  R"(,"tools":"[{\"n\":\"T\"}]","chat_template_kwargs":{"extra":"E"}})")),
+            (Rows{"ET ET"}));
+  EXPECT_EQ(trained(*shop.prepare("{" + messages +
+                                  R"(,"tools":[{"n":"a"},{"n":"b"}],"chat_template_kwargs":null})")),
+            (Rows{"ab ab"}));
+  EXPECT_NE(shop.error("{" + messages + R"(,"tools":{"n":1}})")
+                .message()
+                .find("t.jsonl:1: column 'tools' is an object"),
+            std::string::npos);
+  EXPECT_NE(shop.error("{" + messages + R"(,"tools":"[{"})").message().find("t.jsonl:1: column 'tools':1:"),
+            std::string::npos);
+  EXPECT_NE(
+      shop.error("{" + messages + R"(,"tools":")" + std::string(5000, '[') + "\"}").message().find("'tools'"),
+      std::string::npos);
+  EXPECT_NE(
+      shop.error("{" + messages + R"(,"chat_template_kwargs":[1]})").message().find("is a list of numbers"),
+      std::string::npos);
+  EXPECT_EQ(shop.error("{" + messages + R"(,"chat_template_kwargs":{"tokenize":false}})").status(),
+            Status::unsupported);
+}
+
+TEST(Prepare, TruncationIsToldOnce) {
+  Shop shop;
+  shop.arguments.max_length = 4;
+  const std::string rows =
+      "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"abcdef\",\"completion\":\"g\"}\n"
+      "{\"prompt\":\"a\",\"completion\":\"bcdef\"}\n{\"prompt\":\"abc\",\"completion\":\"g\"}";
+  const auto examples = shop.prepare(rows);
+  EXPECT_EQ(trained(*examples), (Rows{"^ab$ ..b$", "^abc ..bc"}));
+  EXPECT_EQ(examples->source_row(1), 2);
+  EXPECT_EQ(examples->total_tokens(), 8);
+  EXPECT_EQ(shop.log.warnings, (Rows{"t.jsonl: 2 of 4 rows dropped, since no trained token is left in them "
+                                     "(the first: t.jsonl:2); 3 rows "
+                                     "cut to max_length 4"}));
+  shop.log.warnings.clear();
+  shop.arguments.truncation_keep_end = true;
+  EXPECT_EQ(trained(*shop.prepare(rows)), (Rows{"^ab$ ..b$", "efg$ ..g$", "def$ def$", "bcg$ ..g$"}));
+  EXPECT_EQ(shop.log.warnings, (Rows{"t.jsonl: 3 of 4 rows cut to max_length 4; 0 rows dropped"}));
+  shop.arguments.truncation_keep_end = false;
+  shop.arguments.max_length = 2;
+  EXPECT_EQ(shop.error("{\"prompt\":\"abc\",\"completion\":\"d\"}").message(),
+            "t.jsonl: nothing is left to train on: none of the 1 rows keeps a trained token (max_length 2, 1 "
+            "rows cut)");
+}
+
+TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
+  Shop shop(kPlainTemplate);
+  const std::string good = "{\"text\":\"a\"}\n";
+  EXPECT_EQ(shop.error("").message(), "t.jsonl: holds no rows");
+  EXPECT_EQ(shop.error("\n \n").message(), "t.jsonl: holds no rows");
+  EXPECT_EQ(shop.error("[]").message(), "t.jsonl: holds no rows");
+  EXPECT_EQ(
+      shop.error("{\"body\":\"x\",\"id\":1}").message(),
+      "t.jsonl:1: no column to train on: 'text' (dataset_text_field), 'messages', 'prompt' and 'completion', "
+      "'conversations' (from and value) or 'input_ids' is expected; the row's columns: body, id "
+      "(dataset_columns "
+      "renames them)");
+  EXPECT_EQ(shop.error(good + "{\"text\":5}").message(),
+            "t.jsonl:2: column 'text' is a number, where text is expected; the row's columns: text");
+  EXPECT_EQ(shop.error(good + good + "{\"text\":null,\"x\":1}").message(),
+            "t.jsonl:3: column 'text' is null, where text is expected; the row's columns: text, x");
+  EXPECT_EQ(shop.error(good + "{\"text\":[\"a\"]}").message(),
+            "t.jsonl:2: column 'text' is a list of strings, where text is expected; the row's columns: text");
+  EXPECT_EQ(shop.error("{\"messages\":\"hello\"}").message(),
+            "t.jsonl:1: column 'messages' is a string, where a list of messages with 'role' and 'content' is "
+            "expected; "
+            "the row's columns: messages");
+  EXPECT_NE(shop.error("{\"messages\":[]}").message().find("is an empty list"), std::string::npos);
+  EXPECT_NE(shop.error("{\"messages\":[{\"role\":\"user\"},5]}").message().find("message 2 is a number"),
+            std::string::npos);
+  EXPECT_NE(shop.error("{\"prompt\":\"a\"}").message().find("no column 'completion'"), std::string::npos);
+  EXPECT_NE(
+      shop.error("{\"prompt\":\"a\",\"completion\":3}").message().find("column 'completion' is a number"),
+      std::string::npos);
+  EXPECT_NE(
+      shop.error("{\"prompt\":\"a\",\"completion\":[{\"role\":\"x\"}]}")
+          .message()
+          .find("column 'prompt' is a string, where a list of messages (as in 'completion') is expected"),
+      std::string::npos);
+  EXPECT_NE(shop.error("{\"text\":\"a\",\"image\":\"x.png\"}").message().find("images"), std::string::npos);
+  EXPECT_EQ(shop.error(good + "{\"prompt\":\"a\",\"completion\":\"b\"}").message(),
+            "t.jsonl:2: the row's format is prompt and completion as text, where that of t.jsonl:1 is text; "
+            "all rows must "
+            "agree");
+}
+
+TEST(Prepare, TokenizedRows) {
+  Shop shop;
+  const auto message = [&](const std::string& row) {
+    return shop.error("{\"input_ids\":[1]}\n" + row).message();
+  };
+  EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"labels\":[-100,99]}")), (Rows{"ab .c"}));
+  EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"assistant_masks\":[true,0]}")), (Rows{"ab a."}));
+  EXPECT_NE(message("{\"input_ids\":[258]}").find("element 1: 258 is no token id: 0 to 257"),
+            std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[1,-1]}").find("element 2: -1 is no token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[18446744073709551615]}").find("is no token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[1.5]}").find("1.5 is no token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[\"a\"]}").find("a string is no token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":7}").find("'input_ids' is a number"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[1],\"labels\":[1]}").find("has a column 'labels', unlike t.jsonl:1"),
+            std::string::npos);
+  EXPECT_NE(shop.error("{\"input_ids\":[1],\"labels\":[1,2]}")
+                .message()
+                .find("'labels' has 2 elements, and 'input_ids' 1"),
+            std::string::npos);
+  EXPECT_NE(shop.error("{\"input_ids\":[1],\"assistant_masks\":[2]}").message().find("a list of 0 and 1"),
+            std::string::npos);
+  shop.context.vocab_size = 300;
+  EXPECT_EQ(shop.prepare("{\"input_ids\":[299]}")->size(), 1);
+  shop.arguments.skip_prepare_dataset = true;
+  shop.arguments.max_length = 1;
+  EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98]}")), (Rows{"ab ab"}));  // not cut
+  EXPECT_NE(shop.error("{\"text\":\"a\"}").message().find("no column 'input_ids'"), std::string::npos);
+  EXPECT_NE(shop.error("{\"input_ids\":[1],\"completion_mask\":[1]}").message().find("no column 'labels'"),
+            std::string::npos);
+}
+
+std::string many_rows(int count) {
+  std::string rows;
+  for (int i = 0; i < count; ++i) {
+    rows += fmt::format("{{\"prompt\":\"{}\",\"completion\":\"{}\"}}\n", i * 7919,
+                        std::string(static_cast<size_t>(i % 37), 'x'));
+  }
+  return rows;
+}
+
+TEST(Prepare, NothingDependsOnThreads) {
+  Rows first;
+  for (const int threads : {1, 2, 5}) {
+    Shop shop("", threads);
+    shop.arguments.max_length = 24;
+    const auto examples = shop.prepare(many_rows(5000));
+    Rows rows = trained(*examples);
+    EXPECT_EQ(rows.size(), 5000u);
+    if (first.empty()) first = rows;
+    EXPECT_EQ(rows, first);
+    // The error is that of the first bad row, whoever meets one first.
+    EXPECT_TRUE(shop.error(many_rows(300) + "{\"prompt\":1,\"completion\":\"\"}\n" + many_rows(9) +
+                           "{\"prompt\":1}\n")
+                    .message()
+                    .starts_with("t.jsonl:301: column 'prompt' is a number"));
+  }
+}
+
+TEST(Prepare, ShuffleIsNumpys) {
+  Shop shop;
+  const auto plain = shop.prepare(many_rows(100));
+  shop.arguments.shuffle_dataset = true;
+  shop.context.seed = 7;
+  const auto shuffled = shop.prepare(many_rows(100));
+  const std::vector<int64_t> order = numpy_permutation(7, 100);
+  for (int64_t row = 0; row < 100; ++row) {
+    const int64_t from = order[static_cast<size_t>(row)];
+    EXPECT_EQ(shuffled->source_row(row), from);
+    EXPECT_EQ(shown(*shuffled, row, true), shown(*plain, from, true));
+  }
+}
+
+TEST(Prepare, MemoryIsCountedAndBounded) {
+  Shop shop;
+  auto examples = shop.prepare(many_rows(20000));
+  const int64_t bytes = shop.memory.now(base::MemoryKind::data);
+  EXPECT_GE(bytes, 4 * examples->total_tokens());
+  EXPECT_LE(bytes, 8 * examples->total_tokens() + 40 * examples->size());
+  examples.reset();
+  EXPECT_EQ(shop.memory.now(), 0);
+  shop.memory.set_limit(100000);
+  EXPECT_EQ(shop.error(many_rows(20000)).status(), Status::out_of_memory);
+}
+
+TEST(Prepare, CancelStops) {
+  Shop shop;
+  base::CancelToken cancel;
+  cancel.cancel();
+  shop.context.cancel = &cancel;
+  EXPECT_EQ(shop.error(many_rows(10)).status(), Status::cancelled);
+}
+
+}  // namespace
+}  // namespace trl::data

@@ -1,0 +1,214 @@
+// What happens around the steps, and in which order: logs, evaluations, events, the end of a run.
+#include "train/tiny_run.h"
+
+namespace trl::train {
+namespace {
+
+using engine::EventKind;
+using test::tiny_run;
+
+const char* name_of(EventKind kind) {
+  constexpr const char* kNames[] = {"begin", "step", "log", "evaluate", "save", "epoch", "end"};
+  return kNames[static_cast<int>(kind)];
+}
+
+// Writes down "kind step" of every event; answers bits at chosen ones.
+class Events final : public engine::EventSink {
+ public:
+  int32_t on_event(const engine::Event& event) noexcept override {
+    seen.push_back(fmt::format("{} {}", name_of(event.kind), event.step));
+    for (const auto& [at, bits] : answers) {
+      if (at == seen.back()) return bits;
+    }
+    return 0;
+  }
+  std::vector<std::string> seen;
+  std::vector<std::pair<std::string, int32_t>> answers;
+};
+
+struct Watched {
+  explicit Watched(const test::Settings& settings, test::Rows rows = {0, 63},
+                   std::optional<test::Rows> eval_rows = {})
+      : sft(tiny_run(settings, rows, eval_rows)) {
+    sft.setup.events = &events;
+    sft.setup.save = [this](const std::string& directory) { saved.push_back(directory); };
+  }
+  void train() {
+    trainer = &sft.start();
+    while (trainer->step()) {
+    }
+    trainer->finish();
+  }
+  std::vector<std::string> history() const {  // names of each record, sorted
+    std::vector<std::string> out;
+    for (const telemetry::Record& record : trainer->state().log_history) {
+      std::vector<std::string> names;
+      for (const telemetry::Entry& entry : record.entries()) names.push_back(entry.name);
+      std::sort(names.begin(), names.end());
+      out.push_back(fmt::format("{}", fmt::join(names, " ")));
+    }
+    return out;
+  }
+  double value(size_t record, std::string_view name) const {
+    for (const telemetry::Entry& entry : trainer->state().log_history.at(record).entries()) {
+      if (entry.name == name) return entry.value;
+    }
+    ADD_FAILURE() << "record " << record << " has no " << name;
+    return 0;
+  }
+  Events events;
+  std::vector<std::string> saved;
+  test::SftRun sft;
+  Trainer* trainer = nullptr;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST(Flow, events_of_two_epochs) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"num_train_epochs", "2"}, {"eval_strategy", "epoch"}, {"eval_on_start", "true"}}, {0, 7},
+              test::Rows{8, 13});
+  run.train();
+  EXPECT_EQ(run.events.seen, (Lines{"begin 0", "log 0", "evaluate 0", "step 1", "log 1", "step 2", "log 2",
+                                    "epoch 2", "log 2", "evaluate 2", "step 3", "log 3", "step 4", "log 4",
+                                    "epoch 4", "log 4", "evaluate 4", "log 4", "end 4"}));
+  const base::Json state = base::read_json_file(run.sft.setup.arguments.output_dir + "/trainer_state.json");
+  EXPECT_EQ(state["global_step"], 4);
+  EXPECT_EQ(state["epoch"], 2.0);
+  EXPECT_EQ(state["num_train_epochs"], 2);
+  EXPECT_EQ(state["log_history"].size(), 8u);
+  EXPECT_TRUE(state["log_history"][0]["epoch"].is_number_integer());  // Trainer starts with the integer 0
+  EXPECT_TRUE(state["stateful_callbacks"]["TrainerControl"]["args"]["should_training_stop"].get<bool>());
+}
+
+const char* const kTrainRecord =
+    "entropy epoch grad_norm learning_rate loss mean_token_accuracy num_tokens step";
+const char* const kEvalRecord =
+    "epoch eval_entropy eval_loss eval_mean_token_accuracy eval_num_tokens eval_runtime "
+    "eval_samples_per_second "
+    "eval_steps_per_second step";
+const char* const kSummary =
+    "epoch step total_flos train_loss train_runtime train_samples_per_second train_steps_per_second";
+const char* const kSummaryWithRest =
+    "entropy epoch mean_token_accuracy num_tokens step total_flos train_loss train_runtime "
+    "train_samples_per_second "
+    "train_steps_per_second";
+
+// SFTTrainer.log adds what was measured since the last log, also to the summary, unless an evaluation came
+// last.
+TEST(Flow, summary_takes_the_rest) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "5"}, {"logging_steps", "3"}});
+  run.train();
+  EXPECT_EQ(run.history(), (Lines{kTrainRecord, kSummaryWithRest}));
+  Watched evaluated(
+      {{"max_steps", "5"}, {"logging_steps", "3"}, {"eval_strategy", "steps"}, {"eval_steps", "4"}}, {0, 63},
+      test::Rows{0, 2});
+  evaluated.train();
+  EXPECT_EQ(evaluated.history(), (Lines{kTrainRecord, kEvalRecord, kEvalRecord, kSummary}));
+  EXPECT_EQ(evaluated.value(1, "step"), 4);
+  EXPECT_EQ(evaluated.value(2, "step"), 5);  // the last step is evaluated as well
+}
+
+TEST(Flow, logging_first_step_ratio_and_none) {
+  TRL_NEED_TINY_RUN();
+  Watched first({{"max_steps", "4"}, {"logging_steps", "0.5"}, {"logging_first_step", "true"}});
+  first.train();
+  EXPECT_EQ(first.history(), (Lines{kTrainRecord, kTrainRecord, kTrainRecord, kSummary}));
+  EXPECT_EQ(first.value(0, "step"), 1);
+  EXPECT_EQ(first.value(1, "step"), 2);
+  EXPECT_EQ(first.value(2, "step"), 4);
+  Watched none({{"max_steps", "2"}, {"logging_strategy", "no"}});
+  none.train();
+  EXPECT_EQ(none.history(), Lines{kSummaryWithRest});
+  Watched epoch({{"num_train_epochs", "1"}, {"logging_strategy", "epoch"}}, {0, 7});
+  epoch.train();
+  EXPECT_EQ(epoch.history(), (Lines{kTrainRecord, kSummary}));
+  EXPECT_EQ(epoch.value(0, "epoch"), 1.0);
+}
+
+TEST(Flow, eval_delay) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "4"},
+               {"logging_strategy", "no"},
+               {"eval_strategy", "steps"},
+               {"eval_steps", "1"},
+               {"eval_delay", "3"}},
+              {0, 63}, test::Rows{0, 2});
+  run.train();
+  ASSERT_EQ(run.history().size(), 3u);
+  EXPECT_EQ(run.value(0, "step"), 3);
+  EXPECT_EQ(run.value(1, "step"), 4);
+}
+
+TEST(Flow, bits_of_events) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "8"}}, {0, 63}, test::Rows{0, 2});
+  run.events.answers = {{"step 2", engine::kEventEvaluate | engine::kEventSave},
+                        {"log 3", engine::kEventStop}};
+  run.train();
+  EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "step 2", "log 2", "log 2", "evaluate 2",
+                                    "save 2", "step 3", "log 3", "epoch 3", "log 3", "end 3"}));
+  EXPECT_EQ(run.saved, Lines{run.sft.setup.arguments.output_dir});
+  EXPECT_FALSE(run.trainer->step());
+  EXPECT_EQ(run.trainer->state().global_step, 3);
+}
+
+TEST(Flow, a_failed_save_is_tried_again) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "2"}});
+  run.events.answers = {{"step 1", engine::kEventSave}};
+  int attempts = 0;
+  run.sft.setup.save = [&](const std::string&) {
+    if (++attempts == 1) fail(Status::io, "disk full");
+  };
+  run.trainer = &run.sft.start();
+  EXPECT_THROW(run.trainer->step(), Error);
+  EXPECT_EQ(run.trainer->state().global_step, 1);  // the update itself was done
+  EXPECT_TRUE(run.trainer->step());
+  EXPECT_EQ(run.trainer->state().global_step, 2);
+  EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "save 1", "step 2", "log 2", "epoch 2"}));
+}
+
+// Weighted by rows: batches of 3, 3 and 1.
+TEST(Flow, evaluation_is_the_mean_over_rows) {
+  TRL_NEED_TINY_RUN();
+  const auto loss_of = [](test::Rows rows, const char* batch) {
+    Watched run({{"max_steps", "1"}, {"per_device_eval_batch_size", batch}}, {0, 63}, rows);
+    run.trainer = &run.sft.start();
+    for (const telemetry::Entry& entry : run.trainer->evaluate().entries()) {
+      if (entry.name == "eval_loss") return entry.value;
+    }
+    return -1.0;
+  };
+  const double a = loss_of({10, 12}, "3"), b = loss_of({13, 15}, "3"), c = loss_of({16, 16}, "3");
+  EXPECT_NEAR(loss_of({10, 16}, "3"), (3 * a + 3 * b + c) / 7, 1e-6);
+  EXPECT_GT(std::abs(a - c), 1e-3);
+}
+
+TEST(Flow, metrics_of_a_step) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "2"}, {"logging_strategy", "no"}});
+  run.trainer = &run.sft.start();
+  ASSERT_TRUE(run.trainer->step());
+  std::vector<std::string> names;
+  for (const telemetry::Entry& entry : run.trainer->metrics().entries()) names.push_back(entry.name);
+  EXPECT_EQ(names, (Lines{"loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy",
+                          "num_tokens", "epoch", "step"}));
+  EXPECT_NEAR(run.trainer->metrics().entries()[0].value, 6.65606403, 1e-4);
+  EXPECT_NEAR(run.trainer->metrics().entries()[1].value, 3.2280302, 1e-4);
+}
+
+TEST(Flow, finish_without_a_step) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"max_steps", "2"}});
+  run.trainer = &run.sft.start();
+  run.trainer->finish();
+  run.trainer->finish();
+  EXPECT_FALSE(run.trainer->step());
+  EXPECT_EQ(run.events.seen, (Lines{"log 0", "end 0"}));
+  EXPECT_EQ(run.value(0, "train_loss"), 0.0);
+}
+
+}  // namespace
+}  // namespace trl::train

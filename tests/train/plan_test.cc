@@ -1,0 +1,77 @@
+// Trainer's arithmetic of steps, epochs, and when to log and evaluate.
+#include "train/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace trl::train {
+namespace {
+
+config::TrainingArguments arguments() {
+  config::TrainingArguments a;
+  a.per_device_train_batch_size = 4;
+  a.gradient_accumulation_steps = 2;
+  return a;
+}
+
+TEST(Plan, by_epochs) {
+  config::TrainingArguments a = arguments();
+  a.num_train_epochs = 2.5;
+  const Plan plan = make_plan(a, 7, 26);
+  EXPECT_EQ(plan.updates_per_epoch, 4);
+  EXPECT_EQ(plan.max_steps, 10);
+  EXPECT_EQ(plan.num_train_epochs, 3);
+  EXPECT_EQ(plan.num_train_samples, 65.0);
+  EXPECT_EQ(plan.window(0, 2), 2);
+  EXPECT_EQ(plan.window(3, 2), 1);
+  EXPECT_EQ(make_plan(a, 8, 32).window(3, 2), 2);
+  EXPECT_EQ(make_plan(a, 1, 3).window(0, 2), 1);
+}
+
+TEST(Plan, by_steps) {
+  config::TrainingArguments a = arguments();
+  a.max_steps = 9;
+  const Plan plan = make_plan(a, 7, 26);
+  EXPECT_EQ(plan.max_steps, 9);
+  EXPECT_EQ(plan.num_train_epochs, 3);
+  EXPECT_EQ(plan.num_train_samples, 72.0);
+}
+
+TEST(Plan, streaming_needs_max_steps) {
+  config::TrainingArguments a = arguments();
+  EXPECT_THROW(make_plan(a, -1, -1), Error);
+  a.max_steps = 5;
+  const Plan plan = make_plan(a, -1, -1);
+  EXPECT_EQ(plan.max_steps, 5);
+  EXPECT_EQ(plan.batches_per_epoch, 10);
+  EXPECT_EQ(plan.window(4, 2), 2);
+}
+
+TEST(Plan, refuses_an_empty_epoch) {
+  try {
+    make_plan(arguments(), 0, 3);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "per_device_train_batch_size");
+    EXPECT_NE(error.message().find("3 rows"), std::string::npos);
+  }
+}
+
+TEST(Plan, intervals) {
+  config::TrainingArguments a = arguments();
+  a.max_steps = 33;
+  EXPECT_EQ(make_plan(a, 7, 26).logging_steps, 10);
+  EXPECT_EQ(make_plan(a, 7, 26).eval_steps, 500);  // TrainerState's default where no evaluation is asked for
+  a.logging_steps = 0.1;
+  EXPECT_EQ(make_plan(a, 7, 26).logging_steps, 4);
+  a.eval_strategy = config::Strategy::steps;
+  EXPECT_EQ(make_plan(a, 7, 26).eval_steps, 4);
+  a.eval_steps = 0.5;
+  EXPECT_EQ(make_plan(a, 7, 26).eval_steps, 17);
+  a.eval_steps = 6;
+  EXPECT_EQ(make_plan(a, 7, 26).eval_steps, 6);
+}
+
+}  // namespace
+}  // namespace trl::train

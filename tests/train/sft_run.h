@@ -1,0 +1,180 @@
+// An SFT run over the engine's rooms, from a configuration and the rows of a file: what capi/ and entry/ put
+// together.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "data/open_tokenizer.h"
+#include "data/sft.h"
+#include "data/source.h"
+#include "engine/engine.h"
+#include "model/model.h"
+#include "support/golden.h"
+#include "tensor/counted.h"
+#include "train/trainer.h"
+
+namespace trl::test {
+
+// The memory counter that the engine's tensors are charged to in these tests.
+class TestHost final : public engine::Host {
+ public:
+  void log(int32_t, std::string_view, std::string_view) noexcept override {}
+  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  void release(int32_t kind, int64_t bytes) noexcept override {
+    counter.release(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  int64_t memory_limit() noexcept override { return counter.limit(); }
+  int64_t memory_now() noexcept override { return counter.now(); }
+  base::MemoryCounter counter;
+};
+inline base::MemoryCounter& memory() {  // of the process, as in libtrl.so
+  static TestHost* const host = [] {
+    auto* made = new TestHost;
+    tensor::set_host(made);
+    return made;
+  }();
+  return host->counter;
+}
+
+// Batches of a data::BatchStream. fail_at: the call of next() (from 0) that answers with an error, once.
+class Stream final : public engine::BatchSource {
+ public:
+  Stream(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options)
+      : examples_(std::move(examples)), stream_(*examples_, options) {}
+  int64_t batches_per_epoch() noexcept override { return stream_.batches_per_epoch(); }
+  int64_t rows() noexcept override { return stream_.rows(); }
+  int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink&) noexcept override {
+    stream_.start_epoch(epoch, skip);
+    return 0;
+  }
+  int32_t next(engine::Batch* out, engine::ErrorSink& error) noexcept override {
+    if (calls_++ == fail_at) {
+      error.set(static_cast<int32_t>(Status::callback), "the host's row failed", "", 77);
+      return static_cast<int32_t>(Status::callback);
+    }
+    if (!stream_.next(batch_)) return 1;
+    order.push_back(batch_.row_ids);
+    *out = {batch_.input_ids.data(),
+            batch_.labels.data(),
+            batch_.position_ids.data(),
+            batch_.cu_seqlens.data(),
+            batch_.row_ids.data(),
+            static_cast<int64_t>(batch_.input_ids.size()),
+            static_cast<int64_t>(batch_.cu_seqlens.size()) - 1,
+            static_cast<int64_t>(batch_.row_ids.size()),
+            batch_.max_length,
+            batch_.counted_tokens};
+    return 0;
+  }
+  const data::Examples& examples() const { return *examples_; }
+  int64_t fail_at = -1;
+  std::vector<std::vector<int64_t>> order;  // of every batch given
+
+ private:
+  const std::unique_ptr<data::Examples> examples_;
+  data::BatchStream stream_;
+  data::HostBatch batch_;
+  int64_t calls_ = 0;
+};
+
+// Rows first ... last of a JSONL file.
+inline std::unique_ptr<data::Source> row_range(const std::string& path, int64_t first, int64_t last) {
+  auto file = std::shared_ptr<data::Source>(data::open_file_source(path));
+  auto at = std::make_shared<int64_t>(0);
+  return data::open_callback_source({[=](base::Json& out) {
+                                       for (data::Row row; *at <= last && file->next(row);) {
+                                         if ((*at)++ < first) continue;
+                                         out = std::move(row.value);
+                                         return true;
+                                       }
+                                       return false;
+                                     },
+                                     [=] {
+                                       file->rewind();
+                                       *at = 0;
+                                     }});
+}
+
+struct Rows {
+  int64_t first, last;
+};
+
+class SftRun {
+ public:
+  // rows of `dataset`; eval_rows: of the same file, or none
+  SftRun(const config::Config& config, const std::string& model_path, const std::string& dataset, Rows rows,
+         std::optional<Rows> eval_rows = {})
+      : arguments_(config::sft_data_arguments(config)),
+        memory_(memory()),
+        pool_(1),
+        tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
+        model_(model::Model::open(model_path, config.get("dtype"))) {
+    setup.arguments = config::training_arguments(config);
+    train_ = stream(dataset, rows, setup.arguments.per_device_train_batch_size, arguments_.sequential, {});
+    if (eval_rows) {
+      eval_ = stream(dataset, *eval_rows, setup.arguments.per_device_eval_batch_size, true,
+                     train_->examples().completion_only_loss());
+    }
+    setup.pad_to_multiple_of = arguments_.pad_to_multiple_of.value_or(1);
+    setup.model = model_.get();
+    setup.train = train_.get();
+    setup.eval = eval_.get();
+  }
+
+  train::Trainer& start() {
+    trainer_ = std::make_unique<train::Trainer>(setup);
+    return *trainer_;
+  }
+  void stop() { trainer_.reset(); }
+  model::Model& model() { return *model_; }
+  Stream& train_stream() { return *train_; }
+
+  std::vector<at::Tensor> weights() {
+    std::vector<at::Tensor> copies;
+    for (tensor::Parameter* p : model_->parameters()) copies.push_back(p->value.clone());
+    return copies;
+  }
+
+  train::Setup setup;  // to change before start()
+
+ private:
+  std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, int64_t batch_size, bool sequential,
+                                 std::optional<bool> completion_only) {
+    data::PrepareContext context;
+    context.tokenizer = tokenizer_.get();
+    context.arguments = &arguments_;
+    context.log = &log_;
+    context.pool = &pool_;
+    context.memory = &memory_;
+    context.completion_only_loss = completion_only;
+    data::OrderOptions order;
+    order.batch_size = batch_size;
+    order.sequential = sequential;
+    order.drop_last = arguments_.dataloader_drop_last;
+    order.seed = static_cast<uint64_t>(setup.arguments.data_seed.value_or(setup.arguments.seed));
+    return std::make_unique<Stream>(data::prepare_sft(*row_range(dataset, rows.first, rows.last), context),
+                                    order);
+  }
+
+  base::NullLog log_;
+  config::SftDataArguments arguments_;
+  base::MemoryCounter& memory_;
+  base::ThreadPool pool_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<Stream> train_, eval_;
+  std::unique_ptr<train::Trainer> trainer_;
+};
+
+inline Rows parse_rows(const std::string& text) {  // "0..63", both ends included
+  const size_t dots = text.find("..");
+  return {std::stoll(text.substr(0, dots)), std::stoll(text.substr(dots + 2))};
+}
+
+}  // namespace trl::test

@@ -1,0 +1,240 @@
+// A step happens or it does not: whatever interrupts it leaves the weights alone, and the run goes on as if
+// nothing had been.
+#include <limits>
+
+#include "tensor/parallel.h"
+#include "train/tiny_run.h"
+
+namespace trl::train {
+namespace {
+
+using test::tiny_run;
+
+void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << "tensor " << i;
+}
+
+Status status_of(const std::function<void()>& body, std::string* message = nullptr) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (message != nullptr) *message = error.message();
+    return error.status();
+  }
+  return Status::ok;
+}
+
+struct Outcome {
+  std::vector<at::Tensor> weights;
+  std::vector<telemetry::Record> log;
+};
+
+const test::Settings kThreeSteps = {{"max_steps", "3"}, {"gradient_accumulation_steps", "2"}};
+
+Outcome undisturbed(const test::Settings& settings) {
+  test::SftRun run = tiny_run(settings);
+  Trainer& trainer = run.start();
+  while (trainer.step()) {
+  }
+  return {run.weights(), trainer.state().log_history};
+}
+
+void expect_same(const std::vector<telemetry::Record>& got, const std::vector<telemetry::Record>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].entries().size(), want[i].entries().size());
+    for (size_t k = 0; k < got[i].entries().size(); ++k) {
+      EXPECT_EQ(got[i].entries()[k].name, want[i].entries()[k].name);
+      EXPECT_EQ(got[i].entries()[k].value, want[i].entries()[k].value) << got[i].entries()[k].name;
+    }
+  }
+}
+
+class CancelAt final : public engine::Cancel {
+ public:
+  bool cancelled() const noexcept override { return polls++ == at; }
+  mutable int polls = 0;
+  int at = -1;
+};
+
+TEST(Step, cancelled_anywhere_goes_on) {
+  TRL_NEED_TINY_RUN();
+  const Outcome want = undisturbed(kThreeSteps);
+  int cancelled = 0;
+  for (int at = 0; at < 9; ++at) {  // 2 micro-batches and the update, 3 times
+    CancelAt cancel;
+    cancel.at = at;
+    test::SftRun run = tiny_run(kThreeSteps);
+    run.setup.cancel = &cancel;
+    Trainer& trainer = run.start();
+    for (;;) {
+      const std::vector<at::Tensor> before = run.weights();
+      const int64_t step = trainer.state().global_step;
+      try {
+        if (!trainer.step()) break;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::cancelled);
+        EXPECT_EQ(trainer.state().global_step, step);
+        expect_same(run.weights(), before);
+        ++cancelled;
+      }
+    }
+    expect_same(run.weights(), want.weights);
+    expect_same(trainer.state().log_history, want.log);
+  }
+  EXPECT_EQ(cancelled, 9);
+}
+
+TEST(Step, out_of_memory_anywhere_goes_on) {
+  TRL_NEED_TINY_RUN();
+  base::MemoryCounter& memory = test::memory();
+  const Outcome want = undisturbed(kThreeSteps);
+  test::SftRun run = tiny_run(kThreeSteps);
+  Trainer& trainer = run.start();
+  int refused = 0;
+  std::string message;
+  const std::vector<at::Tensor> before = run.weights();
+  for (int64_t room = 0;; room += 64 * 1024) {
+    tensor::trim();
+    memory.set_limit(memory.now() + room + 1);
+    if (status_of([&] { trainer.step(); }, &message) == Status::ok) break;
+    EXPECT_NE(message.find("memory"), std::string::npos) << message;
+    EXPECT_EQ(status_of([&] { trainer.step(); }), Status::out_of_memory);
+    EXPECT_EQ(trainer.state().global_step, 0);
+    expect_same(run.weights(), before);
+    ++refused;
+    ASSERT_LT(refused, 1000);
+  }
+  memory.set_limit(0);
+  EXPECT_GE(refused, 5);
+  while (trainer.step()) {
+  }
+  expect_same(run.weights(), want.weights);
+  expect_same(trainer.state().log_history, want.log);
+}
+
+TEST(Step, failing_source_goes_on_at_the_same_batch) {
+  TRL_NEED_TINY_RUN();
+  const Outcome want = undisturbed(kThreeSteps);
+  for (int64_t at = 0; at < 6; ++at) {
+    test::SftRun run = tiny_run(kThreeSteps);
+    run.train_stream().fail_at = at;
+    Trainer& trainer = run.start();
+    int failures = 0;
+    for (bool more = true; more;) {
+      try {
+        more = trainer.step();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::callback);
+        EXPECT_EQ(error.callback_code(), 77);
+        ++failures;
+      }
+    }
+    EXPECT_EQ(failures, 1);
+    expect_same(run.weights(), want.weights);
+  }
+}
+
+TEST(Step, non_finite_names_step_and_rows) {
+  TRL_NEED_TINY_RUN();
+  const Outcome want = undisturbed(kThreeSteps);
+  test::SftRun run = tiny_run(kThreeSteps);
+  Trainer& trainer = run.start();
+  ASSERT_TRUE(trainer.step());
+  at::Tensor weight = run.model().parameters().back()->value.view({-1})[0];
+  const float kept = weight.item<float>();
+  weight.fill_(std::numeric_limits<float>::quiet_NaN());
+  std::string message;
+  EXPECT_EQ(status_of([&] { trainer.step(); }, &message), Status::invalid_argument);
+  EXPECT_NE(message.find("step 2 is nan (dataset rows 8, 9, 10, 11)"), std::string::npos) << message;
+  EXPECT_EQ(trainer.state().global_step, 1);
+  weight.fill_(kept);
+  while (trainer.step()) {
+  }
+  expect_same(run.weights(), want.weights);
+}
+
+TEST(Step, checkpointing_and_threads_change_no_bit) {
+  TRL_NEED_TINY_RUN();
+  const Outcome want = undisturbed(kThreeSteps);
+  test::Settings settings = kThreeSteps;
+  settings.push_back({"gradient_checkpointing", "true"});
+  expect_same(undisturbed(settings).weights, want.weights);
+  const int threads = tensor::threads();
+  tensor::set_threads(threads == 1 ? 2 : 1);
+  expect_same(undisturbed(kThreeSteps).weights, want.weights);
+  tensor::set_threads(threads);
+}
+
+TEST(Step, bfloat16_weights_learn_in_bfloat16) {
+  TRL_NEED_TINY_RUN();
+  test::Settings settings = {{"max_steps", "8"}, {"dtype", "bfloat16"}, {"learning_rate", "2e-3"}};
+  const int64_t before = test::memory().now();
+  test::SftRun run = tiny_run(settings);
+  Trainer& trainer = run.start();
+  int64_t count = 0;
+  for (const tensor::Parameter* p : run.model().parameters()) {
+    EXPECT_EQ(p->value.scalar_type(), at::kBFloat16) << p->name;
+    EXPECT_EQ(p->grad.scalar_type(), at::kBFloat16) << p->name;
+    count += p->value.numel();
+  }
+  EXPECT_GE(test::memory().now() - before, 4 * 2 * count);  // weights, gradients and two moments
+  EXPECT_LE(test::memory().now() - before, 4 * 2 * count + 64 * 1024);
+  while (trainer.step()) {
+  }
+  const auto& log = trainer.state().log_history;
+  EXPECT_NEAR(log.front().entries()[0].value, 6.656, 0.03);  // sft_plain's
+  EXPECT_NEAR(log.back().entries()[0].value, 6.017, 0.06);
+}
+
+TEST(Trainer, one_at_a_time_per_model) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = tiny_run(kThreeSteps);
+  run.start();
+  EXPECT_EQ(status_of([&] { Trainer second(run.setup); }), Status::busy);
+  run.stop();
+  for (const tensor::Parameter* p : run.model().parameters()) EXPECT_FALSE(p->grad.defined()) << p->name;
+  EXPECT_TRUE(run.start().step());
+}
+
+TEST(Trainer, refuses_what_it_cannot_do) {
+  TRL_NEED_TINY_RUN();
+  const auto creates = [](const std::function<void(Setup&)>& change) {
+    test::SftRun run = tiny_run(kThreeSteps);
+    change(run.setup);
+    return status_of([&] { run.start(); });
+  };
+  EXPECT_EQ(creates([](Setup&) {}), Status::ok);
+  EXPECT_EQ(creates([](Setup& s) { s.arguments.method = "dpq"; }), Status::invalid_config);
+  EXPECT_EQ(creates([](Setup& s) { s.arguments.eval_strategy = config::Strategy::steps; }),
+            Status::invalid_config);
+  EXPECT_EQ(creates([](Setup& s) { s.arguments.eval_on_start = true; }), Status::invalid_config);
+  test::SftRun run = tiny_run(kThreeSteps);
+  EXPECT_EQ(status_of([&] { run.start().evaluate(); }), Status::invalid_argument);
+}
+
+TEST(CopyBatch, checks_ids_and_borders) {
+  const std::vector<int32_t> ids = {1, 2, 3}, positions = {0, 1, 2};
+  std::vector<int32_t> labels = {-100, 2, 3}, borders = {0, 3};
+  const std::vector<int64_t> rows = {5};
+  const auto copied = [&](int64_t vocabulary) {
+    return status_of([&] {
+      copy_batch({ids.data(), labels.data(), positions.data(), borders.data(), rows.data(), 3,
+                  static_cast<int64_t>(borders.size()) - 1, 1, 3, 3},
+                 vocabulary);
+    });
+  };
+  EXPECT_EQ(copied(4), Status::ok);
+  EXPECT_EQ(copied(3), Status::invalid_argument);
+  labels[1] = -1;
+  EXPECT_EQ(copied(4), Status::invalid_argument);
+  labels[1] = 2;
+  borders = {0, 4};
+  EXPECT_EQ(copied(4), Status::invalid_argument);
+  borders = {0, 2, 1, 3};
+  EXPECT_EQ(copied(4), Status::invalid_argument);
+}
+
+}  // namespace
+}  // namespace trl::train

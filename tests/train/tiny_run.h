@@ -1,0 +1,38 @@
+// Small runs of the recorded qwen2 model on the language-modeling rows.
+#pragma once
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "train/sft_run.h"
+
+namespace trl::test {
+
+using Settings = std::vector<std::pair<const char*, const char*>>;
+
+inline std::string scratch(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / ("trl_train_test_" + name)).string();
+}
+
+inline config::Config tiny_config(const Settings& settings) {
+  config::Config config;
+  const Settings usual = {{"bf16", "false"},         {"gradient_checkpointing", "false"},
+                          {"dtype", "float32"},      {"train_sampling_strategy", "sequential"},
+                          {"logging_steps", "1"},    {"save_strategy", "no"},
+                          {"learning_rate", "1e-3"}, {"per_device_train_batch_size", "4"}};
+  for (const auto& [key, value] : usual) config.set(key, value);
+  config.set("output_dir", scratch("output"));
+  for (const auto& [key, value] : settings) config.set(key, value);
+  return config;
+}
+
+inline SftRun tiny_run(const Settings& settings, Rows rows = {0, 63}, std::optional<Rows> eval_rows = {}) {
+  const std::string model = golden_path("models/qwen2");
+  return SftRun(tiny_config(settings), model, golden_path("data/datasets/train_lm.jsonl"), rows, eval_rows);
+}
+
+}  // namespace trl::test
+
+#define TRL_NEED_TINY_RUN()        \
+  TRL_NEED_GOLDEN("models/qwen2"); \
+  TRL_NEED_GOLDEN("data/datasets/train_lm.jsonl")

@@ -1,0 +1,176 @@
+// Whole runs against TRL's: every logged value, the order of rows, and the final weights.
+#include <filesystem>
+
+#include "io/safetensors.h"
+#include "train/sft_run.h"
+
+namespace trl::train {
+namespace {
+
+constexpr const char* kCases[] = {
+    "sft_plain",
+    "sft_completion_only",
+    "sft_assistant_only",
+    "sft_ga4",
+    "sft_assistant_only_llama3",
+    "sft_eval",
+    "sft_cosine_warmup_wd",
+    "sft_adam_betas",
+    "sft_no_clip_constant",
+    "sft_logging3",
+    "sft_drop_last",
+    "sft_epochs_partial_ga2",
+    "sft_data_seed",
+    "sft_shuffled_two_epochs",
+    "sft_llama3_untied",
+    "sft_llama_bos",
+    "sft_qwen3",
+    "sft_bf16_checkpoint",
+    "sft_bf16_autocast",
+    "sft_gradient_checkpointing",
+};
+
+struct Tolerance {
+  double atol, rtol;
+};
+
+Tolerance tolerance(const base::Json& golden, bool first) {
+  const double stated = golden["relative_tolerance"];
+  if (stated > 1e-3) return {stated, stated};
+  return first ? Tolerance{1e-5, 1e-4} : Tolerance{2e-4, 1e-3};
+}
+
+config::Config config_of(const base::Json& golden) {
+  config::Config config;
+  const auto set = [&](const std::string& key, const base::Json& value) {
+    config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
+  };
+  for (const char* off : {"bf16", "gradient_checkpointing"}) config.set(off, "false");
+  config.set("logging_steps", "1");
+  config.set("save_strategy", "no");
+  config.set("dtype", "float32");
+  config.set("optim", golden["optim"].get<std::string>());
+  config.set("lr_scheduler_type", golden["lr_scheduler_type"].get<std::string>());
+  config.set("output_dir", std::filesystem::temp_directory_path().string() + "/trl_trajectory_" +
+                               golden["name"].get<std::string>());
+  for (const auto& [key, value] : golden["args"].items()) set(key, value);
+  return config;
+}
+
+bool is_timing(const std::string& name) {
+  return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
+}
+
+void expect_records(const base::Json& golden, const base::Json& log_history) {
+  const base::Json& want = golden["log_history"];
+  ASSERT_EQ(log_history.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    const Tolerance allowed = tolerance(golden, i == 0);
+    for (const auto& [name, value] : log_history[i].items()) {
+      EXPECT_TRUE(want[i].contains(name) || is_timing(name)) << "record " << i << " has " << name;
+    }
+    for (const auto& [name, value] : want[i].items()) {
+      ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
+      const double got = log_history[i][name];
+      EXPECT_TRUE(test::close(got, value, allowed.atol, allowed.rtol))
+          << "record " << i << ", " << name << ": " << got << " instead of " << value;
+    }
+  }
+}
+
+void expect_tensor(const at::Tensor& tensor, const base::Json& want, const Tolerance& allowed,
+                   const std::string& name) {
+  const at::Tensor wide = tensor.to(at::kDouble).flatten();
+  const auto near = [&](double got, double expected, const char* what) {
+    EXPECT_TRUE(test::close(got, expected, allowed.atol, allowed.rtol))
+        << name << ' ' << what << ": " << got << " instead of " << expected;
+  };
+  ASSERT_EQ(base::Json(tensor.sizes().vec()), want["shape"]) << name;
+  near(wide.norm().item<double>(), want["norm"], "norm");
+  near(wide.mean().item<double>(), want["mean"], "mean");
+  for (size_t i = 0; i < want["first"].size(); ++i)
+    near(wide[static_cast<int64_t>(i)].item<double>(), want["first"][i], "value");
+}
+
+void expect_weights(const base::Json& golden, model::Model& model) {
+  const Tolerance allowed = tolerance(golden, false);
+  const std::string final_file =
+      test::golden_path("trajectories/" + golden["name"].get<std::string>() + "/final.safetensors");
+  std::unique_ptr<io::Safetensors> whole;
+  if (!final_file.empty()) whole = std::make_unique<io::Safetensors>(final_file);
+  size_t compared = 0;
+  for (const tensor::Parameter* p : model.parameters()) {
+    ASSERT_TRUE(golden["final_weights"].contains(p->name)) << p->name;
+    expect_tensor(p->value, golden["final_weights"][p->name], allowed, p->name);
+    ++compared;
+    if (!whole) continue;
+    const auto found = whole->tensors().find(p->name);
+    ASSERT_NE(found, whole->tensors().end()) << p->name;
+    std::vector<float> want(static_cast<size_t>(p->value.numel()));
+    ASSERT_EQ(found->second.bytes, want.size() * sizeof(float)) << p->name;
+    std::memcpy(want.data(), found->second.data, found->second.bytes);
+    const float* got = p->value.data_ptr<float>();
+    size_t wrong = 0;
+    for (size_t i = 0; i < want.size(); ++i)
+      wrong += !test::close(got[i], want[i], allowed.atol, allowed.rtol);
+    EXPECT_EQ(wrong, 0u) << p->name << ": values that differ";
+  }
+  const bool tied = model.config().tie_word_embeddings;
+  EXPECT_EQ(compared + (tied ? 1 : 0), golden["final_weights"].size());
+}
+
+class Trajectory : public testing::TestWithParam<const char*> {};
+
+TEST_P(Trajectory, equals_trl) {
+  const std::string relative = std::string("trajectories/") + GetParam() + "/case.json";
+  TRL_NEED_GOLDEN(relative);
+  const base::Json golden = test::golden_json(relative);
+  const std::string root =
+      test::golden_path(relative).substr(0, test::golden_path(relative).size() - relative.size());
+  std::optional<test::Rows> eval_rows;
+  if (!golden["eval_rows"].is_null()) eval_rows = test::parse_rows(golden["eval_rows"]);
+  test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
+                   root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]), eval_rows);
+  Trainer& trainer = run.start();
+  EXPECT_EQ(trainer.max_steps(), golden["num_update_steps"].get<int64_t>());
+  int64_t steps = 0;
+  while (trainer.step()) ++steps;
+  trainer.finish();
+  EXPECT_EQ(steps, golden["num_update_steps"].get<int64_t>());
+  if (golden.contains("row_order")) {
+    EXPECT_EQ(base::Json(run.train_stream().order), golden["row_order"]);
+  }
+
+  const std::string directory = run.setup.arguments.output_dir;
+  const base::Json state = base::read_json_file(directory + "/trainer_state.json");
+  expect_records(golden, state["log_history"]);
+  expect_weights(golden, run.model());
+  std::filesystem::remove_all(directory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(kCases),
+                         [](const auto& param) { return param.param; });
+
+TEST(Trajectories, are_twenty) { EXPECT_EQ(std::size(kCases), 20u); }
+
+// total_flos of a run of which TRL's own trainer_state.json is recorded.
+TEST(Trajectories, total_flos_is_trainers) {
+  TRL_NEED_GOLDEN("trajectories/sft_resume/case.json");
+  const std::string file = test::golden_path("trajectories/sft_resume/case.json");
+  const std::string root =
+      file.substr(0, file.size() - std::string("trajectories/sft_resume/case.json").size());
+  base::Json golden = base::read_json_file(file);
+  for (const char* key : {"save_strategy", "save_steps"}) golden["args"].erase(key);
+  test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
+                   root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]));
+  Trainer& trainer = run.start();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(trainer.step());
+  const base::Json want = base::parse_json(golden["trainer_state"].get<std::string>(), "trainer_state");
+  EXPECT_EQ(trainer.state().total_flos, want["total_flos"].get<double>());
+  EXPECT_EQ(trainer.state().epoch, want["epoch"].get<double>());
+  EXPECT_EQ(trainer.state().num_train_epochs, want["num_train_epochs"].get<int64_t>());
+  EXPECT_EQ(trainer.state().train_batch_size, want["train_batch_size"].get<int64_t>());
+}
+
+}  // namespace
+}  // namespace trl::train
