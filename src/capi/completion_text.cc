@@ -24,7 +24,8 @@ size_t unfinished(std::string_view bytes) {
 
 bool CompletionText::add(int32_t id) {
   ids_.push_back(id);
-  pending_ += tokenizer_->decode_bytes({&id, 1}, true);
+  // rows that pad the embedding have no text
+  if (id < tokenizer_->vocab_size()) pending_ += tokenizer_->decode_bytes({&id, 1}, true);
   const size_t whole = pending_.size() - unfinished(pending_);
   const size_t before = text_.size();
   text_ += base::replace_invalid_utf8(std::string_view(pending_).substr(0, whole));

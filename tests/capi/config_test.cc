@@ -27,7 +27,7 @@ TEST(Config, DefaultsAreTrls) {
   const auto config = host::config();
   EXPECT_EQ(get(config.get(), "learning_rate"), "2e-05");
   EXPECT_EQ(get(config.get(), "max_length"), "1024");
-  EXPECT_EQ(get(config.get(), "bf16"), "true");
+  EXPECT_EQ(get(config.get(), "gradient_checkpointing"), "true");
   EXPECT_EQ(get(config.get(), "output_dir"), "null");
   EXPECT_EQ(describe(config.get()), Json::object());
 }
@@ -126,7 +126,7 @@ TEST(Option, TheWalkCoversTheTable) {
     sft += std::string(trl_option_section(o)) == "SFTConfig";
     refused += trl_option_unsupported_reason(o)[0] != '\0';
     EXPECT_NE(trl_option_doc(o)[0], '\0') << trl_option_name(o);
-    EXPECT_STREQ(trl_option_since(o), "0.1");
+    EXPECT_STREQ(trl_option_since(o), "0.1.0");
     EXPECT_NE(trl_option_default(o), nullptr);
     EXPECT_NE(trl_option_accepted(o), nullptr);
     EXPECT_NE(trl_option_trainers(o), nullptr);

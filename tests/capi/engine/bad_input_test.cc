@@ -163,13 +163,16 @@ TEST(BadModel, TruncatedGguf) {
   const host::Scratch scratch;
   for (const std::string& bytes :
        {std::string("GGUF"), std::string("GGUF\3\0\0\0", 8),
-        std::string("GGUF\3\0\0\0\377\377\377\377\377\377\377\177\1\0\0\0\0\0\0\0", 24),
-        std::string("GGUF\143\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24)}) {
+        std::string("GGUF\3\0\0\0\377\377\377\377\377\377\377\177\1\0\0\0\0\0\0\0", 24)}) {
     host::write_file(scratch / "model.gguf", bytes);
     const Refused refused = open(scratch / "model.gguf");
     EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
     EXPECT_NAMES(refused, "model.gguf");
   }
+  host::write_file(scratch / "model.gguf", std::string("GGUF\143", 5) + std::string(19, '\0'));
+  const Refused newer = open(scratch / "model.gguf");
+  EXPECT_EQ(newer.status, TRL_E_UNSUPPORTED);
+  EXPECT_NAMES(newer, "99");
 }
 
 // A trainer over rows and settings that are wrong somewhere.

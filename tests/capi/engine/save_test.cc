@@ -12,7 +12,7 @@ using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-struct Run {
+struct Session {
   host::Scratch scratch;
   host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   host::Trainer trainer = host::trainer(host::tiny(scratch / "out"), rows.get());
@@ -50,7 +50,7 @@ class FullDisk {
 
 TEST(Save, HasWhatTransformersReads) {
   NEED_MODEL();
-  Run run;
+  Session run;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const auto out = run.scratch / "out";
   for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
@@ -67,7 +67,7 @@ TEST(Save, HasWhatTransformersReads) {
 
 TEST(Save, UntrainedWeightsAreUnchanged) {
   NEED_MODEL();
-  Run run;
+  Session run;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const auto got = host::read_safetensors(run.scratch / "out" / "model.safetensors");
   const auto want = host::read_safetensors(host::golden("models/qwen2/model.safetensors"));
@@ -77,7 +77,7 @@ TEST(Save, UntrainedWeightsAreUnchanged) {
 
 TEST(Save, AFullDiskLeavesTheOldDirectoryWhole) {
   NEED_MODEL();
-  Run run;
+  Session run;
   const auto out = run.scratch / "saved";
   Error error;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), out.c_str(), nullptr, error), TRL_OK) << error.message();
@@ -99,7 +99,7 @@ TEST(Save, AFullDiskLeavesTheOldDirectoryWhole) {
 
 TEST(Save, AnUnwritablePlaceIsNamed) {
   NEED_MODEL();
-  Run run;
+  Session run;
   host::write_file(run.scratch / "file", "x");
   Error error;
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), (run.scratch / "file" / "under").c_str(), nullptr, error),

@@ -1,5 +1,6 @@
 // A trainer's life: events, stopping, cancelling, evaluating, saving, running out of memory, and any order of
 // the end.
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -41,18 +42,18 @@ struct Events {
   int64_t count(int32_t kind) const { return std::count(kinds.begin(), kinds.end(), kind); }
 };
 
-struct Run {
+struct Session {
   host::Scratch scratch;
   host::Dataset rows = host::rows(lines());
   host::Trainer trainer;
-  explicit Run(const host::Settings& more = {}, trl_runtime* runtime = nullptr, bool evaluates = false)
+  explicit Session(const host::Settings& more = {}, trl_runtime* runtime = nullptr, bool evaluates = false)
       : trainer(host::trainer(host::with(host::tiny(scratch / "out"), more), rows.get(),
                               evaluates ? rows.get() : nullptr, runtime)) {}
 };
 
 TEST(Train, EventsArriveInOrder) {
   NEED_MODEL();
-  Run run;
+  Session run;
   Events events;
   events.trainer = run.trainer.get();
   Error error;
@@ -69,7 +70,7 @@ TEST(Train, EventsArriveInOrder) {
 
 TEST(Train, StopEndsAfterTheStep) {
   NEED_MODEL();
-  Run run;
+  Session run;
   Events events;
   events.answer_at_step_two = TRL_EVENT_STOP;
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
@@ -80,7 +81,7 @@ TEST(Train, StopEndsAfterTheStep) {
 
 TEST(Train, SaveAndEvaluateOnRequest) {
   NEED_MODEL();
-  Run run({}, nullptr, true);
+  Session run({}, nullptr, true);
   Events events;
   events.answer_at_step_two = TRL_EVENT_SAVE | TRL_EVENT_EVALUATE;
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
@@ -88,14 +89,14 @@ TEST(Train, SaveAndEvaluateOnRequest) {
   EXPECT_EQ(events.count(TRL_ON_EVALUATE), 1);
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "model.safetensors"));
   int evaluations = 0;
-  for (const auto& record : host::state(run.trainer.get())["log_history"])
-    evaluations += record.contains("eval_loss");
+  const Json log = host::state(run.trainer.get())["log_history"];
+  for (const auto& record : log) evaluations += record.contains("eval_loss");
   EXPECT_EQ(evaluations, 1);
 }
 
 TEST(Step, EqualsTrainAndLendsItsNumbers) {
   NEED_MODEL();
-  Run stepped, trained;
+  Session stepped, trained;
   ASSERT_EQ(trl_trainer_train(trained.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const trl_metrics* metrics = nullptr;
   Error error;
@@ -126,7 +127,7 @@ TEST(Step, EqualsTrainAndLendsItsNumbers) {
 
 TEST(Cancel, IsAnsweredOnceAndTheRunGoesOn) {
   NEED_MODEL();
-  Run run, whole;
+  Session run, whole;
   Error error;
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK);
   trl_trainer_cancel(run.trainer.get());
@@ -145,28 +146,33 @@ TEST(Cancel, IsAnsweredOnceAndTheRunGoesOn) {
 
 trl_trainer* signalled = nullptr;
 
-TEST(Cancel, WorksFromASignalHandlerAndAnotherThread) {
+TEST(Cancel, WorksFromASignalHandlerOnAnotherThread) {
   NEED_MODEL();
-  Run run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
   signalled = run.trainer.get();
   struct sigaction before {};
   struct sigaction action {};
   action.sa_handler = [](int) { trl_trainer_cancel(signalled); };
   sigaction(SIGUSR1, &action, &before);
-  std::thread other([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::atomic<int> steps{0};
+  std::thread other([&] {
+    while (steps.load() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     raise(SIGUSR1);
   });
+  const auto count = [](void* data, int32_t event, const trl_metrics*) -> int32_t {
+    if (event == TRL_ON_STEP) ++*static_cast<std::atomic<int>*>(data);
+    return 0;
+  };
   Error error;
-  EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, error), TRL_E_CANCELLED);
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), count, &steps, error), TRL_E_CANCELLED) << error.message();
   other.join();
   sigaction(SIGUSR1, &before, nullptr);
-  EXPECT_GT(host::state(run.trainer.get())["global_step"], 0);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], steps.load());
 }
 
 TEST(Busy, ASecondCallIsRefused) {
   NEED_MODEL();
-  Run run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
   std::thread training(
       [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_E_CANCELLED); });
   trl_status status = TRL_OK;
@@ -182,7 +188,7 @@ TEST(Busy, ASecondCallIsRefused) {
 
 TEST(Evaluate, GivesItsNumbers) {
   NEED_MODEL();
-  Run run({}, nullptr, true), without;
+  Session run({}, nullptr, true), without;
   const trl_metrics* metrics = nullptr;
   Error error;
   ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
@@ -194,7 +200,7 @@ TEST(Evaluate, GivesItsNumbers) {
 TEST(Memory, AReachedLimitLeavesTheTrainerUsable) {
   NEED_MODEL();
   const auto runtime = host::runtime();
-  Run run({}, runtime.get()), whole;
+  Session run({}, runtime.get()), whole;
   Error error;
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
   int64_t now = 0;
@@ -338,7 +344,7 @@ TEST(Log, WarningsReachTheRuntimesCallback) {
     if (level >= TRL_LOG_WARNING) static_cast<std::vector<std::string>*>(data)->push_back(text);
   };
   ASSERT_EQ(trl_runtime_set_log(runtime.get(), line, &said, nullptr, nullptr), TRL_OK);
-  const Run run({{"push_to_hub", "true"}}, runtime.get());
+  const Session run({{"push_to_hub", "true"}}, runtime.get());
   bool found = false;
   for (const auto& text : said) found = found || text.find("push_to_hub") != std::string::npos;
   EXPECT_TRUE(found);

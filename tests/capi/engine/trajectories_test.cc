@@ -134,8 +134,8 @@ TEST_P(Trajectory, MatchesTrl) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<const char*>& info) {
-                           return std::string(info.param);
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
                          });
 
 // A case that is not there is skipped above; here it counts.
