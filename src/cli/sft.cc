@@ -21,7 +21,8 @@ namespace {
 void export_environment(const Config& config) {
   const std::string text = get(config, "env");
   if (text.empty()) return;
-  for (const auto& [name, value] : nlohmann::json::parse(text).items())
+  const nlohmann::json variables = nlohmann::json::parse(text);
+  for (const auto& [name, value] : variables.items())
     setenv(name.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str(), 1);
 }
 

@@ -1,6 +1,9 @@
 #include "config/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <sstream>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -14,6 +17,24 @@ namespace {
 constexpr size_t kLongestText = size_t{16} << 20;
 constexpr int kDeepest = 64;
 constexpr int64_t kMostNodes = 100000;  // aliases count each time they are used
+
+// Where documents start. Two steps of a parser find a second one; YAML::LoadAll never ends on a stray
+// bracket.
+class Marks final : public YAML::EventHandler {
+ public:
+  YAML::Mark start = YAML::Mark::null_mark();
+  void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
 
 struct Reader {
   std::string origin;
@@ -105,9 +126,13 @@ struct Reader {
     if (bad != base::kValid) fail(Status::format, "{}: byte {} is not valid UTF-8", origin, bad);
     if (text.find('\0') != std::string_view::npos) fail(Status::format, "{}: holds a NUL character", origin);
     try {
-      std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-      if (documents.size() > 1) fail_at(documents[1].Mark(), "a second document; give one");
-      return documents.empty() ? YAML::Node() : documents.front();
+      std::istringstream stream{std::string(text)};
+      YAML::Parser parser(stream);
+      Marks marks;
+      parser.HandleNextDocument(marks);
+      if (parser.HandleNextDocument(marks))
+        fail_at(marks.start, "more behind the end of the document; give one mapping");
+      return YAML::Load(std::string(text));
     } catch (const YAML::Exception& error) {
       fail_at(error.mark, "not valid YAML: " + error.msg);
     }

@@ -196,7 +196,7 @@ SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, b
   }
   if (!assistant) return {tokenizer_.encode(rendered.text, false), {}};
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
-  std::vector<uint8_t> mask = text::assistant_mask(encoding, rendered.generation);
+  std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
   if (std::find(mask.begin(), mask.end(), 1) == mask.end()) {
     fail_key(
         "assistant_only_loss",

@@ -142,14 +142,20 @@ void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_ty
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
-// Measured on Zen 5: full rows of C are best, because B is packed once per tile; with a long sum (the head's
-// grad hidden) a tile's B must be narrow to stay in the cache, and few rows leave only columns to divide.
+// Measured on Zen 5: full rows of C are best, because B is packed once per tile. With a long sum (the head's
+// grad hidden) a tile's B must be narrow to stay in the cache; few rows leave only columns to divide, many
+// columns (the head's logits) allow tall tiles.
 struct Tiling {
   int64_t rows, cols;
   Tiling(int64_t m, int64_t n, int64_t k) : rows(m >= 1024 ? 256 : 128), cols(n) {
-    const bool few_rows = m <= 256;
-    if (few_rows || k > 8192) cols = round_up((n + 2 * ((n + 767) / 768) - 1) / (2 * ((n + 767) / 768)), 32);
-    if (few_rows) rows = m;
+    constexpr int64_t kLong = 8192;
+    const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
+    if (n > kLong) {
+      cols = split(16);
+    } else if (m <= 256 || k > kLong) {
+      cols = split(2 * ((n + 767) / 768));
+    }
+    if (n > kLong || m <= 256 || k > kLong) rows = 512;
   }
 };
 

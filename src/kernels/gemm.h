@@ -8,17 +8,18 @@ namespace trl::kernels {
 
 struct Matrix {
   const void* data;
-  at::ScalarType type;   // kFloat or kBFloat16
-  int64_t rows, cols;    // after `transposed`
-  int64_t stride;        // leading dimension of the stored (untransposed) matrix
+  at::ScalarType type;  // kFloat or kBFloat16
+  int64_t rows, cols;   // after `transposed`
+  int64_t stride;       // leading dimension of the stored (untransposed) matrix
   bool transposed = false;
 };
 
-// c: [a.rows, b.cols], type kFloat or kBFloat16; beta 0 or 1 (1 accumulates; a bfloat16 C with beta 1 is rounded once).
-// a and b have the same type. Deterministic, independent of the number of threads.
+// c: [a.rows, b.cols], type kFloat or kBFloat16; beta 0 or 1 (1 accumulates; a bfloat16 C with beta 1 is
+// rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
 // Tensor forms: x [m, k], y [n, k] or [k, n] when transposed is false.
-void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c, float beta = 0.0f);
+void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
+          float beta = 0.0f);
 
 }  // namespace trl::kernels

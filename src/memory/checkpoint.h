@@ -1,4 +1,5 @@
-// Gradient checkpointing: a piece of the graph is not kept but computed again in backward, bit-equal to keeping it.
+// Gradient checkpointing: a piece of the graph is not kept but computed again in backward, bit-equal to
+// keeping it.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -8,6 +9,7 @@ namespace trl::memory {
 
 // body(x) -> y, one tensor in, one out; it is run without a graph now, and once more, with one, in backward.
 // enabled false: body(x) itself.
-at::Tensor checkpoint(const at::Tensor& x, bool enabled, const std::function<at::Tensor(const at::Tensor&)>& body);
+at::Tensor checkpoint(const at::Tensor& x, bool enabled,
+                      const std::function<at::Tensor(const at::Tensor&)>& body);
 
 }  // namespace trl::memory

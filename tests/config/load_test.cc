@@ -94,7 +94,7 @@ TEST(Load, RefusesWhatIsNoMapping) {
             "x.yaml: a configuration is a mapping (key: value), and this is a single value");
   EXPECT_EQ(refusal(""), "x.yaml: a configuration is a mapping (key: value), and this is empty");
   EXPECT_EQ(refusal("# nothing\n"), "x.yaml: a configuration is a mapping (key: value), and this is empty");
-  EXPECT_EQ(refusal("seed: 1\n---\nseed: 2\n", Status::format).substr(0, 9), "x.yaml:3:");
+  EXPECT_EQ(refusal("seed: 1\n---\nseed: 2\n", Status::format).substr(0, 9), "x.yaml:2:");
   EXPECT_EQ(refusal("? [a]\n: 1\n", Status::format), "x.yaml:1: a key must be a text");
 }
 
@@ -106,6 +106,9 @@ TEST(Load, SurvivesHostileBytes) {
   EXPECT_NE(refusal("seed: *a\n", Status::format).find("not valid YAML"), std::string::npos);
   EXPECT_EQ(refusal("a: \xFF\n", Status::format), "x.yaml: byte 3 is not valid UTF-8");
   EXPECT_EQ(refusal(std::string("a: b\0c\n", 7), Status::format), "x.yaml: holds a NUL character");
+  EXPECT_EQ(refusal("{seed: }{a: b}\n", Status::format),
+            "x.yaml:1: more behind the end of the document; give one mapping");
+  refusal("seed: }{a: b}\n", Status::format);
   std::string deep = "env: ";
   for (int i = 0; i < 100000; ++i) deep += '[';
   refusal(deep, Status::format);

@@ -98,10 +98,11 @@ struct Shop {
     return prepare_sft(*open_memory_source("jsonl", std::move(jsonl), "t.jsonl"), context);
   }
   Error error(std::string jsonl) {
+    const int64_t before = memory.now();
     try {
       prepare(std::move(jsonl));
     } catch (const Error& error) {
-      EXPECT_EQ(memory.now(), 0);
+      EXPECT_EQ(memory.now(), before);
       return error;
     }
     return Error(Status::ok, "no error");

@@ -6,24 +6,13 @@
 #include <thread>
 
 #include "base/error.h"
+#include "tensor/counting_host.h"
 #include "tensor/parallel.h"
 
 namespace trl::tensor {
 namespace {
 
-class CountingHost final : public engine::Host {
- public:
-  void log(int32_t, std::string_view, std::string_view) noexcept override {}
-  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
-    return counter.try_charge(static_cast<MemoryKind>(kind), bytes);
-  }
-  void release(int32_t kind, int64_t bytes) noexcept override {
-    counter.release(static_cast<MemoryKind>(kind), bytes);
-  }
-  int64_t memory_limit() noexcept override { return counter.limit(); }
-  int64_t memory_now() noexcept override { return counter.now(); }
-  base::MemoryCounter counter;
-};
+using test::CountingHost;
 
 class Counted : public testing::Test {
  protected:

@@ -156,7 +156,7 @@ TEST(Flow, bits_of_events) {
 
 TEST(Flow, a_failed_save_is_tried_again) {
   TRL_NEED_TINY_RUN();
-  Watched run({{"max_steps", "2"}});
+  Watched run(test::Settings{{"max_steps", "2"}});
   run.events.answers = {{"step 1", engine::kEventSave}};
   int attempts = 0;
   run.sft.setup.save = [&](const std::string&) {
@@ -201,7 +201,7 @@ TEST(Flow, metrics_of_a_step) {
 
 TEST(Flow, finish_without_a_step) {
   TRL_NEED_TINY_RUN();
-  Watched run({{"max_steps", "2"}});
+  Watched run(test::Settings{{"max_steps", "2"}});
   run.trainer = &run.sft.start();
   run.trainer->finish();
   run.trainer->finish();

@@ -48,15 +48,7 @@ Pipeline::Pipeline(TokenizerJson json, const Settings& settings, const std::stri
   read_added(root);
   add_named(settings);
   added_.build(normalizers_);
-  const auto field = root.find("post_processor");
-  if (field) post_processor_ = PostProcessor(*field, end());
-  if (settings.sets_bos_eos || !field) {
-    const auto id = [&](bool wanted, const std::optional<std::string>& token) {
-      return wanted && token ? token_to_id(*token) : -1;
-    };
-    post_processor_ = PostProcessor::around(id(settings.add_bos, settings.special.bos),
-                                            id(settings.add_eos, settings.special.eos));
-  }
+  if (const auto field = root.find("post_processor")) post_processor_ = PostProcessor(*field, end());
 }
 
 void Pipeline::read_added(const Field& root) {
@@ -73,17 +65,21 @@ void Pipeline::read_added(const Field& root) {
   }
 }
 
-// Tokens that the configuration names are special, whatever tokenizer.json says of them.
+// Tokens that the configuration names are special, whatever tokenizer.json says of them; merely listed ones
+// only when they are new.
 void Pipeline::add_named(const Settings& settings) {
   for (const AddedToken& token : settings.added) {
     if (!token.content.empty() && !added_.find(token.content)) added_.add(token, model_->vocabulary());
   }
-  for (const auto& [key, named] : settings.named) {
+  for (const AddedToken& named : settings.named) {
     if (named.content.empty()) continue;
     const AddedToken* known = added_.find(named.content);
     AddedToken token = known ? *known : named;
     token.special = true;
     added_.add(token, model_->vocabulary());
+  }
+  for (const AddedToken& token : settings.extra) {
+    if (!token.content.empty() && !added_.find(token.content)) added_.add(token, model_->vocabulary());
   }
 }
 

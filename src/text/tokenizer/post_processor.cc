@@ -11,16 +11,6 @@ namespace trl::text {
 
 PostProcessor::PostProcessor(const Field& field, int32_t id_end) { read(field, id_end, 0); }
 
-PostProcessor PostProcessor::around(int32_t bos, int32_t eos) {
-  PostProcessor processor;
-  Step step;
-  if (bos >= 0) step.parts.emplace_back(bos);
-  step.parts.emplace_back(std::nullopt);
-  if (eos >= 0) step.parts.emplace_back(eos);
-  processor.steps_.push_back(std::move(step));
-  return processor;
-}
-
 void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
   if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
   const std::string& type = field.type();

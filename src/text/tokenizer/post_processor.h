@@ -15,8 +15,6 @@ class PostProcessor {
   PostProcessor() = default;
   // id_end: all ids of the vocabulary are below
   PostProcessor(const Field& field, int32_t id_end);  // post_processor of tokenizer.json
-  // What add_bos_token and add_eos_token of tokenizer_config.json ask for; -1: none.
-  static PostProcessor around(int32_t bos, int32_t eos);
 
   // token_text: what an id stands for; text: what was encoded.
   using TokenText = FunctionRef<std::string_view(int32_t id, const Span& span)>;

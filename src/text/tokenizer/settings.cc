@@ -54,22 +54,32 @@ void read_added(const Field& field, std::vector<AddedToken>& added) {
 }
 
 void read_tokens(const Field& config, Settings& settings) {
+  const std::pair<const char*, std::optional<std::string>*> roles[] = {{"bos_token", &settings.special.bos},
+                                                                       {"eos_token", &settings.special.eos},
+                                                                       {"unk_token", &settings.special.unk},
+                                                                       {"sep_token", nullptr},
+                                                                       {"pad_token", &settings.special.pad},
+                                                                       {"cls_token", nullptr},
+                                                                       {"mask_token", nullptr}};
+  for (const auto& [key, role] : roles) {  // in this order new ones get their ids
+    const std::optional<Field> field = config.find(key);
+    if (!field) continue;
+    settings.named.push_back(read_named(*field));
+    if (role) *role = settings.named.back().content;
+  }
   for (const auto& [key, value] : config.value().items()) {
     const Field field(value, config.where() + "." + key);
-    if (key.ends_with("_token") && (value.is_string() || value.is_object())) {
-      settings.named.emplace_back(key, read_named(field));
-      const std::string& content = settings.named.back().second.content;
-      if (key == "bos_token") settings.special.bos = content;
-      if (key == "eos_token") settings.special.eos = content;
-      if (key == "pad_token") settings.special.pad = content;
-      if (key == "unk_token") settings.special.unk = content;
-    } else if ((key == "additional_special_tokens" || key == "extra_special_tokens") && !value.is_null()) {
-      if (value.is_object()) {
+    const bool known =
+        std::any_of(std::begin(roles), std::end(roles), [&](const auto& role) { return role.first == key; });
+    if (key == "additional_special_tokens" || key == "extra_special_tokens") {
+      if (value.is_array()) {
+        for (const Field& token : field.list()) settings.extra.push_back(read_named(token));
+      } else if (value.is_object()) {
         for (const auto& [name, token] : value.items())
-          settings.named.emplace_back(key, read_named(Field(token, field.where() + "." + name)));
-      } else {
-        for (const Field& token : field.list()) settings.named.emplace_back(key, read_named(token));
+          settings.named.push_back(read_named(Field(token, field.where() + "." + name)));
       }
+    } else if (key.ends_with("_token") && (value.is_string() || value.is_object()) && !known) {
+      settings.named.push_back(read_named(field));  // a role that only this model has, as image_token
     }
   }
 }
@@ -115,9 +125,6 @@ Settings read_settings(const Files& files, const std::string& directory) {
   }
   read_tokens(root, settings);
   settings.names_pad = config.contains("pad_token");
-  settings.sets_bos_eos = config.contains("add_bos_token") || config.contains("add_eos_token");
-  settings.add_bos = root.boolean_or("add_bos_token", false);
-  settings.add_eos = root.boolean_or("add_eos_token", false);
   if (const std::string* text = find_file(files, kTemplate)) {
     settings.chat_template = *text;
   } else if (const std::optional<Field> field = root.find("chat_template")) {

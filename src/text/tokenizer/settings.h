@@ -18,12 +18,9 @@ const std::string* find_file(const Files& files, std::string_view name);
 struct Settings {
   Tokenizer::Special special;
   std::vector<AddedToken> added;  // added_tokens_decoder, by id
-  std::vector<std::pair<std::string, AddedToken>>
-      named;                  // bos_token, additional_special_tokens ...: key, token
-  bool names_pad = false;     // pad_token is given, if only as null
-  bool sets_bos_eos = false;  // add_bos_token or add_eos_token is given
-  bool add_bos = false;
-  bool add_eos = false;
+  std::vector<AddedToken> named;  // bos_token, eos_token ...
+  std::vector<AddedToken> extra;  // additional_special_tokens, extra_special_tokens
+  bool names_pad = false;         // pad_token is given, if only as null
   std::string chat_template;
 };
 

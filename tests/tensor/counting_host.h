@@ -1,0 +1,22 @@
+// A host with a memory counter of its own, for tests that look at what is charged.
+#pragma once
+#include "base/memory.h"
+#include "engine/engine.h"
+
+namespace trl::test {
+
+class CountingHost final : public engine::Host {
+ public:
+  void log(int32_t, std::string_view, std::string_view) noexcept override {}
+  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  void release(int32_t kind, int64_t bytes) noexcept override {
+    counter.release(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  int64_t memory_limit() noexcept override { return counter.limit(); }
+  int64_t memory_now() noexcept override { return counter.now(); }
+  base::MemoryCounter counter;
+};
+
+}  // namespace trl::test
