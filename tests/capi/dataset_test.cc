@@ -1,6 +1,7 @@
 // trl_dataset_* and trl_record_*: files, buffers, callbacks, and what is wrong with them.
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "host.h"
 
@@ -83,6 +84,21 @@ TEST(Dataset, BufferIsCopied) {
     EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
     EXPECT_EQ(count, 3);
   }
+}
+
+TEST(Dataset, IsReadConcurrently) {
+  std::string bytes;
+  for (int i = 0; i < 500; ++i) bytes += "{\"text\": \"row " + std::to_string(i) + "\"}\n";
+  const auto dataset = host::rows(bytes);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      int64_t count = 0;
+      ASSERT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
+      ASSERT_EQ(count, 500);
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 // A host's rows, with everything that may go wrong in it.

@@ -1,5 +1,6 @@
 // trl_tokenizer_*: recorded ids, texts and rendered conversations through the C API, and what is refused.
 #include <map>
+#include <thread>
 
 #include "host.h"
 
@@ -136,6 +137,25 @@ TEST(Tokenizer, SmallBuffersAreFilledAndTheWholeSizeIsTold) {
       TRL_OK);
   EXPECT_STREQ(text, "The small kernel loads.");
   EXPECT_EQ(size, 23u);
+}
+
+TEST(Tokenizer, RunsConcurrently) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto tokenizer = open(host::golden("models/qwen2"));
+  const auto want = encode(tokenizer.get(), "The small kernel loads.", false);
+  const Json conversation = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        ASSERT_EQ(encode(tokenizer.get(), "The small kernel loads.", false), want);
+        ASSERT_EQ(decode(tokenizer.get(), want, false), "The small kernel loads.");
+        Error error;
+        ASSERT_NE(apply(tokenizer.get(), conversation, error).find("Hello"), std::string::npos);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 TEST(Tokenizer, DescribesItself) {

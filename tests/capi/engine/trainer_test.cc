@@ -263,6 +263,24 @@ TEST(Handles, AnyOrderOfDestruction) {
   trl_completions_destroy(completions);
 }
 
+TEST(Handles, ATrainerDestroyedInItsOwnCallbackEndsItsCall) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(lines());
+  trl_trainer* trainer = host::trainer(host::tiny(scratch / "out"), rows.get()).release();
+  const auto destroy = [](void* data, int32_t event, const trl_metrics*) -> int32_t {
+    auto** held = static_cast<trl_trainer**>(data);
+    if (event != TRL_ON_STEP || *held == nullptr) return 0;
+    trl_trainer_destroy(*held);
+    *held = nullptr;
+    return TRL_EVENT_STOP;
+  };
+  trl_trainer* held = trainer;
+  Error error;
+  EXPECT_EQ(trl_trainer_train(trainer, destroy, &held, error), TRL_OK) << error.message();
+  EXPECT_EQ(held, nullptr);
+}
+
 TEST(Config, IsASnapshot) {
   NEED_MODEL();
   const host::Scratch scratch;
