@@ -306,8 +306,8 @@ int main(int argc, char** argv) {
   CASE("reload") check_reload(NULL);
   CASE("environment") check_environment();
   CASE("live_handles") {
-    trl_config* config = NULL;
-    trl_runtime* runtime = NULL;
+    static trl_config* config = NULL; /* alive, not leaked */
+    static trl_runtime* runtime = NULL;
     open_library();
     REQUIRE(TRL(trl_config_create)(&config, NULL) == TRL_OK);
     REQUIRE(TRL(trl_runtime_create)(config, &runtime, NULL) == TRL_OK);
