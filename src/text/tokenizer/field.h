@@ -10,6 +10,12 @@
 
 namespace trl::text {
 
+// "a number", "an object" ...
+inline std::string kind_of(const base::Json& value) {
+  if (value.is_null()) return "null";
+  return (value.is_object() ? "an " : "a ") + base::json_type(value);
+}
+
 class Field {
  public:
   Field(const base::Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
@@ -69,7 +75,7 @@ class Field {
 
  private:
   [[noreturn]] void wrong(std::string_view wanted) const {
-    fail(Status::format, "{}: {} where {} belongs", where_, base::json_type(*value_), wanted);
+    fail(Status::format, "{}: {} where {} belongs", where_, kind_of(*value_), wanted);
   }
 
   const base::Json* value_;

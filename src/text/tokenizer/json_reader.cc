@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "text/tokenizer/field.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
@@ -102,9 +103,9 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool value(Json v) {
     if (place_ == Place::skipped) return true;
     if (in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has a {} where an integer belongs", origin_, keys_.back(),
-           base::json_type(v));
-    if (in_merges()) bad_merge("a {} where a string belongs", base::json_type(v));
+      fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
+           kind_of(v));
+    if (in_merges()) bad_merge("{} where a string belongs", kind_of(v));
     add(std::move(v));
     return true;
   }
@@ -128,10 +129,9 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool open(Json v) {
     const bool nested = keys_.size() > 2 && place_ != Place::elsewhere && place_ != Place::skipped;
     if (nested && in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has a {} where an integer belongs", origin_, keys_.back(),
-           base::json_type(v));
-    if (nested && (keys_.size() > 3 || !v.is_array()))
-      bad_merge("a {} where a string belongs", base::json_type(v));
+      fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
+           kind_of(v));
+    if (nested && (keys_.size() > 3 || !v.is_array())) bad_merge("{} where a string belongs", kind_of(v));
     if (keys_.size() >= kMaxDepth)
       fail(Status::format, "{}: nested deeper than {} levels", origin_, kMaxDepth);
     if (place_ == Place::elsewhere) nodes_.push_back(add(std::move(v)));
@@ -164,7 +164,7 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
   Reader reader(text, origin, out, whole);
   Json::sax_parse(text.begin(), text.end(), &reader);
   if (!out.rest.is_object())
-    fail(Status::format, "{}: a {} where an object belongs", origin, base::json_type(out.rest));
+    fail(Status::format, "{}: {} where an object belongs", origin, kind_of(out.rest));
   return out;
 }
 }  // namespace

@@ -39,7 +39,7 @@ AddedToken read_named(const Field& field) {
 
 void read_added(const Field& field, std::vector<AddedToken>& added) {
   if (!field.is_object())
-    fail(Status::format, "{}: a {} where an object belongs", field.where(), base::json_type(field.value()));
+    fail(Status::format, "{}: {} where an object belongs", field.where(), kind_of(field.value()));
   std::vector<std::pair<int64_t, AddedToken>> tokens;
   for (const auto& [key, value] : field.value().items()) {
     const Field token(value, field.where() + "." + key);

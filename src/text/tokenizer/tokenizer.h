@@ -63,7 +63,7 @@ class Tokenizer {
   // A copy with another EOS, pad token or template (eos_token, pad_token, chat_template options); throws
   // Error(invalid_config) when a token is not in the vocabulary.
   struct Overrides {
-    std::optional<std::string> eos, pad, chat_template;
+    std::optional<std::string> eos = {}, pad = {}, chat_template = {};
   };
   virtual std::unique_ptr<Tokenizer> with(const Overrides& overrides) const = 0;
 

@@ -1,0 +1,298 @@
+// The files around tokenizer.json: special tokens, templates, overrides, and what is wrong with broken ones.
+#include <gtest/gtest.h>
+
+#include "text/tokenizer_tiny.h"
+
+namespace trl::text {
+namespace {
+using namespace test;
+
+Json chat_json() {
+  Json json = tiny_json();
+  json["added_tokens"] = {added(265, "<end>", "special"), added(266, "<pad>", "special"),
+                          added(267, "<say>")};
+  return json;
+}
+
+std::string file(const Tokenizer& tokenizer, const std::string& name) {
+  for (const auto& [given, bytes] : tokenizer.files()) {
+    if (given == name) return bytes;
+  }
+  return "(none)";
+}
+
+TEST(TokenizerFiles, ReadsSpecialTokensInEitherForm) {
+  const auto tokenizer = open(chat_json(), {{"eos_token", "<end>"},
+                                            {"pad_token", {{"content", "<pad>"}, {"lstrip", false}}},
+                                            {"bos_token", nullptr}});
+  EXPECT_EQ(tokenizer->special().eos, "<end>");
+  EXPECT_EQ(tokenizer->special().pad, "<pad>");
+  EXPECT_EQ(tokenizer->special().bos, std::nullopt);
+  EXPECT_EQ(tokenizer->special().unk, std::nullopt);
+  EXPECT_EQ(tokenizer->special_id(tokenizer->special().eos), 265);
+}
+
+TEST(TokenizerFiles, MakesNamedTokensSpecialAndAddsMissingOnes) {
+  const auto tokenizer =
+      open(chat_json(), {{"pad_token", "<new>"}, {"eos_token", "<say>"}, {"bos_token", "he"}});
+  EXPECT_EQ(tokenizer->encode("<say>the<new>", false), (Ids{267, 116, 256, 268}));
+  EXPECT_EQ(tokenizer->decode(Ids{267, 116, 256, 268}, true), "t");
+  EXPECT_EQ(tokenizer->vocab_size(), 269);
+}
+
+TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
+  Folder folder;
+  folder.put("tokenizer.json", chat_json().dump());
+  folder.put("special_tokens_map.json", R"({"eos_token": "<pad>"})");
+  folder.put("tokenizer_config.json", R"({"eos_token": "<end>"})");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<pad>");
+  folder.put("tokenizer_config.json", R"({"eos_token": "<end>", "added_tokens_decoder": {}})");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
+}
+
+TEST(TokenizerFiles, FindsTheTemplate) {
+  const Json json = chat_json();
+  EXPECT_EQ(open(json)->chat_template(), "");
+  EXPECT_EQ(open(json, {{"chat_template", "{{ a }}"}})->chat_template(), "{{ a }}");
+  const Json named = {
+      {"chat_template",
+       {{{"name", "tool_use"}, {"template", "t"}}, {{"name", "default"}, {"template", "d"}}}}};
+  EXPECT_EQ(open(json, named)->chat_template(), "d");
+  Folder folder;
+  folder.put("tokenizer.json", json.dump())
+      .put("tokenizer_config.json", named.dump())
+      .put("chat_template.jinja", "file");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_template(), "file");
+}
+
+TEST(TokenizerFiles, KeepsFilesAsTheyWere) {
+  Folder folder;
+  const std::string json = chat_json().dump(4) + "\n\n";
+  folder.put("tokenizer.json", json).put("tokenizer_config.json", "{ \"eos_token\":  \"<end>\" }");
+  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(file(*tokenizer, "tokenizer.json"), json);
+  EXPECT_EQ(file(*tokenizer, "tokenizer_config.json"), "{ \"eos_token\":  \"<end>\" }");
+  EXPECT_EQ(tokenizer->files().size(), 2u);
+}
+
+TEST(TokenizerFiles, WritesOverrides) {
+  const auto first =
+      open(chat_json(), {{"model_max_length", 7}, {"eos_token", "<end>"}, {"chat_template", "old"}});
+  const auto second = first->with({.eos = "<pad>", .pad = "<end>", .chat_template = "new"});
+  EXPECT_EQ(first->special().eos, "<end>");
+  EXPECT_EQ(first->chat_template(), "old");
+  EXPECT_EQ(second->special().eos, "<pad>");
+  EXPECT_EQ(second->special().pad, "<end>");
+  EXPECT_EQ(second->chat_template(), "new");
+  Folder folder;
+  for (const auto& [name, bytes] : second->files()) folder.put(name, bytes);
+  const auto third = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(third->special().eos, "<pad>");
+  EXPECT_EQ(third->special().pad, "<end>");
+  EXPECT_EQ(third->chat_template(), "new");
+  const Json config = Json::parse(file(*second, "tokenizer_config.json"));
+  EXPECT_EQ(config, (Json{{"model_max_length", 7}, {"eos_token", "<pad>"}, {"pad_token", "<end>"}}));
+  EXPECT_EQ(file(*first->with({}), "tokenizer_config.json"), file(*first, "tokenizer_config.json"));
+}
+
+TEST(TokenizerFiles, RefusesOverridesOutsideTheVocabulary) {
+  const auto tokenizer = open(chat_json());
+  const Error eos = error_of([&] { tokenizer->with({.eos = "<ende>"}); });
+  EXPECT_EQ(eos.status(), Status::invalid_config);
+  EXPECT_EQ(eos.key(), "eos_token");
+  EXPECT_NE(eos.message().find("'<ende>' is not in the vocabulary"), std::string::npos) << eos.message();
+  EXPECT_NE(eos.message().find("'<end>' is"), std::string::npos) << eos.message();
+  EXPECT_EQ(error_of([&] { tokenizer->with({.pad = "[PAD]"}); }).key(), "pad_token");
+}
+
+TEST(TokenizerFiles, SaysWhatIsMissing) {
+  Folder folder;
+  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path() + "/no"); }).status(), Status::not_found);
+  const Error none = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  EXPECT_EQ(none.status(), Status::not_found);
+  EXPECT_EQ(none.message(), folder.path() + "/tokenizer.json: no such file");
+  folder.put("tokenizer.model", "x");
+  const Error model = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  EXPECT_EQ(model.status(), Status::unsupported);
+  EXPECT_NE(model.message().find("SentencePiece"), std::string::npos);
+}
+
+struct Broken {
+  const char* what;
+  std::string text;
+  Status status;
+  std::string message;  // a part of it
+};
+
+Json changed(const std::function<void(Json&)>& change) {
+  Json json = tiny_json();
+  change(json);
+  return json;
+}
+
+TEST(TokenizerFiles, NamesWhatIsBroken) {
+  const auto json = [](const std::function<void(Json&)>& change) { return changed(change).dump(); };
+  const Json deep_sequence = [] {
+    Json step = byte_level();
+    for (int i = 0; i < 25; ++i) step = {{"type", "Sequence"}, {"pretokenizers", {step}}};
+    return step;
+  }();
+  const std::vector<Broken> cases = {
+      {"no JSON", "{\n \"model\": {,}}", Status::format, "tokenizer.json:2:12: not valid JSON"},
+      {"cut off", tiny_json().dump().substr(0, 900), Status::format, "not valid JSON"},
+      {"a list", "[1]", Status::format, "a list where an object belongs"},
+      {"empty", "", Status::format, "tokenizer.json:1:1: not valid JSON"},
+      {"deep", std::string(100000, '['), Status::format, "nested deeper than 64 levels"},
+      {"deep objects",
+       [] {
+         std::string s;
+         for (int i = 0; i < 100000; ++i) s += "{\"a\":";
+         return s;
+       }(),
+       Status::format, "nested deeper than 64 levels"},
+      {"no model", "{}", Status::format, "'model' is missing"},
+      {"no vocabulary", R"({"model": {"type": "BPE", "merges": []}})", Status::format,
+       "vocabulary is missing"},
+      {"Unigram", R"({"model": {"type": "Unigram", "vocab": [["a", -1.5], ["b", [2]]]}})",
+       Status::unsupported, "the model 'Unigram' is not read by this build; known are BPE"},
+      {"an id that is text", json([](Json& j) { j["model"]["vocab"]["he"] = "x"; }), Status::format,
+       "'he' has a string"},
+      {"an id that is a list", json([](Json& j) { j["model"]["vocab"]["he"] = {1}; }), Status::format,
+       "'he' has a list"},
+      {"a huge id", json([](Json& j) { j["model"]["vocab"]["he"] = 1e18; }), Status::format,
+       "'he' has a number"},
+      {"a huge integer id", json([](Json& j) { j["model"]["vocab"]["he"] = 18446744073709551615u; }),
+       Status::format, "'he' has the id"},
+      {"an id above the limit", json([](Json& j) { j["model"]["vocab"]["he"] = 1 << 22; }), Status::format,
+       "0 to 4194303 are read"},
+      {"a negative id", json([](Json& j) { j["model"]["vocab"]["he"] = -1; }), Status::format,
+       "'he' has the id -1"},
+      {"an id twice", json([](Json& j) { j["model"]["vocab"]["he"] = 3; }), Status::format,
+       "'he' with the id 3"},
+      {"a token twice", R"({"model": {"vocab": {"a": 0, "a": 1}, "merges": []}})", Status::format,
+       "'a' with the id 1"},
+      {"an unknown merge", json([](Json& j) { j["model"]["merges"].push_back("x y"); }), Status::format,
+       "model.merges[9]: 'xy' is not in the vocabulary"},
+      {"a merge of three", json([](Json& j) { j["model"]["merges"].push_back("a b c"); }), Status::format,
+       "model.merges[9]: 'a b c'"},
+      {"a merge list of three", json([](Json& j) {
+         j["model"]["merges"] = {{"a", "b", "c"}};
+       }),
+       Status::format, "model.merges[0]"},
+      {"a merge list of one", json([](Json& j) { j["model"]["merges"] = Json::array({Json::array({"a"})}); }),
+       Status::format, "model.merges[0]: a list of 1"},
+      {"a merge number", json([](Json& j) { j["model"]["merges"].push_back(3); }), Status::format,
+       "model.merges[9]: a number"},
+      {"dropout", json([](Json& j) { j["model"]["dropout"] = 0.1; }), Status::unsupported,
+       "model.dropout: 0.1"},
+      {"suffix", json([](Json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), Status::unsupported,
+       "end_of_word_suffix: '</w>'"},
+      {"unknown unk", json([](Json& j) { j["model"]["unk_token"] = "<unk>"; }), Status::format,
+       "unk_token '<unk>'"},
+      {"normalizer", json([](Json& j) {
+         j["normalizer"] = {{"type", "Nmt"}};
+       }),
+       Status::unsupported, "the normalizer 'Nmt' is not read"},
+      {"pre-tokenizer", json([](Json& j) {
+         j["pre_tokenizer"] = {{"type", "Metaspace"}};
+       }),
+       Status::unsupported, "known are ByteLevel"},
+      {"post-processor", json([](Json& j) {
+         j["post_processor"] = {{"type", "BertProcessing"}};
+       }),
+       Status::unsupported, "BertProcessing"},
+      {"decoder", json([](Json& j) {
+         j["decoder"] = {{"type", "CTC"}};
+       }),
+       Status::unsupported, "the decoder 'CTC'"},
+      {"type of a type", json([](Json& j) {
+         j["decoder"] = {{"type", 3}};
+       }),
+       Status::format, "decoder.type: a number where a string"},
+      {"nested sequences", json([&](Json& j) { j["pre_tokenizer"] = deep_sequence; }), Status::format,
+       "nested"},
+      {"a bad pattern", json([](Json& j) {
+         j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}};
+       }),
+       Status::format, "pre_tokenizer.pattern.Regex: the pattern '(a' is not valid"},
+      {"a behavior", json([](Json& j) {
+         j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Split"}};
+       }),
+       Status::format, "'Split' is none of"},
+      {"an added id", json([](Json& j) { j["added_tokens"] = {added(300, "<x>")}; }), Status::format,
+       "'<x>' has the id 300 where 265"},
+      {"a huge added id", json([](Json& j) {
+         j["added_tokens"] = {added(0, "<x>")};
+         j["added_tokens"][0]["id"] = 99999999999;
+       }),
+       Status::format, "added_tokens[0].id: 99999999999 is out of range"},
+      {"added flags", json([](Json& j) {
+         j["added_tokens"] = {added(265, "<x>")};
+         j["added_tokens"][0]["lstrip"] = 1;
+       }),
+       Status::format, "added_tokens[0].lstrip: a number where true or false belongs"},
+      {"a template id", json([](Json& j) {
+         j["post_processor"] = {{"type", "TemplateProcessing"},
+                                {"single", {{{"SpecialToken", {{"id", "B"}}}}}},
+                                {"special_tokens", {{"B", {{"ids", {265}}}}}}};
+       }),
+       Status::format, "special_tokens.B.ids[0]: 265 is out of range: 0 to 264"},
+  };
+  for (const Broken& c : cases) {
+    Folder folder;
+    folder.put("tokenizer.json", c.text);
+    const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+    EXPECT_EQ(error.status(), c.status) << c.what << ": " << error.message();
+    EXPECT_NE(error.message().find(c.message), std::string::npos) << c.what << ": " << error.message();
+    EXPECT_NE(error.message().find(folder.path() + "/tokenizer.json"), std::string::npos)
+        << c.what << ": " << error.message();
+    EXPECT_EQ(error.message().find('\n'), std::string::npos) << c.what;
+  }
+}
+
+TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
+  const auto message = [](const std::string& config) {
+    Folder folder;
+    folder.put("tokenizer.json", tiny_json().dump()).put("tokenizer_config.json", config);
+    return error_of([&] { Tokenizer::from_directory(folder.path()); }).message();
+  };
+  EXPECT_NE(message("{").find("tokenizer_config.json:1:"), std::string::npos);
+  EXPECT_NE(
+      message(R"({"eos_token": 3})").find("tokenizer_config.json.eos_token: a number where a string belongs"),
+      std::string::npos);
+  EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number where a list belongs"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"added_tokens_decoder": {"x": {}}})").find("'x' is no token id"), std::string::npos);
+  EXPECT_NE(
+      message(R"({"added_tokens_decoder": {"3": {}}})").find("added_tokens_decoder.3: 'content' is missing"),
+      std::string::npos);
+}
+
+// Every prefix of a file, and every byte of it changed, is either read or refused: never anything else.
+TEST(TokenizerFiles, RefusesDamagedFiles) {
+  Json json = changed([](Json& j) {
+    j["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"ab", 2}};
+    j["model"]["merges"] = {"a b"};
+    j["added_tokens"] = {added(3, "<x>")};
+  });
+  const std::string text = json.dump();
+  size_t refused = 0;
+  for (size_t i = 0; i < text.size(); i += 3) {
+    for (const char byte : {'\0', '"', '{', ']', '9', '\xFF'}) {
+      std::string damaged = text;
+      damaged[i] = byte;
+      Folder folder;
+      folder.put("tokenizer.json", damaged);
+      refused += error_of([&] {
+                   Tokenizer::from_directory(folder.path())->encode("ab<x>", true);
+                 }).status() != Status::ok;
+    }
+    Folder folder;
+    folder.put("tokenizer.json", text.substr(0, i));
+    EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path()); }).status(), Status::format) << i;
+  }
+  EXPECT_GT(refused, text.size());
+}
+
+}  // namespace
+}  // namespace trl::text
