@@ -38,9 +38,9 @@ ask() {
 echo "== before"
 ask "$model"
 echo "== training: $(wc -l <"$dataset") rows"
-"$trl" sft --model_name_or_path "$model" --dataset_name "$dataset" --output_dir "$output" --dtype bfloat16 \
-  --learning_rate 2e-4 --num_train_epochs 3 --per_device_train_batch_size 8 --lr_scheduler_type cosine --warmup_steps 5 \
-  --max_length 256 --logging_steps 10 --save_strategy no --gradient_checkpointing false
+"$trl" sft --model_name_or_path "$model" --dataset_name "$dataset" --output_dir "$output" --learning_rate 3e-4 \
+  --num_train_epochs 3 --lr_scheduler_type cosine --warmup_steps 5 --max_length 256 --gradient_checkpointing false \
+  --logging_steps 10 --save_strategy no
 echo "== after"
 ask "$output"
 echo "the model lies in $output"

@@ -15,7 +15,7 @@ for argument in "$@"; do
   esac
 done
 
-bash examples/setup.sh ${ci:+clang-format}
+bash examples/setup.sh locales ${ci:+clang-format}
 jobs=$(nproc)
 export CTEST_OUTPUT_ON_FAILURE=1
 passed=0 failed=0 skipped=0

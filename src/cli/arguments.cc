@@ -35,9 +35,10 @@ bool wanted(const CommandLine& line, const trl_option* option) {
          has(line.sections, trl_option_section(option)) || has(line.keys, trl_option_name(option));
 }
 
-// "a_b" -> "--a_b,--a-b"; "group.name" -> that of "name".
-std::string spellings(std::string name) {
-  name.erase(0, name.find('.') == std::string::npos ? 0 : name.find('.') + 1);
+// "a_b" -> "--a_b,--a-b"; "generate.a_b" -> that of "a_b" for the command generate, and "--generate.a_b"
+// elsewhere.
+std::string spellings(std::string name, const std::string& command) {
+  if (name.starts_with(command + ".")) name.erase(0, command.size() + 1);
   std::string dashed = name;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
@@ -53,16 +54,16 @@ std::string help(const trl_option* option) {
 
 class Flags {
  public:
-  explicit Flags(const CommandLine& line) : app_(line.summary, "trl " + line.name) {
+  explicit Flags(const CommandLine& line) : app_(line.summary, "trl " + line.name), command_(line.name) {
     app_.allow_extras();
     app_.set_help_flag();
     app_.add_flag("--help,-h", help_, "Show this and quit");
     app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
         ->type_name("FILE");
     for (const TextFlag& text : line.texts)
-      app_.add_option(spellings(text.name), *text.value, text.help)->type_name("TEXT");
+      app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT");
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-      if (wanted(line, o)) add(o);
+      if (wanted(line, o) && std::string_view(trl_option_name(o)) != "config") add(o);
     }
   }
 
@@ -90,14 +91,14 @@ class Flags {
   void add(const trl_option* o) {
     const std::string name = trl_option_name(o);
     const int32_t type = trl_option_type(o);
-    add_flag(o, name, spellings(name), type, false)->group(trl_option_section(o));
+    add_flag(o, name, spellings(name, command_), type, false)->group(trl_option_section(o));
     if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o)) == "true")
-      add_flag(o, name, spellings("no_" + name), type, true)->group("");
+      add_flag(o, name, spellings("no_" + name, command_), type, true)->group("");
     for (std::string rest = trl_option_aliases(o); !rest.empty();) {
       const size_t comma = rest.find(',');
       std::string alias = rest.substr(0, comma);
       alias.erase(0, alias.find_first_not_of(' '));
-      add_flag(o, alias, spellings(alias), type, false)->group("");
+      add_flag(o, alias, spellings(alias, command_), type, false)->group("");
       rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     }
   }
@@ -144,6 +145,7 @@ class Flags {
   }
 
   CLI::App app_;
+  std::string command_;
   bool help_ = false;
   std::string file_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values

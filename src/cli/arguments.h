@@ -11,7 +11,8 @@
 namespace trl::cli {
 
 // Sets what the words say in config: first the file of --config, then every flag. Sections: the groups of
-// options that are flags here, in the order of the help; a key "group.name" is the flag --name. True: --help
+// options that are flags here, in the order of the help; a key "generate.name" is --name for the command
+// generate. True: --help
 // was asked and printed.
 struct TextFlag {
   const char* name;

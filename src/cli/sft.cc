@@ -21,7 +21,8 @@ namespace {
 void export_environment(const Config& config) {
   const std::string text = get(config, "env");
   if (text.empty()) return;
-  for (const auto& [name, value] : nlohmann::json::parse(text).items())
+  const nlohmann::json variables = nlohmann::json::parse(text);
+  for (const auto& [name, value] : variables.items())
     setenv(name.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str(), 1);
 }
 
@@ -52,7 +53,7 @@ void print_record(const trl_metrics* metrics) {
 int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
   auto& progress = *static_cast<Progress*>(user_data);
   if (event == TRL_ON_STEP) progress.on_step(metrics);
-  if (event == TRL_ON_LOG || event == TRL_ON_EVALUATE) {
+  if (event == TRL_ON_LOG) {
     Progress::clear_line();
     print_record(metrics);
     progress.on_log(metrics);

@@ -1,6 +1,5 @@
 // The engine's one exported function.
 #include <dlfcn.h>
-#include <dnnl.h>
 #include <torch/csrc/api/include/torch/version.h>
 
 #include "base/json.h"
@@ -8,6 +7,7 @@
 #include "entry/guard.h"
 #include "entry/model.h"
 #include "entry/trainer.h"
+#include "kernels/gemm.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
 
@@ -83,12 +83,11 @@ class EngineObject final : public engine::Engine {
 
  private:
   std::string describe() const {
-    const dnnl_version_t& dnnl = *dnnl_version();
     base::Json info;
     info["libtorch"] = TORCH_VERSION;
     info["libtorch_file"] = torch_file();
     info["libtorch_shared_with_host"] = shared_torch_;
-    info["onednn"] = fmt::format("{}.{}.{}", dnnl.major, dnnl.minor, dnnl.patch);
+    info["onednn"] = kernels::onednn_version();
     info["instruction_sets"] = instruction_sets();
     info["threads"] = tensor::threads();
     return info.dump();

@@ -272,4 +272,9 @@ void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_tr
        beta);
 }
 
+std::string onednn_version() {
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
 }  // namespace trl::kernels

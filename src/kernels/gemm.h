@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <string>
 
 namespace trl::kernels {
 
@@ -21,5 +22,7 @@ void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int6
 // Tensor forms: x [m, k], y [n, k] or [k, n] when transposed is false.
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
           float beta = 0.0f);
+
+std::string onednn_version();  // "2.6.3"
 
 }  // namespace trl::kernels

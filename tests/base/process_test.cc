@@ -98,8 +98,7 @@ TEST(Cpus, AtLeastOne) { EXPECT_GE(available_cpus(), 1); }
 TEST(Random, RandpermIsTorchs) {
   TRL_NEED_GOLDEN("order/cases.json");
   int cases = 0;
-  const Json cases_file = test::golden_json("order/cases.json");
-  for (const auto& entry : cases_file["randperm"]) {
+  for (const auto& entry : test::golden_json("order/cases.json")["randperm"]) {
     if (!entry.contains("perm")) continue;
     TorchGenerator generator(entry["seed"].get<uint64_t>());
     EXPECT_EQ(Json(randperm(entry["n"].get<int64_t>(), generator)), entry["perm"])

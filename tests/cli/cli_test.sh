@@ -72,14 +72,14 @@ push_to_hub: false
 Y
   run 0 sft --config c.yaml --max-steps 2 --max_length 32 --train_sampling_strategy=sequential
   [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"
-  says err "wandb"
+  says err "report_to"
 }
 case_json_is_a_configuration() {
   printf '{"model_name_or_path": "%s", "dataset_name": "%s", "output_dir": "model", "max_steps": 1, "no_such": 1}' "$model" "$rows" >c.json
   run 2 sft --config c.json; says err "no_such"
 }
 case_boolean_flags() {
-  run 0 "${sft[@]}" --max_steps 1 --gradient_checkpointing --no_bf16 --disable_tqdm true
+  run 0 "${sft[@]}" --max_steps 1 --no_gradient_checkpointing --logging_first_step --disable_tqdm true
   grep -q 'step 1/1' err && die "progress was shown" || true
 }
 case_evaluates() {

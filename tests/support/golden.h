@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "base/files.h"
@@ -19,8 +20,13 @@ inline std::string golden_path(const std::string& relative) {
   return {};
 }
 
-inline base::Json golden_json(const std::string& relative) {
-  return base::read_json_file(golden_path(relative));
+// Read once; a reference, so that a loop over a part of it may stand in the call itself.
+inline const base::Json& golden_json(const std::string& relative) {
+  static std::map<std::string, base::Json> files;
+  const auto found = files.find(relative);
+  return found != files.end()
+             ? found->second
+             : files.emplace(relative, base::read_json_file(golden_path(relative))).first->second;
 }
 
 inline bool close(double got, double want, double atol, double rtol) {

@@ -195,10 +195,7 @@ struct Bounds {
 // slice.indices() of Python.
 Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& stop, const Value& step) {
   const auto part = [&](const Value& value, int64_t fallback) {
-    if (value.is_none()) return fallback;
-    if (value.is_undefined()) run.fail_undefined(value);
-    if (!value.is_integral()) run.fail("slice indices must be integers or None, not {}", type_name(value));
-    return value.integer();
+    return value.is_none() ? fallback : value.integer();
   };
   Bounds bounds{0, 0, part(step, 1)};
   if (bounds.step == 0) run.fail("slice step cannot be zero");
@@ -221,8 +218,9 @@ Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& st
 Value slice_of(Run& run, const Value& value, const Value& start, const Value& stop, const Value& step) {
   if (value.is_undefined()) run.fail_undefined(value);
   const bool sliced = value.is(Kind::sequence) && value.sequence().type <= SequenceType::range;
-  if (!value.is_text() && !sliced) {
-    return Value::undefined(fmt::format("'{}' object cannot be sliced", type_name(value)));
+  const auto index = [](const Value& part) { return part.is_none() || part.is_integral(); };
+  if ((!value.is_text() && !sliced) || !index(start) || !index(stop) || !index(step)) {
+    return Value::undefined(fmt::format("'{}' object has no such slice", type_name(value)));
   }
   const auto count = static_cast<int64_t>(length(run, value));
   const Bounds bounds = slice_bounds(run, count, start, stop, step);

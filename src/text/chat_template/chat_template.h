@@ -19,7 +19,7 @@ struct RenderOptions {
   bool continue_final_message = false;
   base::Json tools = nullptr;                   // list, or null
   base::Json variables = base::Json::object();  // bos_token, eos_token, enable_thinking ...
-  int64_t now = -1;                             // Unix seconds for strftime_now; -1: the clock
+  int64_t now = -1;  // Unix seconds for strftime_now, which writes UTC; -1: the clock
 };
 
 struct Rendered {

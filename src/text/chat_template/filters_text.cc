@@ -176,7 +176,7 @@ void write_quoted(Writer& out, std::string_view text, bool query) {
                        (byte >= '0' && byte <= '9') || c == '_' || c == '.' || c == '-' || c == '~' ||
                        (c == '/' && !query);
     if (plain) {
-      out.append(1, c);
+      out.append(std::string_view(&c, 1));
     } else if (c == ' ' && query) {
       out.append("+");
     } else {

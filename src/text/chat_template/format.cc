@@ -127,7 +127,7 @@ void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at,
     return;
   }
   const Value& value = named ? *named : values.next();
-  constexpr std::string_view kText = "sra";
+  constexpr std::string_view kText = "sr";
   constexpr std::string_view kNumber = "diuxXofFeEgG";
   if (kText.find(spec.type) != std::string_view::npos) {
     spec.fill = " ";
@@ -216,13 +216,13 @@ class BraceFormatter {
     Writer spec_text(run_);
     write(spec_text, rest, depth + 1);
     const FormatSpec spec = parse_format_spec(run_, spec_text.text());
-    if (conversion != 0 && conversion != 's' && conversion != 'r' && conversion != 'a')
+    if (conversion != 0 && conversion != 's' && conversion != 'r')
       run_.fail("unknown conversion specifier '{}'", conversion);
     if (conversion == 0 && value.is_number() && !(value.is(Kind::boolean) && spec_text.size() == 0)) {
       write_padded(out, spec, format_number(run_, spec, value), true);
       return;
     }
-    const bool repr = conversion == 'r' || conversion == 'a';
+    const bool repr = conversion == 'r';
     FormatSpec text_spec = spec;
     if (spec.align == '=' && spec.fill == "0") text_spec.align = '<';
     if ((spec.type != 0 && spec.type != 's') || text_spec.align == '=')

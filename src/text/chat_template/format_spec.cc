@@ -145,7 +145,7 @@ void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bo
   const int64_t missing = spec.width - static_cast<int64_t>(base::count_code_points(text));
   const char align = spec.align != 0 ? spec.align : number ? '>' : '<';
   const auto fill = [&](int64_t count) {
-    for (int64_t i = 0; i < count; ++i) out.append(spec.fill);
+    out.append(static_cast<size_t>(std::max<int64_t>(count, 0)), spec.fill);
   };
   if (align == '=' && !text.empty() && (text[0] == '-' || text[0] == '+' || text[0] == ' ')) {
     out.append(text.substr(0, 1));

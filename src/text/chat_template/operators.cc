@@ -128,17 +128,15 @@ Value repeat(Run& run, const Value& value, int64_t count) {
   const auto times = static_cast<size_t>(std::max<int64_t>(count, 0));
   if (value.is_text()) {
     Writer out(run);
-    if (!value.bytes().empty()) {
-      for (size_t i = 0; i < times; ++i) out.append(value.bytes());
-    }
+    out.append(times, value.bytes());
     return out.value(value.text().markup);
   }
   const Values& items = value.sequence().items;
+  if (!items.empty() && times > kMaxItems / items.size()) run.fail("a list of more than {} items", kMaxItems);
   Values result;
-  for (size_t i = 0; i < times && !items.empty(); ++i) {
-    run.produce(items.size() * sizeof(Value));
+  result.reserve(items.empty() ? 0 : times * items.size());
+  for (size_t i = 0; i < times && !items.empty(); ++i)
     result.insert(result.end(), items.begin(), items.end());
-  }
   return run.sequence(value.sequence().type, std::move(result));
 }
 

@@ -132,9 +132,10 @@ Body Parser::statements(std::initializer_list<std::string_view> ends) {
     }
   }
   if (ends.size() > 0) {
-    const std::string tag = open_.empty() ? "" : fmt::format(" of '{}'", open_.back());
+    const auto closing =
+        std::find_if(ends.begin(), ends.end(), [](auto name) { return name.starts_with("end"); });
     fail_at(line(),
-            fmt::format("unexpected end of template inside{}: '{}' is missing", tag, *(ends.end() - 1)));
+            fmt::format("unexpected end of template inside '{}': '{}' is missing", open_.back(), *closing));
   }
   return body;
 }

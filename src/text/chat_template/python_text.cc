@@ -133,13 +133,13 @@ bool printable(char32_t c) {
 void write_text_repr(Writer& out, std::string_view text) {
   const bool doubled = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = doubled ? '"' : '\'';
-  out.append(1, quote);
+  out.append(std::string_view(&quote, 1));
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const char32_t c = base::next_code_point(text, at);
     if (c == static_cast<char32_t>(quote) || c == '\\') {
-      out.append(1, '\\');
-      out.append(1, static_cast<char>(c));
+      out.append("\\");
+      out.append(text.substr(begin, 1));
     } else if (c == '\n' || c == '\r' || c == '\t') {
       out.append(c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
     } else if (printable(c)) {
@@ -151,7 +151,7 @@ void write_text_repr(Writer& out, std::string_view text) {
                                   : fmt::format("\\U{:08x}", code));
     }
   }
-  out.append(1, quote);
+  out.append(std::string_view(&quote, 1));
 }
 
 void write_repr(Writer& out, Run& run, const Value& value);

@@ -13,9 +13,10 @@
 
 namespace trl::text::jinja {
 
-inline constexpr int64_t kMaxSteps = 100'000'000;          // evaluated nodes, walked items, 64 scanned bytes
+inline constexpr int64_t kMaxSteps = 50'000'000;           // evaluated nodes, walked items, 64 scanned bytes
 inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
 inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
+inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
 inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as Jinja's sandbox has it
 inline constexpr int kMaxNesting = 200;                    // of lists and dicts in each other
 inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
@@ -75,9 +76,10 @@ class Writer {
     reserve(bytes.size());
     text_.append(bytes);
   }
-  void append(size_t count, char byte) {
-    reserve(count);
-    text_.append(count, byte);
+  void append(size_t count, std::string_view bytes) {  // count times
+    if (bytes.empty()) return;
+    reserve(count > kMaxText ? kMaxText + 1 : count * bytes.size());
+    for (; count > 0; --count) text_.append(bytes);
   }
   size_t size() const { return text_.size(); }
   const std::string& text() const { return text_; }

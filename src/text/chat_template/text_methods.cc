@@ -22,8 +22,13 @@ size_t find_text(Run& run, std::string_view text, std::string_view needle, size_
 }
 
 size_t find_last_text(Run& run, std::string_view text, std::string_view needle) {
+  if (needle.size() <= 256) {  // rfind compares at every place, which only a short text keeps cheap
+    const size_t at = text.rfind(needle);
+    const size_t scanned = at == std::string_view::npos ? text.size() : text.size() - at;
+    run.spend(1 + static_cast<int64_t>(scanned * (1 + needle.size() / 16) / 16));
+    return at;
+  }
   size_t last = std::string::npos;
-  if (needle.empty()) return text.size();
   for (size_t at = find_text(run, text, needle); at != std::string::npos;
        at = find_text(run, text, needle, at + 1))
     last = at;
@@ -247,20 +252,19 @@ std::vector<std::string_view> split_blank(std::string_view text, int64_t limit, 
 std::vector<std::string_view> split_at(Run& run, std::string_view text, std::string_view separator,
                                        int64_t limit, bool from_right) {
   std::vector<size_t> cuts;
-  for (size_t at = find_text(run, text, separator); at != std::string::npos;
-       at = find_text(run, text, separator, at + separator.size()))
-    cuts.push_back(at);
-  if (from_right && limit >= 0 && cuts.size() > static_cast<size_t>(limit)) {
-    cuts.clear();  // overlapping matches are taken from the end
+  const auto more = [&] { return limit < 0 || static_cast<int64_t>(cuts.size()) < limit; };
+  if (from_right) {
     std::string_view head = text;
-    while (static_cast<int64_t>(cuts.size()) < limit) {
-      const size_t at = find_last_text(run, head, separator);
-      if (at == std::string::npos) break;
-      cuts.insert(cuts.begin(), at);
+    for (size_t at = 0; more() && (at = find_last_text(run, head, separator)) != std::string::npos;) {
+      cuts.push_back(at);
       head = head.substr(0, at);
     }
-  } else if (limit >= 0 && cuts.size() > static_cast<size_t>(limit)) {
-    cuts.resize(static_cast<size_t>(limit));
+    std::reverse(cuts.begin(), cuts.end());
+  } else {
+    for (size_t at = 0; more() && (at = find_text(run, text, separator, at)) != std::string::npos;) {
+      cuts.push_back(at);
+      at += separator.size();
+    }
   }
   std::vector<std::string_view> parts;
   size_t begin = 0;
@@ -326,9 +330,9 @@ Value pad(Run& run, const Value& self, Arguments arguments) {
   int64_t left = Where == Pad::left ? missing : 0;
   if (Where == Pad::both) left = missing / 2 + (missing & p.integer(0, 0) & 1);  // as CPython rounds
   Writer out(run);
-  for (int64_t i = 0; i < left; ++i) out.append(fill);
+  out.append(static_cast<size_t>(left), fill);
   out.append(self.bytes());
-  for (int64_t i = left; i < missing; ++i) out.append(fill);
+  out.append(static_cast<size_t>(missing - left), fill);
   return out.value(self.text().markup);
 }
 
@@ -341,7 +345,7 @@ Value zfill(Run& run, const Value& self, Arguments arguments) {
     out.append(text.substr(0, 1));
     text.remove_prefix(1);
   }
-  out.append(static_cast<size_t>(missing), '0');
+  out.append(static_cast<size_t>(missing), "0");
   out.append(text);
   return out.value();
 }
@@ -356,7 +360,7 @@ Value expandtabs(Run& run, const Value& self, Arguments arguments) {
     const char32_t c = base::next_code_point(self.bytes(), at);
     if (c == '\t') {
       const int64_t blanks = size > 0 ? size - column % size : 0;
-      out.append(static_cast<size_t>(blanks), ' ');
+      out.append(static_cast<size_t>(blanks), " ");
       column += blanks;
     } else {
       out.append(view(self).substr(begin, at - begin));

@@ -1,0 +1,1102 @@
+/*
+ * libtrl: fine-tune language models as Hugging Face TRL does, from C. Apache-2.0.
+ *
+ * Conventions:
+ *
+ * 1. Handles are opaque. A handle that comes out through `T **out_x` belongs to the caller until
+ *    trl_T_destroy; any order of destruction is legal, since an object keeps alive what it needs, and
+ *    destroying NULL does nothing. A returned `const` pointer is borrowed; its comment says until when.
+ * 2. Functions that can fail return a trl_status: 0 is success, above 0 is an outcome that is no error
+ *    (TRL_END), below 0 is an error. `trl_error **error`, always last and always nullable, receives the
+ *    message; the error then belongs to the caller. After an error every output is NULL or 0.
+ * 3. Configuration is text, key by key, under TRL's own names; include/CONFIGURATION.md lists the keys.
+ * 4. Text is UTF-8, invalid UTF-8 is an error. Keys, paths and values end in NUL; payloads come with
+ *    their size and may hold NUL. Numbers in text never depend on the locale.
+ * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
+ *    only the accessors of the objects it was given, the functions that take no handle, every destroy
+ *    function and trl_trainer_cancel may be called; anything else returns TRL_E_BUSY.
+ *
+ * The words of a `Contract:` line:
+ *   any thread            may run at any time, concurrently with everything
+ *   concurrent on const   may run concurrently with other functions that take the object as const
+ *   exclusive             one call at a time on the object; a second one returns TRL_E_BUSY
+ *   signal-safe           any thread, and inside a signal handler
+ * A process that forks after its first handle: in the child every call with a handle, and every call
+ * that makes one, returns TRL_E_BUSY; destroying does nothing there.
+ *
+ * A complete program:
+ *
+ *   #include <stdio.h>
+ *   #include <trl.h>
+ *
+ *   int main(void) {
+ *     trl_error *error = NULL;
+ *     trl_config *config = NULL;
+ *     trl_dataset *rows = NULL;
+ *     trl_trainer *trainer = NULL;
+ *     if (trl_config_create(&config, &error) == TRL_OK &&
+ *         trl_config_set(config, "model_name_or_path", "smollm2", &error) == TRL_OK &&
+ *         trl_config_set(config, "output_dir", "out", &error) == TRL_OK &&
+ *         trl_dataset_open(NULL, "rows.jsonl", config, &rows, &error) == TRL_OK &&
+ *         trl_trainer_create(NULL, config, rows, NULL, &trainer, &error) == TRL_OK &&
+ *         trl_trainer_train(trainer, NULL, NULL, &error) == TRL_OK &&
+ *         trl_trainer_save(trainer, NULL, NULL, &error) == TRL_OK)
+ *       puts("saved in out/");
+ *     else
+ *       fprintf(stderr, "%s\n", trl_error_message(error));
+ *     trl_trainer_destroy(trainer);
+ *     trl_dataset_destroy(rows);
+ *     trl_config_destroy(config);
+ *     trl_error_destroy(error);
+ *     return 0;
+ *   }
+ */
+#ifndef TRL_TRL_H
+#define TRL_TRL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TRL_API __attribute__((visibility("default")))
+#else
+#define TRL_API
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define TRL_NOEXCEPT noexcept
+#else
+#define TRL_NOEXCEPT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trl_error trl_error;
+typedef struct trl_config trl_config;
+typedef struct trl_option trl_option;
+typedef struct trl_runtime trl_runtime;
+typedef struct trl_dataset trl_dataset;
+typedef struct trl_record trl_record;
+typedef struct trl_tokenizer trl_tokenizer;
+typedef struct trl_model trl_model;
+typedef struct trl_trainer trl_trainer;
+typedef struct trl_metrics trl_metrics;
+typedef struct trl_generator trl_generator;
+typedef struct trl_completions trl_completions;
+
+/* What a call returned. Values never change their meaning; new ones may appear, so treat an unknown
+   positive one as success and an unknown negative one as TRL_E_INTERNAL. */
+typedef int32_t trl_status;
+enum {
+  TRL_OK = 0,
+  TRL_END = 1,                 /* nothing more comes: the walk, the rows or the training is over */
+  TRL_E_INVALID_ARGUMENT = -1, /* NULL, a handle of another type or one destroyed, out of range */
+  TRL_E_INVALID_CONFIG = -2,   /* a key or its value; trl_error_key names it */
+  TRL_E_NOT_FOUND = -3,        /* a file, or a name */
+  TRL_E_IO = -4,               /* reading or writing failed */
+  TRL_E_FORMAT = -5,           /* a file, a row or a model is not what it should be */
+  TRL_E_UNSUPPORTED = -6,      /* this build or this process cannot do it */
+  TRL_E_OUT_OF_MEMORY = -7,    /* the host's memory, or runtime.host_memory_limit */
+  TRL_E_OUT_OF_DEVICE_MEMORY = -8,
+  TRL_E_DEVICE = -9,
+  TRL_E_DISTRIBUTED = -10,
+  TRL_E_CANCELLED = -11, /* trl_trainer_cancel was called */
+  TRL_E_BUSY = -12,      /* in use elsewhere, called from a callback, or after a fork */
+  TRL_E_CALLBACK = -13,  /* a callback of the host failed; trl_error_callback_code has its value */
+  TRL_E_INTERNAL = -14
+};
+
+/* Frees what user_data points to; runs exactly once, also when the registration failed. May be NULL. */
+typedef void (*trl_destroy_fn)(void* user_data);
+
+/* ---- version and features ------------------------------------------------------------------------ */
+
+/* The header's version, to compare with that of the library at run time. */
+#define TRL_VERSION_MAJOR 0
+#define TRL_VERSION_MINOR 1
+#define TRL_VERSION_PATCH 0
+
+/**
+ * The version of the library.
+ *
+ * Packed as (major << 16) | (minor << 8) | patch.
+ *
+ * @return the version; cannot fail.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API uint32_t trl_version(void) TRL_NOEXCEPT;
+
+/**
+ * The version of the library as text, such as "0.1.0".
+ *
+ * @return borrowed, valid for the life of the process.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_version_string(void) TRL_NOEXCEPT;
+
+/**
+ * How the library was built.
+ *
+ * A JSON object: version, abi, compiler, engine (whether this build has one) and features. The engine is not
+ * opened; trl_runtime_describe tells about it.
+ *
+ * @return borrowed, valid for the life of the process.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
+
+/**
+ * Whether this build has a feature.
+ *
+ * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names are not had.
+ * @return 1 or 0; cannot fail.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API int32_t trl_has_feature(const char* name) TRL_NOEXCEPT;
+
+/* ---- errors -------------------------------------------------------------------------------------- */
+
+/**
+ * The code of an error, the same that the failed call returned.
+ *
+ * @param error [in] nullable.
+ * @return the code; TRL_OK for NULL; TRL_E_INVALID_ARGUMENT for what is no error.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API trl_status trl_error_code(const trl_error* error) TRL_NOEXCEPT;
+
+/**
+ * The message of an error: one line that names what was wrong and what would be accepted.
+ *
+ * The wording is not part of the promise; act on the code and the key.
+ *
+ * @param error [in] nullable.
+ * @return borrowed until the error is destroyed; "" for NULL.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_error_message(const trl_error* error) TRL_NOEXCEPT;
+
+/**
+ * The configuration key at fault.
+ *
+ * @param error [in] nullable.
+ * @return borrowed until the error is destroyed; NULL when no key is at fault.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
+
+/**
+ * What the host's callback returned when an error is TRL_E_CALLBACK.
+ *
+ * @param error [in] nullable.
+ * @return the callback's value; 0 for every other error.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API int32_t trl_error_callback_code(const trl_error* error) TRL_NOEXCEPT;
+
+/**
+ * Frees an error.
+ *
+ * @param error [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_error_destroy(trl_error* error) TRL_NOEXCEPT;
+
+/* ---- configuration ------------------------------------------------------------------------------- */
+
+/**
+ * Makes an empty configuration: every key has its default.
+ *
+ * @param out_config [out] owned by the caller, freed by trl_config_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_OUT_OF_MEMORY.
+ * Contract: caller owns; any thread; does not block; no callbacks; after an error out_config is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets one key.
+ *
+ * The value is checked at once: an unknown key fails with the nearest spelling, a bad value with what is
+ * accepted, a value that this build cannot honour with the reason. Older names of TRL are understood. "null"
+ * sets no value, lists and maps are written as JSON or YAML.
+ *
+ * @param config [in] changed.
+ * @param key [in] a name from trl_option_next, or an older one.
+ * @param value [in] text, copied.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG.
+ * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_set(trl_config* config, const char* key, const char* value,
+                                  trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Reads one key: what was set, or its default.
+ *
+ * @param config [in] not changed.
+ * @param key [in] a name or an older one.
+ * @param out_value [out] canonical text; "null" when there is no value; borrowed until config is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_value is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
+                                  trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets every key of a YAML or JSON file, as `trl --config` reads it.
+ *
+ * @param config [in] changed.
+ * @param path [in] the file.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
+ * Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is
+ * unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets every key of a YAML or JSON text.
+ *
+ * @param config [in] changed.
+ * @param text [in] YAML or JSON; nullable when size is 0.
+ * @param size [in] bytes in text.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
+ * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_load_text(trl_config* config, const char* text, size_t size,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * The keys that were set, as a JSON object under their canonical names, each value in its own type.
+ *
+ * @param config [in] not changed.
+ * @param out_json [out] borrowed until config is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_describe(const trl_config* config, const char** out_json,
+                                       trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a configuration. What was created from it keeps its own copy.
+ *
+ * @param config [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_config_destroy(trl_config* config) TRL_NOEXCEPT;
+
+/* ---- options: what a configuration may hold ------------------------------------------------------- */
+
+/* The type of an option's value. Tolerate unknown ones. */
+enum {
+  TRL_TYPE_BOOLEAN = 0,
+  TRL_TYPE_INTEGER = 1,
+  TRL_TYPE_NUMBER = 2,
+  TRL_TYPE_TEXT = 3,
+  TRL_TYPE_CHOICE = 4, /* one of trl_option_accepted */
+  TRL_TYPE_LIST = 5,
+  TRL_TYPE_MAP = 6
+};
+
+/**
+ * Walks the table of options.
+ *
+ * @param previous [in] NULL for the first option, else what the last call returned.
+ * @return the next option, borrowed for the life of the process; NULL at the end, and for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCEPT;
+
+/**
+ * The key under which trl_config_set takes an option.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The group of an option: TRL's class (SFTConfig, ModelConfig, ScriptArguments) or a group of libtrl
+ * (runtime, generate ...).
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * Where an option comes from.
+ *
+ * @param option [in] from trl_option_next.
+ * @return "trl" or "ours", borrowed for the life of the process; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_origin(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The type of an option's value.
+ *
+ * @param option [in] from trl_option_next.
+ * @return one of TRL_TYPE_*; -1 for what is no option.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API int32_t trl_option_type(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * Whether "null" is a value of an option.
+ *
+ * @param option [in] from trl_option_next.
+ * @return 1 or 0; -1 for what is no option.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The default of an option as canonical text.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "null" when there is none; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" for any value; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The trainers that have an option, comma separated ("sft,dpo").
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" when no trainer reads it; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_trainers(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The older names of an option, comma separated.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" when there is none; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * What an option does, in a sentence or two.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The version of libtrl that has an option first.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * Why this build refuses other values of an option than its default and those that change nothing.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" when the option works; NULL for what is no option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_NOEXCEPT;
+
+/* ---- runtime and log ----------------------------------------------------------------------------- */
+
+/* The level of a log line. Tolerate unknown ones. */
+enum { TRL_LOG_DEBUG = 0, TRL_LOG_INFO = 1, TRL_LOG_WARNING = 2, TRL_LOG_ERROR = 3 };
+
+/* One log line without its newline; component and text are valid during the call, text[size] is NUL. */
+typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component, const char* text,
+                           size_t size);
+
+/**
+ * Makes a runtime: threads, memory limit and log of what is created with it.
+ *
+ * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The
+ * limit belongs to the process: while a runtime lives, one that asks for another limit is refused. Every
+ * function that takes a runtime also takes NULL, which is a quiet one with the defaults. No tensor library is
+ * opened here.
+ *
+ * @param config [in] nullable: the defaults.
+ * @param out_runtime [out] owned by the caller, freed by trl_runtime_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_BUSY for another limit than the process has.
+ * Contract: caller owns, users of it keep it alive; any thread; does not block; no callbacks; after an error
+ * out_runtime is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sends the log lines of a runtime, and of all that is created with it, to a callback.
+ *
+ * Replaces the callback before it. Without one nothing is logged anywhere.
+ *
+ * @param runtime [in] changed.
+ * @param log [in] nullable: no log.
+ * @param user_data [in] given to log.
+ * @param destroy [in] nullable; called with user_data when the callback is replaced or the runtime is gone,
+ * or when this call fails.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: user_data owned by the library until destroy; exclusive; does not block; destroy of the callback
+ * before; after an error destroy was called.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
+                                       trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets the process's limit for large buffers, also while trainers live.
+ *
+ * @param runtime [in] any runtime.
+ * @param bytes [in] the limit; 0: none; not below what is in use.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT below what is in use or negative.
+ * Contract: any thread; does not block; no callbacks; after an error the limit is unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes,
+                                                trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * The bytes that large buffers of this process hold now, and the most they held.
+ *
+ * @param runtime [in] any runtime.
+ * @param kind [in] weights, gradients, optimizer, activations, workspace or data; NULL: all together.
+ * @param out_now_bytes [out] nullable.
+ * @param out_peak_bytes [out] nullable.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND for another kind.
+ * Contract: any thread; does not block; no callbacks; after an error the outputs are 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
+                                      int64_t* out_peak_bytes, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * What the runtime and the engine are, as a JSON object: threads, memory limit, and the engine's libraries
+ * and kernels.
+ *
+ * Opens the engine.
+ *
+ * @param runtime [in] changed.
+ * @param out_json [out] borrowed until runtime is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND without an engine library, TRL_E_UNSUPPORTED with another libtorch in the
+ * process. Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a runtime; what was created with it goes on.
+ *
+ * @param runtime [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; destroy of the log callback, now or with the last user;
+ * cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
+
+/* ---- datasets ------------------------------------------------------------------------------------ */
+
+/**
+ * Opens a dataset file: JSONL or one JSON array of objects, plain, .gz or .zst.
+ *
+ * Rows are read when a trainer is created, or by trl_dataset_get_row_count.
+ *
+ * @param runtime [in] nullable.
+ * @param path [in] the file.
+ * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the
+ * trainer's configuration says. Keys that are no dataset's are not read.
+ * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT.
+ * Contract: caller owns, a trainer keeps it alive; any thread; blocks on the file; log; after an error
+ * out_dataset is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                    trl_dataset** out_dataset, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Makes a dataset of bytes in memory.
+ *
+ * @param runtime [in] nullable.
+ * @param format [in] "jsonl" or "json".
+ * @param data [in] copied; nullable when size is 0.
+ * @param size [in] bytes in data.
+ * @param options [in] nullable; as for trl_dataset_open.
+ * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another format, TRL_E_OUT_OF_MEMORY.
+ * Contract: caller owns, a trainer keeps it alive; any thread; does not block; no callbacks; after an error
+ * out_dataset is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, const char* data,
+                                           size_t size, const trl_config* options, trl_dataset** out_dataset,
+                                           trl_error** error) TRL_NOEXCEPT;
+
+/* Puts one row into record and returns TRL_OK; TRL_END when there is none, below 0 to fail. */
+typedef int32_t (*trl_next_record_fn)(void* user_data, trl_record* record);
+/* Starts the rows over; 0, or below 0 to fail. */
+typedef int32_t (*trl_rewind_fn)(void* user_data);
+
+/**
+ * Makes a dataset of rows that the host gives, one call for each.
+ *
+ * @param runtime [in] nullable.
+ * @param next [in] gives the next row.
+ * @param rewind [in] starts over; called before the first row of each reading.
+ * @param user_data [in] given to both.
+ * @param destroy [in] nullable; called with user_data when the dataset is gone, or when this call fails.
+ * @param options [in] nullable; as for trl_dataset_open.
+ * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: caller owns, a trainer keeps it alive; any thread; does not block; callbacks run later, inside
+ * calls that read rows; after an error out_dataset is NULL and destroy was called.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn next,
+                                             trl_rewind_fn rewind, void* user_data, trl_destroy_fn destroy,
+                                             const trl_config* options, trl_dataset** out_dataset,
+                                             trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets one column of a row to a text.
+ *
+ * @param record [in] as given to trl_next_record_fn; valid during that call.
+ * @param name [in] the column, such as "text", "prompt" or "completion".
+ * @param text [in] copied; nullable when size is 0.
+ * @param size [in] bytes in text.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8.
+ * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
+ * unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,
+                                       trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets one column of a row to a JSON value, such as the list of a conversation's messages.
+ *
+ * @param record [in] as given to trl_next_record_fn; valid during that call.
+ * @param name [in] the column, such as "messages".
+ * @param json [in] copied.
+ * @param size [in] bytes in json.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for what is not JSON.
+ * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
+ * unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
+                                       trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Reads all rows and counts them; a malformed one is an error that names its place.
+ *
+ * @param dataset [in] not changed; rows of a callback are read from their start.
+ * @param out_count [out] the rows.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_IO, TRL_E_FORMAT, TRL_E_CALLBACK.
+ * Contract: concurrent on const (rows of a callback: exclusive); blocks on the file; next and rewind; after
+ * an error out_count is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_count,
+                                             trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a dataset; a trainer made with it goes on.
+ *
+ * @param dataset [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; destroy of its callback, now or with the last user; cannot
+ * fail.
+ * @since 0.1
+ */
+TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
+
+/* ---- tokenizer ----------------------------------------------------------------------------------- */
+
+/**
+ * Opens the tokenizer of a model directory or of a GGUF file. Opens no engine.
+ *
+ * @param runtime [in] nullable.
+ * @param path [in] a directory with tokenizer.json, or a GGUF file.
+ * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
+ * the tokenizer's own. Keys that are no tokenizer's are not read.
+ * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG.
+ * Contract: caller owns; any thread; blocks on the files; log; after an error out_tokenizer is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                      trl_tokenizer** out_tokenizer, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Turns text into token ids.
+ *
+ * Special tokens that are written out in the text are recognised.
+ *
+ * @param tokenizer [in] not changed.
+ * @param text [in] nullable when size is 0.
+ * @param size [in] bytes in text.
+ * @param add_special_tokens [in] 1: also what the tokenizer adds by itself (a begin token ...); 0: not.
+ * @param ids [out] receives the first `capacity` ids; nullable when capacity is 0.
+ * @param capacity [in] room in ids.
+ * @param out_count [out] how many ids there are; when above capacity, call again with as much room.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8.
+ * Contract: ids belongs to the caller; concurrent on const; does not block; no callbacks; after an error
+ * out_count is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
+                                        int32_t add_special_tokens, int32_t* ids, size_t capacity,
+                                        size_t* out_count, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Turns token ids into text. Bytes that form no character become U+FFFD.
+ *
+ * @param tokenizer [in] not changed.
+ * @param ids [in] nullable when count is 0.
+ * @param count [in] ids.
+ * @param skip_special_tokens [in] 1: special tokens leave no text; 0: they are written out.
+ * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity
+ * is 0.
+ * @param capacity [in] room in text.
+ * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
+ * much room.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for an id outside the vocabulary.
+ * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error
+ * out_size is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* ids, size_t count,
+                                        int32_t skip_special_tokens, char* text, size_t capacity,
+                                        size_t* out_size, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Renders a conversation with the tokenizer's chat template.
+ *
+ * @param tokenizer [in] not changed.
+ * @param json [in] a list of messages, or an object with `messages` and, where wanted, `tools`,
+ *   `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs` (more variables of the
+ * template).
+ * @param size [in] bytes in json.
+ * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity
+ * is 0.
+ * @param capacity [in] room in text.
+ * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
+ * much room.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for malformed JSON or what the template raises, TRL_E_NOT_FOUND without a
+ * template. Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
+ * error out_size is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json,
+                                                     size_t size, char* text, size_t capacity,
+                                                     size_t* out_size, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * What the tokenizer is, as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
+ * ids, and chat_template.
+ *
+ * @param tokenizer [in] not changed.
+ * @param out_json [out] borrowed until tokenizer is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json,
+                                          trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a tokenizer; a generator made with it goes on.
+ *
+ * @param tokenizer [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
+
+/* ---- model --------------------------------------------------------------------------------------- */
+
+/**
+ * Opens a model: a Hugging Face directory or one GGUF file. Opens the engine.
+ *
+ * @param runtime [in] nullable.
+ * @param path [in] the directory or file.
+ * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that are
+ * no model's are not read.
+ * @param out_model [out] owned by the caller, freed by trl_model_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
+ * Contract: caller owns; any thread; blocks on the files; log; after an error out_model is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options,
+                                  trl_model** out_model, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * What the model is, as a JSON object: parameters (their number) and config (as config.json).
+ *
+ * @param model [in] not changed.
+ * @param out_json [out] borrowed until model is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_json,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a model; a generator made with it goes on.
+ *
+ * @param model [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
+
+/* ---- trainer ------------------------------------------------------------------------------------- */
+
+/**
+ * Makes a trainer: reads and prepares the rows, opens the model, checks everything.
+ *
+ * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
+ * copy is taken, later changes have no effect. Its warnings go to the log.
+ *
+ * @param runtime [in] nullable.
+ * @param config [in] copied.
+ * @param train [in] the training rows.
+ * @param eval [in] nullable; the evaluation rows.
+ * @param out_trainer [out] owned by the caller, freed by trl_trainer_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_NOT_FOUND, TRL_E_UNSUPPORTED, TRL_E_CALLBACK,
+ *   TRL_E_OUT_OF_MEMORY and others.
+ * Contract: caller owns; any thread; blocks while it loads; log, next, rewind; after an error out_trainer is
+ * NULL and no memory is held.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, trl_dataset* train,
+                                      trl_dataset* eval, trl_trainer** out_trainer,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Does one optimizer step, with the log record, evaluation and save that the configuration has after it.
+ *
+ * The call that finds nothing left closes the run: it writes trainer_state.json into output_dir and returns
+ * TRL_END.
+ *
+ * @param trainer [in] changed.
+ * @param out_metrics [out] nullable; of this step; borrowed until the next call on this trainer.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_END, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY, TRL_E_IO.
+ * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the
+ * trainer is usable, except after TRL_E_DEVICE.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                    trl_error** error) TRL_NOEXCEPT;
+
+/* What an event is about. Tolerate unknown ones. */
+enum {
+  TRL_ON_TRAIN_BEGIN = 0,
+  TRL_ON_STEP = 1,     /* an optimizer step is done */
+  TRL_ON_LOG = 2,      /* a record of trainer_state.json's log_history */
+  TRL_ON_EVALUATE = 3, /* an evaluation is done */
+  TRL_ON_SAVE = 4,     /* a directory was written */
+  TRL_ON_EPOCH = 5,    /* an epoch is done */
+  TRL_ON_TRAIN_END = 6
+};
+
+/* What an event callback asks for; several may be combined. */
+enum { TRL_EVENT_STOP = 1, TRL_EVENT_SAVE = 2, TRL_EVENT_EVALUATE = 4 };
+
+/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, or TRL_EVENT_*
+ * bits. */
+typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metrics* metrics);
+
+/**
+ * Trains to the end, or until the callback or trl_trainer_cancel stops it.
+ *
+ * TRL_EVENT_SAVE saves into output_dir, TRL_EVENT_EVALUATE evaluates; both after the step. The model of the
+ * end is saved by trl_trainer_save.
+ *
+ * @param trainer [in] changed.
+ * @param on_event [in] nullable.
+ * @param user_data [in] given to on_event.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_E_CANCELLED, and the errors of trl_trainer_step.
+ * Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after
+ * TRL_E_DEVICE.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
+                                     trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Evaluates on the evaluation rows.
+ *
+ * @param trainer [in] its record is added to the state; the weights are not changed.
+ * @param out_metrics [out] nullable; borrowed until the next call on this trainer.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT without evaluation rows, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
+ * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except
+ * after TRL_E_DEVICE.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
+ * template.
+ *
+ * Written aside and then moved, so that no half directory is ever seen.
+ *
+ * @param trainer [in] not changed in what it trains.
+ * @param path [in] nullable: output_dir.
+ * @param options [in] nullable; the group `save`, which has no key yet.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_IO.
+ * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
+                                    trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with
+ * TRL_E_CANCELLED.
+ *
+ * One atomic store. The step that was running did not happen; the trainer can be saved and stepped on. Each
+ * request is answered once.
+ *
+ * @param trainer [in] nullable; must not be destroyed before the call is over.
+ * Contract: signal-safe; never blocks; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
+
+/**
+ * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history
+ * ...
+ *
+ * @param trainer [in] not changed in what it trains.
+ * @param out_json [out] borrowed until the next call on this trainer.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a trainer; a generator made from it goes on with the weights as they are.
+ *
+ * @param trainer [in] nullable; consumed.
+ * Contract: exclusive, last use; short; destroy functions of what only it kept alive; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_trainer_destroy(trl_trainer* trainer) TRL_NOEXCEPT;
+
+/**
+ * Reads one number by its name, such as "loss".
+ *
+ * @param metrics [in] not changed.
+ * @param name [in] TRL's name of the metric.
+ * @param out_value [out] the number.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_INVALID_ARGUMENT.
+ * Contract: concurrent on const; does not block; no callbacks; after an error out_value is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
+                                   double* out_value) TRL_NOEXCEPT;
+
+/**
+ * Walks the names of the numbers, in the order of TRL's records.
+ *
+ * @param metrics [in] not changed.
+ * @param previous [in] NULL for the first name, else what the last call returned.
+ * @return borrowed as long as metrics; NULL at the end, and for what is no name of it.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* previous) TRL_NOEXCEPT;
+
+/* ---- generation ---------------------------------------------------------------------------------- */
+
+/**
+ * Makes a generator of a model.
+ *
+ * @param model [in] kept alive.
+ * @param tokenizer [in] nullable: the model's own; kept alive.
+ * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a tokenizer that cannot be opened.
+ * Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is
+ * NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer,
+                                        trl_generator** out_generator, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Makes a generator that shares the weights of a trainer: it sees every step at once.
+ *
+ * @param trainer [in] its weights are kept alive.
+ * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: caller owns; exclusive on trainer, as every generation with it then is; does not block; no
+ * callbacks; after an error out_generator is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
+                                              trl_error** error) TRL_NOEXCEPT;
+
+/* One new token of prompt number `prompt`. text holds whole characters; it is empty while one is unfinished,
+   and valid during the call. Returns 0 to go on; anything else ends this prompt's completion. */
+typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
+
+/**
+ * Completes prompts, which are taken as they stand with what the tokenizer adds by itself (a begin token that
+ * a prompt spells out is not added again), or with `generate.chat` as one user message each.
+ *
+ * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
+ * the default. A completion ends at the model's end tokens or at max_new_tokens.
+ *
+ * @param generator [in] changed.
+ * @param prompts [in] count texts.
+ * @param lengths [in] nullable: the prompts end in NUL; else their bytes.
+ * @param count [in] prompts.
+ * @param options [in] nullable. Keys of other groups are not read.
+ * @param on_token [in] nullable.
+ * @param user_data [in] given to on_token.
+ * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens or one
+ * too long, TRL_E_OUT_OF_MEMORY. Contract: completions owned by the caller; exclusive; blocks; token, log;
+ * after an error out_completions is NULL and the generator usable.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts,
+                                          const size_t* lengths, size_t count, const trl_config* options,
+                                          trl_token_fn on_token, void* user_data,
+                                          trl_completions** out_completions, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees a generator.
+ *
+ * @param generator [in] nullable; consumed.
+ * Contract: exclusive, last use; short; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_generator_destroy(trl_generator* generator) TRL_NOEXCEPT;
+
+/**
+ * The text of a completion, without the prompt and without special tokens.
+ *
+ * @param completions [in] not changed.
+ * @param index [in] the prompt's number.
+ * @param out_size [out] nullable; bytes without the NUL at the end.
+ * @return borrowed until completions is destroyed; NULL for an index out of range.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_completions_text(const trl_completions* completions, size_t index,
+                                         size_t* out_size) TRL_NOEXCEPT;
+
+/**
+ * The token ids of a completion, with the end token when it was reached.
+ *
+ * @param completions [in] not changed.
+ * @param index [in] the prompt's number.
+ * @param out_count [out] how many ids.
+ * @return borrowed until completions is destroyed; NULL for an index out of range.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions, size_t index,
+                                              size_t* out_count) TRL_NOEXCEPT;
+
+/**
+ * Frees completions.
+ *
+ * @param completions [in] nullable; consumed.
+ * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_completions_destroy(trl_completions* completions) TRL_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TRL_TRL_H */

@@ -1,0 +1,46 @@
+// A dataset handle: how to read the rows from their start, as often as it takes. Nothing is read before it is
+// needed.
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/json.h"
+#include "capi/handle.h"
+#include "capi/runtime.h"
+#include "data/source.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Dataset {
+ public:
+  using Open = std::function<std::unique_ptr<data::Source>()>;
+  Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open);
+  // Calls body with the rows at their start. Rows of a callback take one reader at a time: Error(busy).
+  void read(const std::function<void(data::Source&)>& body) const;
+  // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
+  config::Config apply_options(config::Config config) const;
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+
+ private:
+  const std::shared_ptr<Runtime> runtime_;
+  const Open open_;
+  const bool shareable_;
+  const config::Config options_;
+  mutable std::mutex reading_;
+};
+
+}  // namespace trl::capi
+
+struct trl_dataset : trl::capi::Handle<trl::capi::Dataset, trl::capi::Tag::dataset> {
+  using Handle::Handle;
+};
+
+// One row under way, on the stack of the reader.
+struct trl_record : trl::capi::Head {
+  explicit trl_record(trl::base::Json& into) : Head(trl::capi::Tag::record), row(into) {}
+  ~trl_record() { retire(); }
+  trl::base::Json& row;
+};

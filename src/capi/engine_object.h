@@ -1,0 +1,19 @@
+// Objects of the engine are released, not deleted.
+#pragma once
+#include <memory>
+
+#include "engine/engine.h"
+
+namespace trl::capi {
+
+struct Release {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    object->release();
+  }
+};
+
+template <class T>
+using EngineObject = std::unique_ptr<T, Release>;
+
+}  // namespace trl::capi

@@ -1,0 +1,257 @@
+// trl_generator_* and trl_completions_*.
+#include <algorithm>
+#include <exception>
+
+#include "capi/completion_text.h"
+#include "capi/config.h"
+#include "capi/guard.h"
+#include "capi/model.h"
+#include "capi/trainer.h"
+#include "engine/error_capture.h"
+
+namespace trl::capi {
+namespace {
+
+struct Completion {
+  std::vector<int32_t> ids;
+  std::string text;
+};
+
+}  // namespace
+
+class Completions {
+ public:
+  explicit Completions(std::vector<Completion> all) : all_(std::move(all)) {}
+  const Completion* at(size_t index) const { return index < all_.size() ? &all_[index] : nullptr; }
+
+ private:
+  const std::vector<Completion> all_;
+};
+
+// Over a model, or over a trainer's weights: exactly one of the two is there.
+class Generator {
+ public:
+  Generator(std::shared_ptr<Model> model, std::shared_ptr<Tokenizer> tokenizer)
+      : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
+  explicit Generator(std::shared_ptr<Trainer> trainer)
+      : trainer_(std::move(trainer)), tokenizer_(trainer_->tokenizer()) {}
+
+  std::vector<Completion> generate(std::span<const std::string_view> prompts, const config::Config& options,
+                                   trl_token_fn on_token, void* user_data);
+
+ private:
+  std::vector<Completion> run(engine::Model& model, std::span<const std::string_view> prompts,
+                              const config::Config& options, trl_token_fn on_token, void* user_data);
+  std::vector<int32_t> encode(std::string_view prompt, bool chat) const;
+  const std::shared_ptr<Model> model_;
+  const std::shared_ptr<Trainer> trainer_;
+  const std::shared_ptr<Tokenizer> tokenizer_;
+  std::mutex in_use_;
+};
+
+namespace {
+
+class Tokens final : public engine::TokenSink {
+ public:
+  Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, trl_token_fn function,
+         void* user_data)
+      : texts_(texts), sampling_(sampling), function_(function), user_data_(user_data) {}
+  bool on_token(int64_t prompt, int32_t id, float) noexcept override {
+    try {
+      CompletionText& text = texts_[static_cast<size_t>(prompt)];
+      bool goes_on = !text.add(id);
+      if (is_last(text, id)) text.finish();
+      if (function_ != nullptr) {
+        const std::string piece(text.take());
+        const CallbackScope scope;
+        goes_on = function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size()) == 0 &&
+                  goes_on;
+      }
+      return goes_on;
+    } catch (...) {
+      failed_ = std::current_exception();
+      return false;
+    }
+  }
+  void rethrow() const {
+    if (failed_) std::rethrow_exception(failed_);
+  }
+
+ private:
+  bool is_last(const CompletionText& text, int32_t id) const {
+    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ||
+           std::find(sampling_.stop_ids.begin(), sampling_.stop_ids.end(), id) != sampling_.stop_ids.end();
+  }
+  std::vector<CompletionText>& texts_;
+  const engine::Sampling& sampling_;
+  const trl_token_fn function_;
+  void* const user_data_;
+  std::exception_ptr failed_;
+};
+
+engine::Sampling sampling_of(const config::Config& options) {
+  engine::Sampling sampling;
+  sampling.max_new_tokens = options.get_int("generate.max_new_tokens");
+  sampling.temperature = options.get_double("generate.temperature");
+  sampling.top_p = options.get_double("generate.top_p");
+  sampling.top_k = options.get_int("generate.top_k");
+  sampling.min_p = options.get_double("generate.min_p");
+  sampling.repetition_penalty = options.get_double("generate.repetition_penalty");
+  sampling.seed = static_cast<uint64_t>(options.get_int("generate.seed"));
+  return sampling;
+}
+
+}  // namespace
+
+// What the tokenizer adds by itself is left out where the prompt spells its begin token out.
+std::vector<int32_t> Generator::encode(std::string_view prompt, bool chat) const {
+  const text::Tokenizer& tokenizer = tokenizer_->get();
+  if (chat) {
+    const base::Json conversation = {{"messages", {{{"role", "user"}, {"content", prompt}}}},
+                                     {"add_generation_prompt", true}};
+    return tokenizer.encode(tokenizer_->apply_chat_template(conversation), false);
+  }
+  const auto& bos = tokenizer.special().bos;
+  return tokenizer.encode(prompt, !(bos && prompt.starts_with(*bos)));
+}
+
+std::vector<Completion> Generator::run(engine::Model& model, std::span<const std::string_view> prompts,
+                                       const config::Config& options, trl_token_fn on_token,
+                                       void* user_data) {
+  std::vector<std::vector<int32_t>> ids;
+  const bool chat = options.get_bool("generate.chat");
+  for (const std::string_view prompt : prompts) {
+    ids.push_back(encode(prompt, chat));
+    if (ids.back().empty()) fail(Status::invalid_argument, "prompts[{}] has no token", ids.size() - 1);
+  }
+  const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
+  std::vector<std::string> stops = options.get_list("generate.stop");
+  std::erase(stops, "");
+  std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer_->get(), stops));
+  const std::vector<int32_t> ends =
+      end_tokens(trainer_ ? trainer_->model_path() : model_->path(), tokenizer_->get());
+  engine::Sampling sampling = sampling_of(options);
+  sampling.stop_ids = ends;
+  Tokens sink(texts, sampling, on_token, user_data);
+  engine::ErrorCapture error;
+  error.check(model.generate(spans, sampling, sink, nullptr, error));
+  sink.rethrow();
+  std::vector<Completion> all;
+  for (CompletionText& text : texts) {
+    text.finish();
+    all.push_back({text.ids(), text.text()});
+    all.back().ids.reserve(1);  // so that no tokens are an array too
+  }
+  return all;
+}
+
+std::vector<Completion> Generator::generate(std::span<const std::string_view> prompts,
+                                            const config::Config& options, trl_token_fn on_token,
+                                            void* user_data) {
+  const std::unique_lock lock(in_use_, std::try_to_lock);
+  if (!lock) fail(Status::busy, "generator is in use on another thread");
+  if (trainer_) {
+    return trainer_->exclusively(
+        [&] { return run(trainer_->model(), prompts, options, on_token, user_data); });
+  }
+  const LogScope scope(model_->runtime()->log());
+  const std::lock_guard one(model_->in_use());  // another generator of the same model waits
+  return run(model_->get(), prompts, options, on_token, user_data);
+}
+
+}  // namespace trl::capi
+
+struct trl_generator : trl::capi::Handle<trl::capi::Generator, trl::capi::Tag::generator> {
+  using Handle::Handle;
+};
+struct trl_completions : trl::capi::Handle<trl::capi::Completions, trl::capi::Tag::completions> {
+  using Handle::Handle;
+};
+
+using namespace trl::capi;
+
+namespace {
+
+std::vector<std::string_view> prompt_views(const char* const* prompts, const size_t* lengths, size_t count) {
+  if (count > 0) need(prompts, "prompts");
+  std::vector<std::string_view> views;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = fmt::format("prompts[{}]", i);
+    if (prompts[i] == nullptr) fail_null(name);
+    views.push_back(
+        utf8(prompts[i], lengths != nullptr ? lengths[i] : std::char_traits<char>::length(prompts[i]), name));
+  }
+  return views;
+}
+
+const Completion* completion(const trl_completions* completions, size_t index) {
+  return completions != nullptr && completions->is(Tag::completions) ? completions->object->at(index)
+                                                                     : nullptr;
+}
+
+}  // namespace
+
+trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer, trl_generator** out_generator,
+                                trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(model, "model");
+        auto text = get_or_null(tokenizer, "tokenizer");
+        need(out_generator, "out_generator");
+        const LogScope scope(shared->runtime()->log());
+        if (!text) text = shared->tokenizer();
+        *out_generator = new trl_generator(std::make_shared<Generator>(shared, std::move(text)));
+      },
+      out_generator);
+}
+
+trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
+                                      trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        need(out_generator, "out_generator");
+        *out_generator = new trl_generator(std::make_shared<Generator>(shared));
+      },
+      out_generator);
+}
+
+trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts, const size_t* lengths,
+                                  size_t count, const trl_config* options, trl_token_fn on_token,
+                                  void* user_data, trl_completions** out_completions,
+                                  trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(generator, "generator");
+        const auto views = prompt_views(prompts, lengths, count);
+        auto all = shared->generate(views, options_of(options), on_token, user_data);
+        if (out_completions == nullptr) return;
+        *out_completions = new trl_completions(std::make_shared<Completions>(std::move(all)));
+      },
+      out_completions);
+}
+
+void trl_generator_destroy(trl_generator* generator) noexcept { destroy(generator); }
+
+const char* trl_completions_text(const trl_completions* completions, size_t index,
+                                 size_t* out_size) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    const Completion* found = completion(completions, index);
+    if (out_size != nullptr) *out_size = found != nullptr ? found->text.size() : 0;
+    return found != nullptr ? found->text.c_str() : nullptr;
+  });
+}
+
+const int32_t* trl_completions_tokens(const trl_completions* completions, size_t index,
+                                      size_t* out_count) noexcept {
+  return answer(nullptr, [&]() -> const int32_t* {
+    const Completion* found = completion(completions, index);
+    if (out_count != nullptr) *out_count = found != nullptr ? found->ids.size() : 0;
+    return found != nullptr ? found->ids.data() : nullptr;
+  });
+}
+
+void trl_completions_destroy(trl_completions* completions) noexcept { destroy(completions); }

@@ -1,0 +1,83 @@
+// The border of the library: the body of every exported function is one call of guard() or answer(), both
+// noexcept. guard() is for functions that return a status, answer() for accessors, which work inside
+// callbacks too.
+#pragma once
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+#include "capi/error.h"
+#include "capi/handle.h"
+#include "capi/process.h"
+
+namespace trl::capi {
+
+enum class From : uint8_t { anywhere, outside_callbacks };
+
+// Runs body, which returns a Status or nothing; outs are 0 or NULL unless it set them.
+template <From kFrom = From::outside_callbacks, class Body, class... Outs>
+trl_status guard(trl_error** error, Body&& body, Outs*... outs) noexcept {
+  if (error != nullptr) *error = nullptr;
+  const auto clear = [&] { ((outs != nullptr ? void(*outs = Outs{}) : void()), ...); };
+  clear();
+  try {
+    if constexpr (kFrom == From::outside_callbacks) check_entry();
+    const CallScope scope;
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return TRL_OK;
+    } else {
+      return static_cast<trl_status>(body());
+    }
+  } catch (...) {
+    clear();
+    return report_exception(error);
+  }
+}
+
+template <class T, class Body>
+auto answer(T fallback, Body&& body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return fallback;
+  }
+}
+
+// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
+// there.
+template <class H>
+void destroy(H* handle) noexcept {
+  if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
+  handle->retire();
+  const CallScope scope;
+  delete handle;
+}
+
+// A NUL-terminated argument.
+inline std::string_view text(const char* value, std::string_view name) {
+  if (value == nullptr) fail_null(name);
+  const std::string_view view(value);
+  if (base::find_invalid_utf8(view) != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8", name);
+  return view;
+}
+
+// A payload with its size.
+inline std::string_view bytes(const char* data, size_t size, std::string_view name) {
+  if (data == nullptr && size != 0)
+    fail(Status::invalid_argument, "{} is NULL with a size of {}", name, size);
+  return size == 0 ? std::string_view() : std::string_view(data, size);
+}
+
+inline std::string_view utf8(const char* data, size_t size, std::string_view name) {
+  const std::string_view view = bytes(data, size, name);
+  const size_t bad = base::find_invalid_utf8(view);
+  if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", name, bad);
+  return view;
+}
+
+inline void need(const void* out, std::string_view name) {
+  if (out == nullptr) fail_null(name);
+}
+
+}  // namespace trl::capi

@@ -1,0 +1,67 @@
+// What every handle begins with: a tag that tells its type and the process that made it, so that a wrong,
+// destroyed or inherited handle is an error code. The object itself is shared: whoever needs it keeps it
+// alive.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace trl::capi {
+
+enum class Tag : uint32_t {
+  retired = 0x54524c00,
+  error,
+  config,
+  runtime,
+  dataset,
+  record,
+  tokenizer,
+  model,
+  trainer,
+  metrics,
+  generator,
+  completions,
+};
+std::string_view tag_name(Tag tag);
+
+class Head {
+ public:
+  explicit Head(Tag tag);
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+  bool is(Tag tag) const noexcept { return tag_.load(std::memory_order_relaxed) == tag; }
+  bool inherited() const noexcept;  // made by the process that this one was forked from
+  void retire() noexcept { tag_.store(Tag::retired, std::memory_order_relaxed); }
+  void check(Tag tag, std::string_view name) const;  // throws; `this` is not null
+
+ private:
+  std::atomic<Tag> tag_;  // atomic, so that clearing it is never optimised away
+  const int process_;
+};
+
+template <class T, Tag kTag>
+struct Handle : Head {
+  using Object = T;
+  explicit Handle(std::shared_ptr<T> shared) : Head(kTag), object(std::move(shared)) {}
+  const std::shared_ptr<T> object;
+  static constexpr Tag tag = kTag;
+};
+
+[[noreturn]] void fail_null(std::string_view name);
+
+// The object behind a handle; name is the parameter's. Keeps it alive during a call.
+template <class H>
+std::shared_ptr<typename H::Object> get(const H* handle, std::string_view name) {
+  if (handle == nullptr) fail_null(name);
+  handle->check(H::tag, name);
+  return handle->object;
+}
+
+template <class H>
+std::shared_ptr<typename H::Object> get_or_null(const H* handle, std::string_view name) {
+  return handle == nullptr ? nullptr : get(handle, name);
+}
+
+}  // namespace trl::capi

@@ -1,0 +1,47 @@
+// A model handle: the engine's model, and where it came from.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capi/engine_object.h"
+#include "capi/handle.h"
+#include "capi/runtime.h"
+#include "capi/tokenizer.h"
+#include "engine/engine.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Model {
+ public:
+  Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options);
+  engine::Model& get() const { return *model_; }
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  const std::string& path() const { return path_; }
+  const std::string& describe() const { return described_; }
+  std::shared_ptr<Tokenizer> tokenizer();  // its own, opened on first use
+  std::mutex& in_use() { return in_use_; }
+
+ private:
+  const std::shared_ptr<Runtime> runtime_;
+  const std::string path_;
+  const config::Config options_;
+  EngineObject<engine::Model> model_;
+  std::string described_;
+  std::mutex tokenizer_mutex_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  std::mutex in_use_;
+};
+
+EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype);
+
+// The ids that end a completion: the tokenizer's EOS, and those of a directory's generation_config.json.
+std::vector<int32_t> end_tokens(const std::string& model_path, const text::Tokenizer& tokenizer);
+
+}  // namespace trl::capi
+
+struct trl_model : trl::capi::Handle<trl::capi::Model, trl::capi::Tag::model> {
+  using Handle::Handle;
+};

@@ -1,0 +1,109 @@
+// trl_option_*: the walk over the option table. An option's handle is its row; a pointer to anything else is
+// refused.
+#include <array>
+#include <string>
+
+#include "capi/guard.h"
+#include "config/option.h"
+
+using namespace trl::capi;
+
+// One row of the table as NUL-terminated texts, made once and leaked.
+struct trl_option {
+  const trl::config::Option* option;
+  std::string name, section, origin, default_value, accepted, trainers, aliases, doc, since, unsupported;
+};
+
+namespace {
+
+using trl::config::Option;
+
+std::string trainer_names(uint32_t bits) {
+  static constexpr std::array<std::string_view, 9> kNames = {"sft",  "dpo", "reward",     "kto", "grpo",
+                                                             "rloo", "gkd", "online_dpo", "ppo"};
+  std::string names;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if ((bits & (1u << i)) == 0) continue;
+    if (!names.empty()) names += ',';
+    names += kNames[i];
+  }
+  return names;
+}
+
+const std::vector<trl_option>& table() {
+  static const std::vector<trl_option>* const rows = [] {
+    auto* made = new std::vector<trl_option>;
+    for (const Option& o : trl::config::options()) {
+      made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.origin),
+                       std::string(o.default_value), std::string(o.accepted), trainer_names(o.trainers),
+                       std::string(o.aliases), std::string(o.doc), std::string(o.since),
+                       std::string(o.unsupported)});
+    }
+    return made;
+  }();
+  return *rows;
+}
+
+const trl_option* known(const trl_option* option) {
+  for (const trl_option& row : table()) {
+    if (&row == option) return option;
+  }
+  return nullptr;
+}
+
+const char* field(const trl_option* option, std::string trl_option::*member) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    const trl_option* row = known(option);
+    return row != nullptr ? (row->*member).c_str() : nullptr;
+  });
+}
+
+}  // namespace
+
+const trl_option* trl_option_next(const trl_option* previous) noexcept {
+  return answer(nullptr, [&]() -> const trl_option* {
+    const auto& rows = table();
+    if (previous == nullptr) return rows.empty() ? nullptr : rows.data();
+    const trl_option* row = known(previous);
+    return row == nullptr || row == &rows.back() ? nullptr : row + 1;
+  });
+}
+
+const char* trl_option_name(const trl_option* option) noexcept { return field(option, &trl_option::name); }
+const char* trl_option_section(const trl_option* option) noexcept {
+  return field(option, &trl_option::section);
+}
+const char* trl_option_origin(const trl_option* option) noexcept {
+  return field(option, &trl_option::origin);
+}
+const char* trl_option_default(const trl_option* option) noexcept {
+  return field(option, &trl_option::default_value);
+}
+const char* trl_option_accepted(const trl_option* option) noexcept {
+  return field(option, &trl_option::accepted);
+}
+const char* trl_option_trainers(const trl_option* option) noexcept {
+  return field(option, &trl_option::trainers);
+}
+const char* trl_option_aliases(const trl_option* option) noexcept {
+  return field(option, &trl_option::aliases);
+}
+const char* trl_option_doc(const trl_option* option) noexcept { return field(option, &trl_option::doc); }
+const char* trl_option_since(const trl_option* option) noexcept { return field(option, &trl_option::since); }
+const char* trl_option_unsupported_reason(const trl_option* option) noexcept {
+  return field(option, &trl_option::unsupported);
+}
+
+int32_t trl_option_type(const trl_option* option) noexcept {
+  return answer(-1, [&] {
+    const trl_option* row = known(option);
+    return row != nullptr ? static_cast<int32_t>(row->option->type) : -1;
+  });
+}
+
+int32_t trl_option_nullable(const trl_option* option) noexcept {
+  return answer(-1, [&] {
+    const trl_option* row = known(option);
+    return row != nullptr ? static_cast<int32_t>(row->option->nullable) : -1;
+  });
+}

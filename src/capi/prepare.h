@@ -1,0 +1,20 @@
+// From a dataset handle to the batches of a run: what a trainer needs of the rows before it opens the model.
+#pragma once
+#include <memory>
+
+#include "capi/batches.h"
+#include "capi/dataset.h"
+#include "capi/tokenizer.h"
+#include "config/config.h"
+
+namespace trl::capi {
+
+struct Prepared {
+  std::unique_ptr<Batches> train;
+  std::unique_ptr<Batches> eval;  // or null
+};
+
+Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
+                 const Dataset& train, const Dataset* eval);
+
+}  // namespace trl::capi

@@ -1,0 +1,177 @@
+// Process state of libtrl.so, and the host that the engine sees.
+#include "capi/process.h"
+
+#include <unistd.h>
+
+#include "base/cpus.h"
+#include "base/log.h"
+#include "capi/log.h"
+#include "engine/error_capture.h"
+#include "engine/loader.h"
+
+namespace trl::capi {
+namespace {
+
+struct ThreadState {
+  int calls = 0;
+  int callbacks = 0;
+  RuntimeLog* log = nullptr;
+};
+
+ThreadState& thread_state() noexcept {
+  thread_local ThreadState state;
+  return state;
+}
+
+}  // namespace
+
+// What the engine sees of this process. Lines of its own threads wait for the end of a call, whichever comes
+// first.
+class EngineHost final : public engine::Host {
+ public:
+  explicit EngineHost(base::MemoryCounter& memory) : memory_(memory) {}
+  void log(int32_t level, std::string_view component, std::string_view text) noexcept override {
+    if (RuntimeLog* log = current_log()) {
+      log->write(static_cast<base::LogLevel>(level), component, text);
+      return;
+    }
+    try {
+      const std::lock_guard lock(mutex_);
+      if (waiting_.size() < kMostWaiting)
+        waiting_.push_back({level, std::string(component), std::string(text)});
+    } catch (...) {
+      return;  // a line that finds no memory is lost
+    }
+  }
+  void hand_over(RuntimeLog& log) noexcept {
+    std::vector<Line> lines;
+    {
+      const std::lock_guard lock(mutex_);
+      lines.swap(waiting_);
+    }
+    for (const Line& line : lines)
+      log.write(static_cast<base::LogLevel>(line.level), line.component, line.text);
+  }
+  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    return memory_.try_charge(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  void release(int32_t kind, int64_t bytes) noexcept override {
+    memory_.release(static_cast<base::MemoryKind>(kind), bytes);
+  }
+  int64_t memory_limit() noexcept override { return memory_.limit(); }
+  int64_t memory_now() noexcept override { return memory_.now(); }
+
+ private:
+  static constexpr size_t kMostWaiting = 1000;
+  struct Line {
+    int32_t level;
+    std::string component, text;
+  };
+  base::MemoryCounter& memory_;
+  std::mutex mutex_;
+  std::vector<Line> waiting_;
+};
+
+Process::Process() : id_(::getpid()), host_(std::make_unique<EngineHost>(memory_)) {}
+Process::~Process() = default;
+
+bool Process::forked() const noexcept { return id_ != ::getpid(); }
+
+void Process::join(const Settings& settings) {
+  const std::lock_guard lock(mutex_);
+  if (settings.memory_limit && limit_settled_ && *settings.memory_limit != memory_.limit()) {
+    throw Error(
+        Status::busy,
+        fmt::format("runtime.host_memory_limit: {} asked, but this process has {} while its runtimes live; "
+                    "trl_runtime_set_memory_limit changes it",
+                    *settings.memory_limit, memory_.limit()),
+        "runtime.host_memory_limit");
+  }
+  if (settings.threads && threads_ && *settings.threads != *threads_) {
+    throw Error(Status::busy,
+                fmt::format("runtime.threads: {} asked, but this process has {} while its runtimes live",
+                            *settings.threads, *threads_),
+                "runtime.threads");
+  }
+  if (settings.memory_limit) {
+    memory_.set_limit(*settings.memory_limit);
+    limit_settled_ = true;
+  }
+  if (settings.threads) threads_ = settings.threads;
+  ++runtimes_;
+}
+
+void Process::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--runtimes_ > 0) return;
+  threads_.reset();
+  limit_settled_ = false;
+  memory_.set_limit(0);
+}
+
+int Process::threads() {
+  const std::lock_guard lock(mutex_);
+  return threads_ ? static_cast<int>(*threads_) : base::available_cpus();
+}
+
+void Process::set_memory_limit(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = memory_.now();
+  if (bytes < 0 || (bytes > 0 && bytes < now)) {
+    fail(Status::invalid_argument, "bytes: {} is no memory limit; 0 (none) or at least the {} bytes in use",
+         bytes, now);
+  }
+  memory_.set_limit(bytes);
+  limit_settled_ = true;
+}
+
+engine::Engine& Process::engine() {
+  const int wanted = threads();
+  const std::lock_guard lock(engine_mutex_);
+  if (engine_ == nullptr) engine_ = &engine::open_engine(*host_);
+  if (engine_threads_ != wanted) {
+    engine::ErrorCapture error;
+    error.check(engine_->set_threads(wanted, error));
+    engine_threads_ = wanted;
+  }
+  return *engine_;
+}
+
+Process& process() {
+  static Process* const only = new Process;
+  return *only;
+}
+
+void check_entry() {
+  if (process().forked()) {
+    fail(Status::busy,
+         "forked: the library was in use before this process was forked; start it with exec instead");
+  }
+  if (thread_state().callbacks > 0) {
+    fail(Status::busy,
+         "called inside a callback, where only accessors, destroy functions and trl_trainer_cancel may be");
+  }
+}
+
+CallScope::CallScope() noexcept { ++thread_state().calls; }
+CallScope::~CallScope() { --thread_state().calls; }
+
+LogScope::LogScope(std::shared_ptr<RuntimeLog> log) noexcept
+    : log_(std::move(log)), before_(thread_state().log) {
+  thread_state().log = log_.get();
+}
+LogScope::~LogScope() {
+  process().hand_over(*log_);
+  log_->drain();
+  thread_state().log = before_;
+}
+
+CallbackScope::CallbackScope() noexcept { ++thread_state().callbacks; }
+CallbackScope::~CallbackScope() { --thread_state().callbacks; }
+
+bool inside_call() noexcept { return thread_state().calls > 0 && thread_state().callbacks == 0; }
+RuntimeLog* current_log() noexcept { return thread_state().log; }
+
+void Process::hand_over(RuntimeLog& log) noexcept { host_->hand_over(log); }
+
+}  // namespace trl::capi

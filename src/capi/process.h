@@ -1,0 +1,92 @@
+// The one place of process state in libtrl.so: the memory counter with its limit, the thread count, the
+// engine, and which thread is inside which call. Made by the first call that needs it and never freed, so
+// that exit order is moot.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+
+namespace trl::capi {
+
+class EngineHost;
+class RuntimeLog;
+
+// What a runtime settles for the whole process; nullopt: nothing.
+struct Settings {
+  std::optional<int64_t> memory_limit;
+  std::optional<int64_t> threads;
+};
+
+class Process {
+ public:
+  Process();
+  ~Process();
+  base::MemoryCounter& memory() { return memory_; }
+  // A runtime begins; throws Error(busy) when a living one settled something else.
+  void join(const Settings& settings);
+  void leave() noexcept;  // it ends; with the last one all is open again
+  int threads();
+  void set_memory_limit(int64_t bytes);
+  // The engine, opened on first use, with the threads in force. Throws what the loader says.
+  engine::Engine& engine();
+  bool forked() const noexcept;
+  void hand_over(RuntimeLog& log) noexcept;  // what the engine's own threads have logged
+
+ private:
+  const int id_;
+  base::MemoryCounter memory_;
+  const std::unique_ptr<EngineHost> host_;
+  std::mutex mutex_;
+  int64_t runtimes_ = 0;
+  std::optional<int64_t> threads_;
+  bool limit_settled_ = false;
+  std::mutex engine_mutex_;
+  engine::Engine* engine_ = nullptr;
+  int engine_threads_ = 0;
+};
+
+Process& process();
+
+// Throws Error(busy) inside a callback, and in a child that was forked after the first call.
+void check_entry();
+
+// This thread is inside a call.
+class CallScope {
+ public:
+  CallScope() noexcept;
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+};
+
+// ... which works for the runtime of this log. What other threads have logged meanwhile is handed over at the
+// end.
+class LogScope {
+ public:
+  explicit LogScope(std::shared_ptr<RuntimeLog> log) noexcept;
+  ~LogScope();
+  LogScope(const LogScope&) = delete;
+  LogScope& operator=(const LogScope&) = delete;
+
+ private:
+  const std::shared_ptr<RuntimeLog> log_;
+  RuntimeLog* const before_;
+};
+
+// This thread runs a function of the host.
+class CallbackScope {
+ public:
+  CallbackScope() noexcept;
+  ~CallbackScope();
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+};
+
+bool inside_call() noexcept;         // and not in a callback
+RuntimeLog* current_log() noexcept;  // of this thread's call, or null
+
+}  // namespace trl::capi

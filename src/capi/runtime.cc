@@ -1,0 +1,106 @@
+// trl_runtime_*.
+#include "capi/runtime.h"
+
+#include "base/json.h"
+#include "capi/config.h"
+#include "capi/guard.h"
+
+namespace trl::capi {
+namespace {
+
+int settle(const config::Config& config) {
+  Settings settings;
+  if (config.is_set("runtime.threads")) settings.threads = config.get_optional_int("runtime.threads");
+  if (config.is_set("runtime.host_memory_limit")) {
+    settings.memory_limit = config.get_optional_int("runtime.host_memory_limit").value_or(0);
+  }
+  process().join(settings);
+  return process().threads();
+}
+
+base::MemoryKind memory_kind(std::string_view name) {
+  std::string known;
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+    const auto kind = static_cast<base::MemoryKind>(i);
+    if (base::memory_kind_name(kind) == name) return kind;
+    known += (i > 0 ? ", " : "") + std::string(base::memory_kind_name(kind));
+  }
+  fail(Status::not_found, "kind: '{}' is not one of {}", name, known);
+}
+
+}  // namespace
+
+Runtime::Runtime(const config::Config& config) : pool_(settle(config)) {}
+Runtime::~Runtime() { process().leave(); }
+
+const char* Runtime::describe() {
+  base::Json info = {{"threads", process().threads()}, {"host_memory_limit", process().memory().limit()}};
+  info["engine"] = base::parse_json(process().engine().info_json(), "engine");
+  const std::lock_guard lock(mutex_);
+  return described_.insert(info.dump()).first->c_str();
+}
+
+std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime) {
+  const auto shared = get_or_null(runtime, "runtime");
+  return shared ? shared : std::make_shared<Runtime>(config::Config());
+}
+
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime,
+                              trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        need(out_runtime, "out_runtime");
+        const auto shared = get_or_null(config, "config");
+        *out_runtime =
+            new trl_runtime(std::make_shared<Runtime>(shared ? shared->copy() : trl::config::Config()));
+      },
+      out_runtime);
+}
+
+trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data, trl_destroy_fn destroy,
+                               trl_error** error) noexcept {
+  return guard(error, [&, callback = Callback<trl_log_fn>{log, {user_data, destroy}}]() mutable {
+    get(runtime, "runtime")->log()->set(std::move(callback));
+  });
+}
+
+trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes, trl_error** error) noexcept {
+  return guard(error, [&] {
+    get(runtime, "runtime");
+    process().set_memory_limit(bytes);
+  });
+}
+
+trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
+                              int64_t* out_peak_bytes, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        get(runtime, "runtime");
+        const auto& memory = process().memory();
+        const bool all = kind == nullptr;
+        const auto which = all ? trl::base::MemoryKind::weights : memory_kind(text(kind, "kind"));
+        if (out_now_bytes != nullptr) *out_now_bytes = all ? memory.now() : memory.now(which);
+        if (out_peak_bytes != nullptr) *out_peak_bytes = all ? memory.peak() : memory.peak(which);
+      },
+      out_now_bytes, out_peak_bytes);
+}
+
+trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(runtime, "runtime");
+        need(out_json, "out_json");
+        const LogScope scope(shared->log());
+        *out_json = shared->describe();
+      },
+      out_json);
+}
+
+void trl_runtime_destroy(trl_runtime* runtime) noexcept { destroy(runtime); }

@@ -1,0 +1,44 @@
+// A runtime: the log, the worker pool for text and data, and a hold on what the process has settled.
+#pragma once
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "capi/handle.h"
+#include "capi/log.h"
+#include "capi/process.h"
+#include "config/config.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Runtime {
+ public:
+  explicit Runtime(const config::Config& config);  // reads the group `runtime`
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  const std::shared_ptr<RuntimeLog>& log() const { return log_; }
+  base::ThreadPool& pool() { return pool_; }
+  const char* describe();  // JSON; opens the engine
+
+ private:
+  const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
+  base::ThreadPool pool_;
+  std::mutex mutex_;
+  std::set<std::string> described_;
+};
+
+}  // namespace trl::capi
+
+struct trl_runtime : trl::capi::Handle<trl::capi::Runtime, trl::capi::Tag::runtime> {
+  using Handle::Handle;
+};
+
+namespace trl::capi {
+
+// The runtime parameter of a function: NULL makes a quiet one.
+std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime);
+
+}  // namespace trl::capi

@@ -1,0 +1,222 @@
+// trl_trainer_*.
+#include "capi/trainer.h"
+
+#include <vector>
+
+#include "capi/config.h"
+#include "capi/guard.h"
+#include "capi/model.h"
+#include "capi/prepare.h"
+#include "config/training_arguments.h"
+#include "data/open_tokenizer.h"
+#include "engine/error_capture.h"
+
+namespace trl::capi {
+namespace {
+
+std::string needed_model_path(const config::Config& config) {
+  const auto path = config.get_text("model_name_or_path");
+  if (!path || path->empty()) {
+    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
+  }
+  return *path;
+}
+
+std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
+                                                   const std::string& model_path) {
+  return std::make_shared<Tokenizer>(
+      data::training_tokenizer(*data::open_tokenizer(model_path), config::sft_data_arguments(config)));
+}
+
+}  // namespace
+
+int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
+  if (function == nullptr) return 0;
+  try {
+    trl_metrics metrics;
+    metrics.assign(event.metrics);
+    metrics.add_if_missing("step", static_cast<double>(event.step));
+    metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
+    metrics.add_if_missing("epoch", event.epoch);
+    const CallbackScope scope;
+    return function(user_data, static_cast<int32_t>(event.kind), &metrics);
+  } catch (...) {
+    return 0;  // no memory for a handful of numbers: the step that follows will say so
+  }
+}
+
+Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
+                 std::shared_ptr<Dataset> eval)
+    : runtime_(std::move(runtime)),
+      config_(std::move(config)),
+      train_(std::move(train)),
+      eval_(std::move(eval)),
+      output_dir_(config::training_arguments(config_).output_dir),
+      model_path_(needed_model_path(config_)) {
+  const LogScope scope(runtime_->log());
+  for (const std::string& warning : config_.warnings())
+    runtime_->log()->write(base::LogLevel::warning, "config", warning);
+  for (const std::string& note : config::run_notes(config_))
+    runtime_->log()->write(base::LogLevel::info, "config", note);
+  tokenizer_ = open_training_tokenizer(config_, model_path_);
+  Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
+  train_batches_ = std::move(prepared.train);
+  eval_batches_ = std::move(prepared.eval);
+  model_ = open_model(model_path_, config_.get("dtype"));
+
+  std::vector<engine::KeyValue> values;
+  for (const auto& [key, value] : config_.values()) values.push_back({key, value});
+  const auto files = tokenizer_->get().files();
+  std::vector<engine::NamedBytes> named;
+  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
+  engine::TrainerSpec spec;
+  spec.config = values;
+  spec.model = model_.get();
+  spec.train = train_batches_.get();
+  spec.eval = eval_batches_.get();
+  spec.events = &events_;
+  spec.cancel = &cancel_;
+  spec.files = named;
+  engine::Trainer* made = nullptr;
+  engine::ErrorCapture error;
+  error.check(process().engine().create_trainer(spec, &made, error));
+  trainer_.reset(made);
+}
+
+int32_t Trainer::answered(int32_t status) {
+  if (status == static_cast<int32_t>(Status::cancelled)) cancel_.token.clear();
+  return status;
+}
+
+bool Trainer::step_locked() {
+  metrics_.entries.clear();
+  std::span<const engine::Metric> numbers;
+  engine::ErrorCapture error;
+  const bool stepped = error.check(answered(trainer_->step(&numbers, error)));
+  metrics_.assign(numbers);
+  if (!stepped && !finished_) {
+    error.check(trainer_->finish(error));
+    finished_ = true;
+  }
+  return stepped;
+}
+
+bool Trainer::step() {
+  return exclusively([&] { return step_locked(); });
+}
+
+void Trainer::train(trl_event_fn on_event, void* user_data) {
+  exclusively([&] {
+    struct Registered {
+      explicit Registered(Events& sink) : events(sink) {}
+      ~Registered() { events.function = nullptr; }
+      Events& events;
+    };
+    const Registered registered(events_);
+    events_.user_data = user_data;
+    events_.function = on_event;
+    while (step_locked()) {
+    }
+  });
+}
+
+void Trainer::evaluate() {
+  exclusively([&] {
+    metrics_.entries.clear();
+    if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
+    std::span<const engine::Metric> numbers;
+    engine::ErrorCapture error;
+    error.check(answered(trainer_->evaluate(&numbers, error)));
+    metrics_.assign(numbers);
+  });
+}
+
+void Trainer::save(const std::string& directory) {
+  exclusively([&] {
+    engine::ErrorCapture error;
+    error.check(trainer_->save(directory, error));
+  });
+}
+
+const char* Trainer::describe() {
+  return exclusively([&] {
+    described_ = trainer_->state_json();
+    return described_.c_str();
+  });
+}
+
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, trl_dataset* train,
+                              trl_dataset* eval, trl_trainer** out_trainer, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        need(out_trainer, "out_trainer");
+        auto held = runtime_of(runtime);
+        *out_trainer = new trl_trainer(std::make_shared<Trainer>(
+            std::move(held), get(config, "config")->copy(), get(train, "train"), get_or_null(eval, "eval")));
+      },
+      out_trainer);
+}
+
+trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
+                            trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        const bool stepped = shared->step();
+        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+        return stepped ? trl::Status::ok : trl::Status::end;
+      },
+      out_metrics);
+}
+
+trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
+                             trl_error** error) noexcept {
+  return guard(error, [&] { get(trainer, "trainer")->train(on_event, user_data); });
+}
+
+trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        shared->evaluate();
+        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+      },
+      out_metrics);
+}
+
+trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
+                            trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(trainer, "trainer");
+    get_or_null(options, "options");
+    shared->save(path != nullptr ? std::string(path) : shared->output_dir());
+  });
+}
+
+void trl_trainer_cancel(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (trainer != nullptr && trainer->is(Tag::trainer) && !trainer->inherited()) trainer->object->cancel();
+    return 0;
+  });
+}
+
+trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        need(out_json, "out_json");
+        *out_json = shared->describe();
+      },
+      out_json);
+}
+
+void trl_trainer_destroy(trl_trainer* trainer) noexcept { destroy(trainer); }

@@ -1,0 +1,81 @@
+// A trainer handle: prepared rows, the model and the engine's trainer, and what the host reads from them.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/cancel.h"
+#include "capi/batches.h"
+#include "capi/dataset.h"
+#include "capi/engine_object.h"
+#include "capi/metrics.h"
+#include "capi/runtime.h"
+#include "capi/tokenizer.h"
+#include "config/config.h"
+#include "engine/engine.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Trainer {
+ public:
+  Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
+          std::shared_ptr<Dataset> eval);
+
+  // Each of these throws Error(busy) while another call is at work on this trainer.
+  bool step();  // false: nothing was left, and the run is closed
+  void train(trl_event_fn on_event, void* user_data);
+  void evaluate();
+  void save(const std::string& directory);
+  const char* describe();
+  // Runs body while no other call is at work.
+  template <class Body>
+  auto exclusively(Body&& body) {
+    const std::unique_lock lock(in_use_, std::try_to_lock);
+    if (!lock) fail(Status::busy, "trainer is in use on another thread");
+    const LogScope scope(runtime_->log());
+    return body();
+  }
+
+  void cancel() noexcept { cancel_.token.cancel(); }  // signal-safe
+  const trl_metrics& metrics() const { return metrics_; }
+  const std::string& output_dir() const { return output_dir_; }
+  const std::string& model_path() const { return model_path_; }
+  engine::Model& model() { return *model_; }
+  const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
+
+ private:
+  struct Cancel final : engine::Cancel {
+    bool cancelled() const noexcept override { return token.cancelled(); }
+    base::CancelToken token;
+  };
+  class Events final : public engine::EventSink {
+   public:
+    int32_t on_event(const engine::Event& event) noexcept override;
+    trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
+    void* user_data = nullptr;
+  };
+  int32_t answered(int32_t status);  // a cancel that was answered is over
+  bool step_locked();
+
+  const std::shared_ptr<Runtime> runtime_;
+  const config::Config config_;
+  const std::shared_ptr<Dataset> train_, eval_;
+  const std::string output_dir_, model_path_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Batches> train_batches_, eval_batches_;
+  Cancel cancel_;
+  Events events_;
+  EngineObject<engine::Model> model_;
+  EngineObject<engine::Trainer> trainer_;
+  bool finished_ = false;
+  trl_metrics metrics_;
+  std::string described_;
+  std::mutex in_use_;
+};
+
+}  // namespace trl::capi
+
+struct trl_trainer : trl::capi::Handle<trl::capi::Trainer, trl::capi::Tag::trainer> {
+  using Handle::Handle;
+};

@@ -1,0 +1,59 @@
+// trl_version, trl_build_info, trl_has_feature: what this build is.
+#include <algorithm>
+#include <array>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "capi/guard.h"
+#include "engine/loader.h"
+
+using namespace trl::capi;
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kAlways = {"gguf", "gzip", "zstd"};
+constexpr std::array<std::string_view, 3> kWithEngine = {"engine", "generate", "sft"};
+
+const std::vector<std::string_view>& features() {
+  static const auto* const names = [] {
+    auto* made = new std::vector<std::string_view>(kAlways.begin(), kAlways.end());
+    if (trl::base::file_exists(trl::engine::default_engine_path())) {
+      made->insert(made->end(), kWithEngine.begin(), kWithEngine.end());
+    }
+    return made;
+  }();
+  return *names;
+}
+
+bool has(std::string_view name) {
+  return std::find(features().begin(), features().end(), name) != features().end();
+}
+
+}  // namespace
+
+uint32_t trl_version(void) noexcept {
+  return answer(0u, [] {
+    return static_cast<uint32_t>(TRL_VERSION_MAJOR << 16 | TRL_VERSION_MINOR << 8 | TRL_VERSION_PATCH);
+  });
+}
+
+const char* trl_version_string(void) noexcept {
+  return answer("", [] { return TRL_VERSION_STRING; });
+}
+
+const char* trl_build_info(void) noexcept {
+  return answer("{}", [] {
+    static const std::string* const text = [] {
+      trl::base::Json info = {
+          {"version", TRL_VERSION_STRING}, {"abi", TRL_VERSION_MAJOR}, {"compiler", "gcc " __VERSION__}};
+      info["engine"] = has("engine");
+      info["features"] = features();
+      return new std::string(info.dump());
+    }();
+    return text->c_str();
+  });
+}
+
+int32_t trl_has_feature(const char* name) noexcept {
+  return answer(0, [&] { return static_cast<int32_t>(name != nullptr && has(name)); });
+}

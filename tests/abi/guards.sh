@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Every exported function is noexcept, and its body is one call of the border (guard, answer or what is built on them).
+set -euo pipefail
+source=$1
+. "$source/tests/abi/functions.sh"
+bad=0 seen=0
+for name in $(header_functions "$source/include/trl/trl.h"); do
+  body=$(cat "$source"/src/capi/*.cc | tr '\n' ' ' | grep -o "[ *]$name([^{};]*) noexcept { *[A-Za-z_:<> ]*(" || true)
+  seen=$((seen + 1))
+  case "$body" in
+    *"{ return guard("* | *"{ return guard<From::anywhere>("* | *"{   return guard("* | *"{   return guard<From::anywhere>("*) ;;
+    *"{ return answer("* | *"{   return answer("* | *"{ answer("* | *"{   answer("*) ;;
+    *"{ return field("* | *"{   return field("* | *"{ destroy("*) ;;
+    *) echo "$name: no guard: '$body'"; bad=1 ;;
+  esac
+done
+[ "$seen" -ge 60 ] || { echo "only $seen functions seen"; exit 1; }
+exit $bad

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The header compiles alone, twice, without a warning, in every language mode; its comments and includes are C89's.
+set -euo pipefail
+source=$1 cc=$2 cxx=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+printf '#include <trl.h>\n#include <trl.h>\n#include <trl/trl.h>\nint use(void);\nint use(void) { return (int)trl_version(); }\n' > "$work/once.c"
+cp "$work/once.c" "$work/once.cc"
+flags="-I$source/include -Wall -Wextra -pedantic -Werror -fsyntax-only"
+modes=0
+for mode in c89 c99 c11 c17 c2x; do
+  "$cc" -std=$mode -Wstrict-prototypes -Wmissing-prototypes $flags "$work/once.c"
+  "$cc" -std=$mode -fshort-enums $flags "$work/once.c"
+  modes=$((modes + 1))
+done
+for mode in c++98 c++11 c++14 c++17 c++20 c++23; do
+  "$cxx" -std=$mode $flags "$work/once.cc"
+  modes=$((modes + 1))
+done
+if grep -n '//' "$source/include/trl/trl.h"; then echo "a // comment"; exit 1; fi
+[ "$(grep -h '^#include' "$source/include/trl/trl.h" | sort | tr -d '\n')" = '#include <stddef.h>#include <stdint.h>' ]
+echo "$modes language modes"

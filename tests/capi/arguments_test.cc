@@ -1,0 +1,346 @@
+// Every function with NULL, with a handle of another type and with memory that is no handle: an error, never
+// a crash.
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "host.h"
+
+namespace {
+
+using host::Error;
+
+// A call with one handle replaced by `h`, all else as it should be. It returns the status; the outputs are
+// checked here.
+struct Case {
+  const char* name;
+  std::function<trl_status(void* h, trl_error** e)> call;
+};
+
+void* const kNothing = nullptr;
+void* out() { return reinterpret_cast<void*>(1); }  // what an output holds before the call
+
+template <class T, class Call>
+trl_status with_out(Call&& call) {
+  T* handle = static_cast<T*>(out());
+  const trl_status status = call(&handle);
+  EXPECT_EQ(handle, nullptr);
+  return status;
+}
+
+const host::Config& good_config() {
+  static const auto* const config = new host::Config(host::config());
+  return *config;
+}
+
+template <class T>
+T* as(void* handle) {
+  return static_cast<T*>(handle);
+}
+
+std::vector<Case> cases() {
+  static const char kJson[] = "[]";
+  std::vector<Case> all = {
+      {"trl_config_set",
+       [](void* h, trl_error** e) { return trl_config_set(as<trl_config>(h), "seed", "1", e); }},
+      {"trl_config_get",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_config_get(as<trl_config>(h), "seed", o, e); });
+       }},
+      {"trl_config_load",
+       [](void* h, trl_error** e) { return trl_config_load(as<trl_config>(h), "/dev/null", e); }},
+      {"trl_config_load_text",
+       [](void* h, trl_error** e) { return trl_config_load_text(as<trl_config>(h), "", 0, e); }},
+      {"trl_config_describe",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_config_describe(as<trl_config>(h), o, e); });
+       }},
+      {"trl_runtime_set_log",
+       [](void* h, trl_error** e) {
+         return trl_runtime_set_log(as<trl_runtime>(h), nullptr, nullptr, nullptr, e);
+       }},
+      {"trl_runtime_set_memory_limit",
+       [](void* h, trl_error** e) { return trl_runtime_set_memory_limit(as<trl_runtime>(h), 0, e); }},
+      {"trl_runtime_memory",
+       [](void* h, trl_error** e) {
+         int64_t now = 7, peak = 7;
+         const trl_status status = trl_runtime_memory(as<trl_runtime>(h), nullptr, &now, &peak, e);
+         EXPECT_EQ(now + peak, 0);
+         return status;
+       }},
+      {"trl_runtime_describe",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_runtime_describe(as<trl_runtime>(h), o, e); });
+       }},
+      {"trl_record_set_text",
+       [](void* h, trl_error** e) { return trl_record_set_text(as<trl_record>(h), "text", "a", 1, e); }},
+      {"trl_record_set_json",
+       [](void* h, trl_error** e) { return trl_record_set_json(as<trl_record>(h), "text", kJson, 2, e); }},
+      {"trl_dataset_get_row_count",
+       [](void* h, trl_error** e) {
+         int64_t count = 7;
+         const trl_status status = trl_dataset_get_row_count(as<trl_dataset>(h), &count, e);
+         EXPECT_EQ(count, 0);
+         return status;
+       }},
+      {"trl_tokenizer_encode",
+       [](void* h, trl_error** e) {
+         size_t count = 7;
+         const trl_status status =
+             trl_tokenizer_encode(as<trl_tokenizer>(h), "a", 1, 0, nullptr, 0, &count, e);
+         EXPECT_EQ(count, 0u);
+         return status;
+       }},
+      {"trl_tokenizer_decode",
+       [](void* h, trl_error** e) {
+         size_t size = 7;
+         const trl_status status =
+             trl_tokenizer_decode(as<trl_tokenizer>(h), nullptr, 0, 0, nullptr, 0, &size, e);
+         EXPECT_EQ(size, 0u);
+         return status;
+       }},
+      {"trl_tokenizer_apply_chat_template",
+       [](void* h, trl_error** e) {
+         size_t size = 7;
+         const trl_status status =
+             trl_tokenizer_apply_chat_template(as<trl_tokenizer>(h), kJson, 2, nullptr, 0, &size, e);
+         EXPECT_EQ(size, 0u);
+         return status;
+       }},
+      {"trl_tokenizer_describe",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_tokenizer_describe(as<trl_tokenizer>(h), o, e); });
+       }},
+      {"trl_model_describe",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_model_describe(as<trl_model>(h), o, e); });
+       }},
+      {"trl_trainer_create",
+       [](void* h, trl_error** e) {
+         return with_out<trl_trainer>([&](trl_trainer** o) {
+           return trl_trainer_create(nullptr, as<trl_config>(h), nullptr, nullptr, o, e);
+         });
+       }},
+      {"trl_trainer_step",
+       [](void* h, trl_error** e) {
+         return with_out<const trl_metrics>(
+             [&](const trl_metrics** o) { return trl_trainer_step(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_trainer_train",
+       [](void* h, trl_error** e) { return trl_trainer_train(as<trl_trainer>(h), nullptr, nullptr, e); }},
+      {"trl_trainer_evaluate",
+       [](void* h, trl_error** e) {
+         return with_out<const trl_metrics>(
+             [&](const trl_metrics** o) { return trl_trainer_evaluate(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_trainer_save",
+       [](void* h, trl_error** e) { return trl_trainer_save(as<trl_trainer>(h), "/tmp", nullptr, e); }},
+      {"trl_trainer_describe",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_trainer_describe(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_metrics_get",
+       [](void* h, trl_error**) {
+         double value = 7;
+         const trl_status status = trl_metrics_get(as<trl_metrics>(h), "loss", &value);
+         EXPECT_EQ(value, 0);
+         return status;
+       }},
+      {"trl_generator_create",
+       [](void* h, trl_error** e) {
+         return with_out<trl_generator>(
+             [&](trl_generator** o) { return trl_generator_create(as<trl_model>(h), nullptr, o, e); });
+       }},
+      {"trl_generator_from_trainer",
+       [](void* h, trl_error** e) {
+         return with_out<trl_generator>(
+             [&](trl_generator** o) { return trl_generator_from_trainer(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_generator_generate",
+       [](void* h, trl_error** e) {
+         return with_out<trl_completions>([&](trl_completions** o) {
+           return trl_generator_generate(as<trl_generator>(h), nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+                                         o, e);
+         });
+       }},
+  };
+  return all;
+}
+
+// Where NULL is allowed, the wrong handles still are not.
+std::vector<Case> nullable_cases() {
+  return {
+      {"trl_runtime_create",
+       [](void* h, trl_error** e) {
+         return with_out<trl_runtime>(
+             [&](trl_runtime** o) { return trl_runtime_create(as<trl_config>(h), o, e); });
+       }},
+      {"trl_dataset_open",
+       [](void* h, trl_error** e) {
+         return with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_open(as<trl_runtime>(h), "/dev/null", nullptr, o, e);
+         });
+       }},
+      {"trl_dataset_from_buffer",
+       [](void* h, trl_error** e) {
+         return with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_from_buffer(nullptr, "jsonl", "", 0, as<trl_config>(h), o, e);
+         });
+       }},
+      {"trl_dataset_from_callback",
+       [](void* h, trl_error** e) {
+         return with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_from_callback(
+               as<trl_runtime>(h), [](void*, trl_record*) { return TRL_END + 0; }, [](void*) { return 0; },
+               nullptr, nullptr, nullptr, o, e);
+         });
+       }},
+      {"trl_tokenizer_open",
+       [](void* h, trl_error** e) {
+         return with_out<trl_tokenizer>([&](trl_tokenizer** o) {
+           return trl_tokenizer_open(as<trl_runtime>(h), "/tmp", nullptr, o, e);
+         });
+       }},
+      {"trl_model_open",
+       [](void* h, trl_error** e) {
+         return with_out<trl_model>(
+             [&](trl_model** o) { return trl_model_open(as<trl_runtime>(h), "/tmp", nullptr, o, e); });
+       }},
+  };
+}
+
+// A handle that none of the functions above takes, and bytes that are none.
+class Wrong {
+ public:
+  Wrong() { trl_config_set(good_config().get(), "no_such_key", "1", &error_); }
+  ~Wrong() { trl_error_destroy(error_); }
+  std::vector<void*> all() { return {error_, bytes_.data(), ones_.data()}; }
+
+ private:
+  trl_error* error_ = nullptr;
+  std::vector<uint64_t> bytes_ = std::vector<uint64_t>(64, 0);
+  std::vector<uint64_t> ones_ = std::vector<uint64_t>(64, ~0ull);
+};
+
+TEST(Arguments, NullIsRefusedByName) {
+  Error error;
+  for (const Case& c : cases()) {
+    EXPECT_EQ(c.call(kNothing, error), TRL_E_INVALID_ARGUMENT) << c.name;
+    EXPECT_EQ(c.call(kNothing, nullptr), TRL_E_INVALID_ARGUMENT) << c.name;
+    if (std::string(c.name) != "trl_metrics_get") {
+      EXPECT_TRUE(error.names("is NULL")) << c.name << ": " << error.message();
+      EXPECT_EQ(trl_error_code(error.get()), TRL_E_INVALID_ARGUMENT) << c.name;
+    }
+  }
+}
+
+TEST(Arguments, AnotherTypeOfHandleIsRefused) {
+  Wrong wrong;
+  Error error;
+  for (const auto& list : {cases(), nullable_cases()}) {
+    for (const Case& c : list) {
+      for (void* handle : wrong.all()) EXPECT_EQ(c.call(handle, error), TRL_E_INVALID_ARGUMENT) << c.name;
+    }
+  }
+  // a configuration where something else is needed, and something else where a configuration is
+  for (const Case& c : cases()) {
+    if (std::string(c.name).find("config") != std::string::npos ||
+        std::string(c.name) == "trl_trainer_create")
+      continue;
+    EXPECT_EQ(c.call(good_config().get(), error), TRL_E_INVALID_ARGUMENT) << c.name;
+  }
+}
+
+TEST(Arguments, AccessorsAnswerForEverything) {
+  Wrong wrong;
+  for (void* handle : wrong.all()) {
+    EXPECT_EQ(trl_metrics_next(as<trl_metrics>(handle), nullptr), nullptr);
+    size_t size = 7;
+    EXPECT_EQ(trl_completions_text(as<trl_completions>(handle), 0, &size), nullptr);
+    EXPECT_EQ(size, 0u);
+    EXPECT_EQ(trl_completions_tokens(as<trl_completions>(handle), 0, &size), nullptr);
+    trl_trainer_cancel(as<trl_trainer>(handle));
+    trl_trainer_destroy(as<trl_trainer>(handle));
+    trl_config_destroy(as<trl_config>(handle));
+    trl_dataset_destroy(as<trl_dataset>(handle));
+    trl_runtime_destroy(as<trl_runtime>(handle));
+    trl_tokenizer_destroy(as<trl_tokenizer>(handle));
+    trl_model_destroy(as<trl_model>(handle));
+    trl_generator_destroy(as<trl_generator>(handle));
+    trl_completions_destroy(as<trl_completions>(handle));
+  }
+  EXPECT_EQ(trl_error_code(as<trl_error>(good_config().get())), TRL_E_INVALID_ARGUMENT);
+  EXPECT_STREQ(trl_error_message(as<trl_error>(good_config().get())), "");
+  trl_error_destroy(as<trl_error>(good_config().get()));
+}
+
+TEST(Arguments, NullAccessorsAndDestroys) {
+  EXPECT_EQ(trl_error_code(nullptr), TRL_OK);
+  EXPECT_STREQ(trl_error_message(nullptr), "");
+  EXPECT_EQ(trl_error_key(nullptr), nullptr);
+  EXPECT_EQ(trl_error_callback_code(nullptr), 0);
+  EXPECT_EQ(trl_metrics_next(nullptr, nullptr), nullptr);
+  EXPECT_EQ(trl_completions_text(nullptr, 0, nullptr), nullptr);
+  EXPECT_EQ(trl_completions_tokens(nullptr, 0, nullptr), nullptr);
+  trl_trainer_cancel(nullptr);
+  trl_error_destroy(nullptr);
+  trl_config_destroy(nullptr);
+  trl_runtime_destroy(nullptr);
+  trl_dataset_destroy(nullptr);
+  trl_tokenizer_destroy(nullptr);
+  trl_model_destroy(nullptr);
+  trl_trainer_destroy(nullptr);
+  trl_generator_destroy(nullptr);
+  trl_completions_destroy(nullptr);
+}
+
+TEST(Arguments, OutputsAreNeeded) {
+  Error error;
+  const auto config = host::config();
+  EXPECT_EQ(trl_config_create(nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_get(config.get(), "seed", nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_describe(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_runtime_create(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_dataset_open(nullptr, "/dev/null", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_tokenizer_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_model_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_trainer_create(nullptr, config.get(), nullptr, nullptr, nullptr, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_set(config.get(), nullptr, "1", error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_set(config.get(), "seed", nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_load(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_load_text(config.get(), nullptr, 3, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("text")) << error.message();
+}
+
+// The tables above and the few functions tested by themselves are all there is: a new function joins one of
+// them.
+TEST(Arguments, EveryFunctionIsHere) {
+  std::set<std::string> covered;
+  for (const auto& list : {cases(), nullable_cases()}) {
+    for (const Case& c : list) covered.insert(c.name);
+  }
+  std::ifstream list(TRL_SOURCE_DIR "/tests/abi/symbols.txt");
+  std::string line;
+  int functions = 0;
+  while (std::getline(list, line)) {
+    if (line.starts_with("#")) continue;
+    const std::string name = line.substr(0, line.find(' '));
+    ++functions;
+    const bool apart = name.ends_with("_destroy") || name.starts_with("trl_option_") ||
+                       name.starts_with("trl_error_") || name.starts_with("trl_completions_") ||
+                       name == "trl_metrics_next" || name == "trl_trainer_cancel" ||
+                       name.starts_with("trl_version") || name == "trl_build_info" ||
+                       name == "trl_has_feature" || name == "trl_config_create";
+    EXPECT_TRUE(apart || covered.count(name)) << name;
+  }
+  EXPECT_EQ(functions, 68);
+}
+
+}  // namespace

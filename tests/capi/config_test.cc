@@ -1,0 +1,190 @@
+// trl_config_* and trl_option_*.
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "host.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+
+std::string get(const trl_config* config, const char* key) {
+  const char* value = nullptr;
+  Error error;
+  EXPECT_EQ(trl_config_get(config, key, &value, error), TRL_OK) << error.message();
+  return value != nullptr ? value : "";
+}
+
+Json describe(const trl_config* config) {
+  const char* json = nullptr;
+  EXPECT_EQ(trl_config_describe(config, &json, nullptr), TRL_OK);
+  return Json::parse(json);
+}
+
+TEST(Config, DefaultsAreTrls) {
+  const auto config = host::config();
+  EXPECT_EQ(get(config.get(), "learning_rate"), "2e-05");
+  EXPECT_EQ(get(config.get(), "max_length"), "1024");
+  EXPECT_EQ(get(config.get(), "gradient_checkpointing"), "true");
+  EXPECT_EQ(get(config.get(), "output_dir"), "null");
+  EXPECT_EQ(describe(config.get()), Json::object());
+}
+
+TEST(Config, SetIsReadBackUnderEveryName) {
+  const auto config =
+      host::config({{"max_seq_length", "77"}, {"learning_rate", "0.5"}, {"eval_strategy", "steps"}});
+  EXPECT_EQ(get(config.get(), "max_length"), "77");
+  EXPECT_EQ(get(config.get(), "max_seq_length"), "77");
+  EXPECT_EQ(get(config.get(), "evaluation_strategy"), "steps");
+  EXPECT_EQ(describe(config.get()),
+            Json({{"eval_strategy", "steps"}, {"learning_rate", 0.5}, {"max_length", 77}}));
+}
+
+TEST(Config, RefusalsNameKeyAndWhatIsAccepted) {
+  const auto config = host::config({{"learning_rate", "0.5"}});
+  Error error;
+  EXPECT_EQ(trl_config_set(config.get(), "learning_rat", "1", error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("learning_rate")) << error.message();
+  EXPECT_EQ(trl_config_set(config.get(), "learning_rate", "fast", error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("fast")) << error.message();
+  EXPECT_EQ(error.key(), "learning_rate");
+  EXPECT_EQ(trl_config_set(config.get(), "per_device_train_batch_size", "0", error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "per_device_train_batch_size");
+  EXPECT_EQ(trl_config_set(config.get(), "adam_beta1", "1.5", error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("1.5")) << error.message();
+  EXPECT_EQ(get(config.get(), "learning_rate"), "0.5");
+  const char* value = "before";
+  EXPECT_EQ(trl_config_get(config.get(), "nothing_like_it", &value, error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(value, nullptr);
+}
+
+TEST(Config, InvalidUtf8IsRefused) {
+  const auto config = host::config();
+  Error error;
+  EXPECT_EQ(trl_config_set(config.get(), "eos_token", "\xff\xfe", error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_set(config.get(), "\xc0\x80", "1", error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_load_text(config.get(), "a: \xff", 4, error), TRL_E_FORMAT);
+}
+
+TEST(Config, LoadSetsAllOrNothing) {
+  const auto config = host::config({{"max_length", "9"}});
+  const std::string good = "learning_rate: 1.0e-3\nbf16: no\nseed: 7\n";
+  ASSERT_EQ(trl_config_load_text(config.get(), good.data(), good.size(), nullptr), TRL_OK);
+  EXPECT_EQ(get(config.get(), "learning_rate"), "0.001");
+  EXPECT_EQ(get(config.get(), "bf16"), "false");
+  const std::string bad = "seed: 8\nlearning_rate: 0.25\nno_such_key: 1\n";
+  Error error;
+  EXPECT_EQ(trl_config_load_text(config.get(), bad.data(), bad.size(), error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("no_such_key")) << error.message();
+  EXPECT_EQ(get(config.get(), "seed"), "7");
+  EXPECT_EQ(get(config.get(), "learning_rate"), "0.001");
+
+  const host::Scratch scratch;
+  host::write_file(scratch / "run.yaml", "max_steps: 12\noptim: adamw_torch\n");
+  ASSERT_EQ(trl_config_load(config.get(), (scratch / "run.yaml").c_str(), error), TRL_OK) << error.message();
+  EXPECT_EQ(get(config.get(), "max_steps"), "12");
+  EXPECT_EQ(trl_config_load(config.get(), (scratch / "none.yaml").c_str(), error), TRL_E_NOT_FOUND);
+  EXPECT_TRUE(error.names("none.yaml")) << error.message();
+  host::write_file(scratch / "broken.yaml", "a: [1, 2\nb: }\n");
+  EXPECT_EQ(trl_config_load(config.get(), (scratch / "broken.yaml").c_str(), error), TRL_E_FORMAT)
+      << error.message();
+}
+
+TEST(Config, BorrowedTextLivesAsLongAsTheConfiguration) {
+  const auto config = host::config({{"output_dir", "first"}});
+  const char* first = nullptr;
+  ASSERT_EQ(trl_config_get(config.get(), "output_dir", &first, nullptr), TRL_OK);
+  for (int i = 0; i < 1000; ++i) {
+    host::set(config.get(), {{"output_dir", "other" + std::to_string(i)}});
+    get(config.get(), "output_dir");
+  }
+  EXPECT_STREQ(first, "first");
+}
+
+TEST(Config, GettersRunConcurrently) {
+  const auto config = host::config({{"learning_rate", "0.5"}});
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) ASSERT_EQ(get(config.get(), "learning_rate"), "0.5");
+    });
+  }
+  for (auto& reader : readers) reader.join();
+}
+
+TEST(Option, TheWalkCoversTheTable) {
+  std::set<std::string> names;
+  int trl = 0, ours = 0, sft = 0, refused = 0;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    ASSERT_NE(trl_option_name(o), nullptr);
+    EXPECT_TRUE(names.insert(trl_option_name(o)).second) << trl_option_name(o);
+    const std::string origin = trl_option_origin(o);
+    trl += origin == "trl";
+    ours += origin == "ours";
+    sft += std::string(trl_option_section(o)) == "SFTConfig";
+    refused += trl_option_unsupported_reason(o)[0] != '\0';
+    EXPECT_NE(trl_option_doc(o)[0], '\0') << trl_option_name(o);
+    EXPECT_STREQ(trl_option_since(o), "0.1.0");
+    EXPECT_NE(trl_option_default(o), nullptr);
+    EXPECT_NE(trl_option_accepted(o), nullptr);
+    EXPECT_NE(trl_option_trainers(o), nullptr);
+    EXPECT_GE(trl_option_type(o), TRL_TYPE_BOOLEAN);
+    EXPECT_LE(trl_option_type(o), TRL_TYPE_MAP);
+  }
+  EXPECT_EQ(static_cast<int>(names.size()), trl + ours);
+  EXPECT_EQ(sft, 135);
+  EXPECT_GT(ours, 12);
+  EXPECT_GT(refused, 10);
+  EXPECT_TRUE(names.count("runtime.host_memory_limit"));
+}
+
+TEST(Option, OneRowHasWhatTrlSays) {
+  const trl_option* found = nullptr;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    if (std::string(trl_option_name(o)) == "max_length") found = o;
+  }
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(trl_option_type(found), TRL_TYPE_INTEGER);
+  EXPECT_EQ(trl_option_nullable(found), 1);
+  EXPECT_STREQ(trl_option_default(found), "1024");
+  EXPECT_NE(std::string(trl_option_aliases(found)).find("max_seq_length"), std::string::npos);
+  EXPECT_NE(std::string(trl_option_trainers(found)).find("sft"), std::string::npos);
+}
+
+TEST(Option, WhatIsNoOptionHasNothing) {
+  const std::vector<char> block(256);
+  for (const auto* wrong :
+       {static_cast<const trl_option*>(nullptr), reinterpret_cast<const trl_option*>(block.data())}) {
+    EXPECT_EQ(trl_option_name(wrong), nullptr);
+    EXPECT_EQ(trl_option_section(wrong), nullptr);
+    EXPECT_EQ(trl_option_origin(wrong), nullptr);
+    EXPECT_EQ(trl_option_default(wrong), nullptr);
+    EXPECT_EQ(trl_option_accepted(wrong), nullptr);
+    EXPECT_EQ(trl_option_trainers(wrong), nullptr);
+    EXPECT_EQ(trl_option_aliases(wrong), nullptr);
+    EXPECT_EQ(trl_option_doc(wrong), nullptr);
+    EXPECT_EQ(trl_option_since(wrong), nullptr);
+    EXPECT_EQ(trl_option_unsupported_reason(wrong), nullptr);
+    EXPECT_EQ(trl_option_type(wrong), -1);
+    EXPECT_EQ(trl_option_nullable(wrong), -1);
+  }
+  EXPECT_EQ(trl_option_next(reinterpret_cast<const trl_option*>(block.data())), nullptr);
+}
+
+TEST(Version, IsTheHeaders) {
+  EXPECT_EQ(trl_version(),
+            static_cast<uint32_t>(TRL_VERSION_MAJOR << 16 | TRL_VERSION_MINOR << 8 | TRL_VERSION_PATCH));
+  EXPECT_STREQ(trl_version_string(), "0.1.0");
+  const Json info = Json::parse(trl_build_info());
+  EXPECT_EQ(info["version"], "0.1.0");
+  for (const auto& feature : info["features"])
+    EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
+  EXPECT_EQ(trl_has_feature("gguf"), 1);
+  EXPECT_EQ(trl_has_feature("sft"), info["engine"].get<bool>() ? 1 : 0);
+  EXPECT_EQ(trl_has_feature("teleport"), 0);
+  EXPECT_EQ(trl_has_feature(nullptr), 0);
+}
+
+}  // namespace

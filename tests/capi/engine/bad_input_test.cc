@@ -1,0 +1,249 @@
+// Bad input at the door of a trainer or a model: one clear error that names the place, and nothing left
+// behind.
+#include <cstring>
+#include <functional>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+// A copy of the tiny model in which something was changed.
+class BrokenModel {
+ public:
+  BrokenModel() {
+    for (const auto& entry : std::filesystem::directory_iterator(host::golden("models/qwen2"))) {
+      host::write_file(directory_ / "model" / entry.path().filename(), host::read_file(entry.path()));
+    }
+  }
+  std::filesystem::path path() const { return directory_ / "model"; }
+  void edit_config(const std::function<void(Json&)>& edit) const {
+    Json config = Json::parse(host::read_file(path() / "config.json"));
+    edit(config);
+    host::write_file(path() / "config.json", config.dump());
+  }
+  // The header of the weights, edited; the data as it was.
+  void edit_header(const std::function<void(Json&)>& edit) const {
+    const std::string bytes = host::read_file(path() / "model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), 8);
+    Json header = Json::parse(bytes.substr(8, length));
+    edit(header);
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    const uint64_t size = text.size();
+    host::write_file(path() / "model.safetensors",
+                     std::string(reinterpret_cast<const char*>(&size), 8) + text + bytes.substr(8 + length));
+  }
+
+ private:
+  host::Scratch directory_;
+};
+
+struct Refused {
+  trl_status status;
+  std::string message;
+  std::string key;
+};
+
+Refused open(const std::filesystem::path& path) {
+  trl_model* model = nullptr;
+  Error error;
+  const trl_status status = trl_model_open(nullptr, path.c_str(), nullptr, &model, error);
+  EXPECT_EQ(model != nullptr, status == TRL_OK);
+  trl_model_destroy(model);
+  return {status, error.message(), error.key()};
+}
+
+#define EXPECT_NAMES(refused, text) \
+  EXPECT_NE((refused).message.find(text), std::string::npos) << (refused).message
+
+TEST(BadModel, MissingDirectory) {
+  const Refused refused = open("/nonexistent/model");
+  EXPECT_EQ(refused.status, TRL_E_NOT_FOUND);
+  EXPECT_NAMES(refused, "/nonexistent/model");
+}
+
+TEST(BadModel, UnknownFamilyNamesTheKnownOnes) {
+  NEED_MODEL();
+  const BrokenModel model;
+  model.edit_config([](Json& c) {
+    c["model_type"] = "quokka";
+    c["architectures"] = {"QuokkaForCausalLM"};
+  });
+  const Refused refused = open(model.path());
+  EXPECT_EQ(refused.status, TRL_E_UNSUPPORTED);
+  EXPECT_NAMES(refused, "quokka");
+  for (const char* family : {"llama", "qwen2", "qwen3"}) EXPECT_NAMES(refused, family);
+}
+
+TEST(BadModel, MalformedConfig) {
+  NEED_MODEL();
+  const BrokenModel model;
+  host::write_file(model.path() / "config.json", "{\"model_type\": \"qwen2\",\n nonsense}");
+  const Refused refused = open(model.path());
+  EXPECT_EQ(refused.status, TRL_E_FORMAT);
+  EXPECT_NAMES(refused, "config.json:2");
+}
+
+TEST(BadModel, TruncatedWeights) {
+  NEED_MODEL();
+  const BrokenModel model;
+  const std::string bytes = host::read_file(model.path() / "model.safetensors");
+  for (const size_t size : {size_t{0}, size_t{4}, size_t{100}, bytes.size() / 2, bytes.size() - 1}) {
+    host::write_file(model.path() / "model.safetensors", bytes.substr(0, size));
+    const Refused refused = open(model.path());
+    EXPECT_EQ(refused.status, TRL_E_FORMAT) << size;
+    EXPECT_NAMES(refused, "model.safetensors");
+  }
+}
+
+TEST(BadModel, LyingWeights) {
+  NEED_MODEL();
+  const std::string tensor = "model.layers.0.mlp.up_proj.weight";
+  const std::vector<std::function<void(Json&)>> lies = {
+      [&](Json& h) {
+        h[tensor]["data_offsets"] = {0, uint64_t{1} << 62};
+      },
+      [&](Json& h) {
+        h[tensor]["data_offsets"] = {400, 100};
+      },
+      [&](Json& h) {
+        h[tensor]["shape"] = {uint64_t{1} << 40, uint64_t{1} << 40};
+      },
+      [&](Json& h) {
+        h[tensor]["shape"] = {-1, 4};
+      },
+      [&](Json& h) { h[tensor]["dtype"] = "F13"; },
+      [&](Json& h) { h[tensor] = 3; },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    const BrokenModel model;
+    model.edit_header(lies[i]);
+    const Refused refused = open(model.path());
+    EXPECT_TRUE(refused.status == TRL_E_FORMAT || refused.status == TRL_E_UNSUPPORTED)
+        << i << ": " << refused.message;
+    EXPECT_NAMES(refused, "model.safetensors");
+  }
+  const BrokenModel huge;  // a header length beyond the file
+  std::string bytes = host::read_file(huge.path() / "model.safetensors");
+  std::memset(bytes.data(), 0x7f, 8);
+  host::write_file(huge.path() / "model.safetensors", bytes);
+  EXPECT_EQ(open(huge.path()).status, TRL_E_FORMAT);
+}
+
+TEST(BadModel, MissingTensorAndWrongShape) {
+  NEED_MODEL();
+  const std::string tensor = "model.layers.0.mlp.up_proj.weight";
+  {
+    const BrokenModel model;
+    model.edit_header([&](Json& h) {
+      h["other.weight"] = h[tensor];
+      h.erase(tensor);
+    });
+    const Refused refused = open(model.path());
+    EXPECT_EQ(refused.status, TRL_E_FORMAT);
+    EXPECT_NAMES(refused, tensor);
+  }
+  const BrokenModel model;
+  model.edit_header([&](Json& h) {
+    const int64_t rows = h[tensor]["shape"][0], columns = h[tensor]["shape"][1];
+    h[tensor]["shape"] = {columns, rows};
+  });
+  const Refused refused = open(model.path());
+  EXPECT_EQ(refused.status, TRL_E_FORMAT);
+  EXPECT_NAMES(refused, tensor);
+}
+
+TEST(BadModel, TruncatedGguf) {
+  const host::Scratch scratch;
+  for (const std::string& bytes :
+       {std::string("GGUF"), std::string("GGUF\3\0\0\0", 8),
+        std::string("GGUF\3\0\0\0\377\377\377\377\377\377\377\177\1\0\0\0\0\0\0\0", 24)}) {
+    host::write_file(scratch / "model.gguf", bytes);
+    const Refused refused = open(scratch / "model.gguf");
+    EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
+    EXPECT_NAMES(refused, "model.gguf");
+  }
+  host::write_file(scratch / "model.gguf", std::string("GGUF\143", 5) + std::string(19, '\0'));
+  const Refused newer = open(scratch / "model.gguf");
+  EXPECT_EQ(newer.status, TRL_E_UNSUPPORTED);
+  EXPECT_NAMES(newer, "99");
+}
+
+// A trainer over rows and settings that are wrong somewhere.
+Refused create(std::string_view rows, const host::Settings& more) {
+  const host::Scratch scratch;
+  const auto dataset = host::rows(rows);
+  trl_trainer* trainer = nullptr;
+  Error error;
+  const trl_status status =
+      trl_trainer_create(nullptr, host::config(host::with(host::tiny(scratch / "out"), more)).get(),
+                         dataset.get(), nullptr, &trainer, error);
+  EXPECT_EQ(trainer != nullptr, status == TRL_OK);
+  trl_trainer_destroy(trainer);
+  return {status, error.message(), error.key()};
+}
+
+TEST(BadRows, AreRefusedWithTheirPlace) {
+  NEED_MODEL();
+  struct Case {
+    std::string rows;
+    const char* named;
+  };
+  const std::vector<Case> cases = {
+      {"", "no row"},
+      {"{\"text\": \"a\"}\n{\"text\": \n", "buffer:2"},
+      {"{\"text\": \"a\"}\n[1]\n", "buffer:2"},
+      {"{\"body\": \"a\"}\n", "body"},
+      {"{\"text\": \"a\"}\n{\"text\": 7}\n", "buffer:2"},
+      {"{\"text\": \"a\"}\n{\"text\": \"\xff\"}\n", "buffer:2"},
+      {"{\"messages\": \"hello\"}\n", "messages"},
+      {"{\"messages\": [{\"role\": \"user\"}]}\n", "buffer:1"},
+      {"{\"prompt\": \"a\", \"completion\": [1]}\n", "buffer:1"},
+  };
+  for (const Case& c : cases) {
+    const Refused refused = create(c.rows, {});
+    EXPECT_EQ(refused.status, TRL_E_FORMAT) << c.rows << refused.message;
+    EXPECT_NAMES(refused, c.named);
+  }
+}
+
+TEST(BadRows, NothingLeftToTrainOnIsAnError) {
+  NEED_MODEL();
+  const Refused refused =
+      create("{\"prompt\": \"a long long prompt of words\", \"completion\": \"b\"}\n", {{"max_length", "2"}});
+  EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
+}
+
+TEST(BadConfig, IsRefusedByKey) {
+  NEED_MODEL();
+  const std::string rows = "{\"text\": \"a b c\"}\n";
+  const std::vector<std::pair<host::Settings, const char*>> cases = {
+      {{{"model_name_or_path", "null"}}, "model_name_or_path"},
+      {{{"eval_strategy", "steps"}}, "eval_strategy"},
+      {{{"eos_token", "<no_such_token>"}}, "eos_token"},
+  };
+  for (const auto& [settings, key] : cases) {
+    const Refused refused = create(rows, settings);
+    EXPECT_EQ(refused.status, TRL_E_INVALID_CONFIG) << refused.message;
+    EXPECT_EQ(refused.key, key) << refused.message;
+  }
+  const auto config = host::config();
+  Error error;
+  for (const auto& [key, value] : host::Settings{{"packing", "true"},
+                                                 {"use_peft", "true"},
+                                                 {"fp16", "true"},
+                                                 {"method", "dpo"},
+                                                 {"load_in_4bit", "true"},
+                                                 {"optim", "lomo"}}) {
+    EXPECT_EQ(trl_config_set(config.get(), key.c_str(), value.c_str(), error), TRL_E_INVALID_CONFIG) << key;
+    EXPECT_EQ(error.key(), key) << error.message();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,197 @@
+// Text out of a model: greedy, sampled, streamed, stopped.
+#include <algorithm>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+host::Model open(const host::Settings& options = {}) {
+  trl_model* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_model_open(nullptr, host::golden("models/qwen2").c_str(), host::config(options).get(), &made,
+                           error),
+            TRL_OK)
+      << error.message();
+  return host::Model(made);
+}
+
+host::Generator generator(trl_model* model) {
+  trl_generator* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
+  return host::Generator(made);
+}
+
+struct Stream {
+  std::vector<std::string> texts;
+  std::vector<std::vector<int32_t>> tokens;
+  size_t stop_after = 1000000;
+  static int32_t on_token(void* data, size_t prompt, int32_t token, const char* text, size_t size) {
+    auto* self = static_cast<Stream*>(data);
+    self->texts.resize(std::max(self->texts.size(), prompt + 1));
+    self->tokens.resize(self->texts.size());
+    self->texts[prompt].append(text, size);
+    self->tokens[prompt].push_back(token);
+    return self->tokens[prompt].size() >= self->stop_after ? 1 : 0;
+  }
+};
+
+host::Completions run(trl_generator* g, const std::vector<const char*>& prompts,
+                      const host::Settings& options = {}, Stream* stream = nullptr) {
+  trl_completions* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_generate(g, prompts.data(), nullptr, prompts.size(), host::config(options).get(),
+                                   stream != nullptr ? Stream::on_token : nullptr, stream, &made, error),
+            TRL_OK)
+      << error.message();
+  return host::Completions(made);
+}
+
+std::vector<int32_t> tokens(const host::Completions& completions, size_t index) {
+  size_t count = 0;
+  const int32_t* ids = trl_completions_tokens(completions.get(), index, &count);
+  return {ids, ids + count};
+}
+
+std::string text(const host::Completions& completions, size_t index) {
+  size_t size = 0;
+  const char* bytes = trl_completions_text(completions.get(), index, &size);
+  return {bytes, size};
+}
+
+TEST(Generate, GreedyIsRepeatableAndIndependentOfTheBatch) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings few = {{"generate.max_new_tokens", "12"}};
+  const auto both = run(g.get(), {"The small kernel", "A"}, few);
+  const auto again = run(g.get(), {"The small kernel"}, few);
+  EXPECT_EQ(tokens(both, 0), tokens(again, 0));
+  EXPECT_EQ(text(both, 0), text(again, 0));
+  EXPECT_LE(tokens(both, 0).size(), 12u);
+  EXPECT_FALSE(tokens(both, 1).empty());
+  size_t size = 7;
+  EXPECT_EQ(trl_completions_text(both.get(), 2, &size), nullptr);
+  EXPECT_EQ(size, 0u);
+  EXPECT_EQ(trl_completions_tokens(both.get(), 2, &size), nullptr);
+}
+
+TEST(Generate, TheStreamAddsUpToTheText) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  Stream stream;
+  const auto all = run(g.get(), {"row 3", "What does the"}, {{"generate.max_new_tokens", "20"}}, &stream);
+  ASSERT_EQ(stream.texts.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(stream.tokens[i], tokens(all, i));
+    EXPECT_EQ(stream.texts[i], text(all, i));
+  }
+  Stream stopping;
+  stopping.stop_after = 3;
+  const auto cut = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}, &stopping);
+  EXPECT_EQ(tokens(cut, 0).size(), 3u);
+}
+
+TEST(Generate, SamplingFollowsItsSeed) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto sample = [&](const char* seed) {
+    return tokens(
+        run(g.get(), {"The"},
+            {{"generate.max_new_tokens", "24"}, {"generate.temperature", "1.5"}, {"generate.seed", seed}}),
+        0);
+  };
+  EXPECT_EQ(sample("1"), sample("1"));
+  EXPECT_NE(sample("1"), sample("2"));
+}
+
+TEST(Generate, AStopTextEndsBeforeItself) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto whole = text(run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}), 0);
+  ASSERT_GT(whole.size(), 6u);
+  std::string stop = whole.substr(3, 2);
+  const auto plain = [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; };
+  if (!std::all_of(stop.begin(), stop.end(), plain)) GTEST_SKIP() << "the completion is not plain enough";
+  Stream stream;
+  const auto cut = run(g.get(), {"row 3"},
+                       {{"generate.max_new_tokens", "20"}, {"generate.stop", "[\"" + stop + "\"]"}}, &stream);
+  EXPECT_EQ(text(cut, 0), whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(stream.texts[0], text(cut, 0));
+}
+
+TEST(Generate, ChatIsOneUserMessage) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings few = {{"generate.max_new_tokens", "8"}};
+  const auto chat = run(g.get(), {"Hello"}, host::with(few, {{"generate.chat", "true"}}));
+  trl_tokenizer* made = nullptr;
+  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Tokenizer tokenizer(made);
+  const std::string json =
+      R"({"messages": [{"role": "user", "content": "Hello"}], "add_generation_prompt": true})";
+  char rendered[512];
+  size_t size = 0;
+  ASSERT_EQ(trl_tokenizer_apply_chat_template(tokenizer.get(), json.data(), json.size(), rendered,
+                                              sizeof rendered, &size, nullptr),
+            TRL_OK);
+  EXPECT_EQ(tokens(run(g.get(), {rendered}, few), 0), tokens(chat, 0));
+  EXPECT_NE(tokens(run(g.get(), {"Hello"}, few), 0), tokens(chat, 0));
+}
+
+TEST(Generate, BadPromptsAreRefused) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  Error error;
+  trl_completions* completions = nullptr;
+  const char* prompts[] = {"good", "\xff"};
+  EXPECT_EQ(
+      trl_generator_generate(g.get(), prompts, nullptr, 2, nullptr, nullptr, nullptr, &completions, error),
+      TRL_E_FORMAT);
+  EXPECT_TRUE(error.names("prompts[1]")) << error.message();
+  prompts[1] = "";
+  EXPECT_EQ(
+      trl_generator_generate(g.get(), prompts, nullptr, 2, nullptr, nullptr, nullptr, &completions, error),
+      TRL_E_INVALID_ARGUMENT);
+  prompts[1] = nullptr;
+  EXPECT_EQ(
+      trl_generator_generate(g.get(), prompts, nullptr, 2, nullptr, nullptr, nullptr, &completions, error),
+      TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(completions, nullptr);
+}
+
+TEST(Model, DescribesItself) {
+  NEED_MODEL();
+  const auto model = open();
+  const char* json = nullptr;
+  ASSERT_EQ(trl_model_describe(model.get(), &json, nullptr), TRL_OK);
+  const auto about = host::Json::parse(json);
+  EXPECT_EQ(about["config"]["model_type"], "qwen2");
+  int64_t want = 0;
+  for (const auto& [name, tensor] : host::read_safetensors(host::golden("models/qwen2/model.safetensors"))) {
+    want += static_cast<int64_t>(tensor.values.size());
+  }
+  EXPECT_EQ(about["parameters"], want);
+}
+
+TEST(Runtime, DescribesTheEngine) {
+  const auto runtime = host::runtime();
+  const char* json = nullptr;
+  Error error;
+  ASSERT_EQ(trl_runtime_describe(runtime.get(), &json, error), TRL_OK) << error.message();
+  const auto about = host::Json::parse(json);
+  EXPECT_GE(about["threads"], 1);
+  EXPECT_TRUE(about["engine"].is_object());
+}
+
+}  // namespace

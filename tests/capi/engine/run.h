@@ -1,0 +1,50 @@
+// A training run through the C API, on the recorded tiny models.
+#pragma once
+#include <map>
+
+#include "host.h"
+
+namespace host {
+
+inline Settings tiny(const std::string& output_dir, const std::string& model = "models/qwen2") {
+  return {{"model_name_or_path", golden(model)},
+          {"output_dir", output_dir},
+          {"bf16", "false"},
+          {"gradient_checkpointing", "false"},
+          {"train_sampling_strategy", "sequential"},
+          {"per_device_train_batch_size", "4"},
+          {"logging_steps", "1"},
+          {"learning_rate", "0.002"},
+          {"max_steps", "8"}};
+}
+
+inline Settings with(Settings settings, const Settings& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+inline Trainer trainer(const Settings& settings, trl_dataset* train, trl_dataset* eval = nullptr,
+                       trl_runtime* runtime = nullptr) {
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(runtime, config(settings).get(), train, eval, &made, error), TRL_OK)
+      << error.message();
+  return Trainer(made);
+}
+
+inline Json state(trl_trainer* trainer) {
+  const char* json = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_describe(trainer, &json, error), TRL_OK) << error.message();
+  return json != nullptr ? Json::parse(json) : Json();
+}
+
+struct Tensor {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+// The tensors of a safetensors file as float32, by name.
+std::map<std::string, Tensor> read_safetensors(const std::filesystem::path& path);
+
+}  // namespace host

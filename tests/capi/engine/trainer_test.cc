@@ -1,0 +1,371 @@
+// A trainer's life: events, stopping, cancelling, evaluating, saving, running out of memory, and any order of
+// the end.
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+const std::string& lines() {
+  static const auto* const text =
+      new std::string(host::read_file(host::golden("data/datasets/train_lm.jsonl")));
+  return *text;
+}
+
+struct Events {
+  std::vector<int32_t> kinds;
+  std::vector<double> losses;
+  int32_t answer_at_step_two = 0;
+  trl_trainer* trainer = nullptr;
+  trl_status inside = TRL_OK;
+  static int32_t on_event(void* data, int32_t kind, const trl_metrics* metrics) {
+    auto* self = static_cast<Events*>(data);
+    self->kinds.push_back(kind);
+    EXPECT_EQ(host::metric(metrics, "max_steps"), 8);
+    EXPECT_GE(host::metric(metrics, "epoch"), 0);
+    const double step = host::metric(metrics, "step");
+    if (kind == TRL_ON_LOG) {
+      double loss = 0;
+      if (trl_metrics_get(metrics, "loss", &loss) == TRL_OK) self->losses.push_back(loss);
+    }
+    const char* json = nullptr;
+    self->inside = trl_trainer_describe(self->trainer, &json, nullptr);
+    return kind == TRL_ON_STEP && step == 2 ? self->answer_at_step_two : 0;
+  }
+  int64_t count(int32_t kind) const { return std::count(kinds.begin(), kinds.end(), kind); }
+};
+
+struct Session {
+  host::Scratch scratch;
+  host::Dataset rows = host::rows(lines());
+  host::Trainer trainer;
+  explicit Session(const host::Settings& more = {}, trl_runtime* runtime = nullptr, bool evaluates = false)
+      : trainer(host::trainer(host::with(host::tiny(scratch / "out"), more), rows.get(),
+                              evaluates ? rows.get() : nullptr, runtime)) {}
+};
+
+TEST(Train, EventsArriveInOrder) {
+  NEED_MODEL();
+  Session run;
+  Events events;
+  events.trainer = run.trainer.get();
+  Error error;
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, error), TRL_OK)
+      << error.message();
+  ASSERT_FALSE(events.kinds.empty());
+  EXPECT_EQ(events.kinds.front(), TRL_ON_TRAIN_BEGIN);
+  EXPECT_EQ(events.kinds.back(), TRL_ON_TRAIN_END);
+  EXPECT_EQ(events.count(TRL_ON_STEP), 8);
+  EXPECT_EQ(events.losses.size(), 8u);
+  EXPECT_EQ(events.inside, TRL_E_BUSY);
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_END);
+}
+
+TEST(Train, StopEndsAfterTheStep) {
+  NEED_MODEL();
+  Session run;
+  Events events;
+  events.answer_at_step_two = TRL_EVENT_STOP;
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
+  EXPECT_EQ(events.count(TRL_ON_STEP), 2);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], 2);
+  EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "trainer_state.json"));
+}
+
+TEST(Train, SaveAndEvaluateOnRequest) {
+  NEED_MODEL();
+  Session run({}, nullptr, true);
+  Events events;
+  events.answer_at_step_two = TRL_EVENT_SAVE | TRL_EVENT_EVALUATE;
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, nullptr), TRL_OK);
+  EXPECT_EQ(events.count(TRL_ON_SAVE), 1);
+  EXPECT_EQ(events.count(TRL_ON_EVALUATE), 1);
+  EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "model.safetensors"));
+  int evaluations = 0;
+  const Json log = host::state(run.trainer.get())["log_history"];
+  for (const auto& record : log) evaluations += record.contains("eval_loss");
+  EXPECT_EQ(evaluations, 1);
+}
+
+TEST(Step, EqualsTrainAndLendsItsNumbers) {
+  NEED_MODEL();
+  Session stepped, trained;
+  ASSERT_EQ(trl_trainer_train(trained.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+  const trl_metrics* metrics = nullptr;
+  Error error;
+  int steps = 0;
+  trl_status status = TRL_OK;
+  while ((status = trl_trainer_step(stepped.trainer.get(), &metrics, error)) == TRL_OK) {
+    ++steps;
+    EXPECT_EQ(host::metric(metrics, "step"), steps);
+    EXPECT_GT(host::metric(metrics, "loss"), 0);
+    EXPECT_GT(host::metric(metrics, "grad_norm"), 0);
+    double value = 7;
+    EXPECT_EQ(trl_metrics_get(metrics, "no_such", &value), TRL_E_NOT_FOUND);
+    EXPECT_EQ(value, 0);
+    EXPECT_EQ(trl_metrics_get(metrics, "loss", nullptr), TRL_E_INVALID_ARGUMENT);
+    int names = 0;
+    for (const char* n = trl_metrics_next(metrics, nullptr); n != nullptr; n = trl_metrics_next(metrics, n))
+      ++names;
+    EXPECT_GE(names, 5);
+  }
+  EXPECT_EQ(status, TRL_END) << error.message();
+  EXPECT_EQ(steps, 8);
+  Json left = host::state(stepped.trainer.get())["log_history"],
+       right = host::state(trained.trainer.get())["log_history"];
+  ASSERT_EQ(left.size(), 9u);
+  ASSERT_EQ(right.size(), 9u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(left[i], right[i]);  // the last record also has times
+}
+
+TEST(Cancel, IsAnsweredOnceAndTheRunGoesOn) {
+  NEED_MODEL();
+  Session run, whole;
+  Error error;
+  ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK);
+  trl_trainer_cancel(run.trainer.get());
+  const trl_metrics* metrics = nullptr;
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), &metrics, error), TRL_E_CANCELLED);
+  EXPECT_EQ(metrics, nullptr);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], 1);
+  EXPECT_EQ(trl_trainer_save(run.trainer.get(), (run.scratch / "saved").c_str(), nullptr, error), TRL_OK);
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_train(whole.trainer.get(), nullptr, nullptr, error), TRL_OK);
+  const Json got = host::state(run.trainer.get())["log_history"],
+             want = host::state(whole.trainer.get())["log_history"];
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(got[i], want[i]);
+}
+
+trl_trainer* signalled = nullptr;
+
+TEST(Cancel, WorksFromASignalHandlerOnAnotherThread) {
+  NEED_MODEL();
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  signalled = run.trainer.get();
+  struct sigaction before {};
+  struct sigaction action {};
+  action.sa_handler = [](int) { trl_trainer_cancel(signalled); };
+  sigaction(SIGUSR1, &action, &before);
+  std::atomic<int> steps{0};
+  std::thread other([&] {
+    while (steps.load() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    raise(SIGUSR1);
+  });
+  const auto count = [](void* data, int32_t event, const trl_metrics*) -> int32_t {
+    if (event == TRL_ON_STEP) ++*static_cast<std::atomic<int>*>(data);
+    return 0;
+  };
+  Error error;
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), count, &steps, error), TRL_E_CANCELLED) << error.message();
+  other.join();
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], steps.load());
+}
+
+TEST(Busy, ASecondCallIsRefused) {
+  NEED_MODEL();
+  Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  std::thread training(
+      [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_E_CANCELLED); });
+  trl_status status = TRL_OK;
+  const char* json = nullptr;
+  for (int i = 0; i < 1000 && status != TRL_E_BUSY; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    status = trl_trainer_describe(run.trainer.get(), &json, nullptr);
+  }
+  EXPECT_EQ(status, TRL_E_BUSY);
+  trl_trainer_cancel(run.trainer.get());
+  training.join();
+}
+
+TEST(Evaluate, GivesItsNumbers) {
+  NEED_MODEL();
+  Session run({}, nullptr, true), without;
+  const trl_metrics* metrics = nullptr;
+  Error error;
+  ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
+  EXPECT_NEAR(host::metric(metrics, "eval_loss"), 6.5, 0.5);
+  EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), &metrics, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(metrics, nullptr);
+}
+
+TEST(Memory, AReachedLimitLeavesTheTrainerUsable) {
+  NEED_MODEL();
+  const auto runtime = host::runtime();
+  Session run({}, runtime.get()), whole;
+  Error error;
+  ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  int64_t now = 0;
+  for (const char* kind : {"weights", "gradients", "optimizer", "data"}) {
+    ASSERT_EQ(trl_runtime_memory(runtime.get(), kind, &now, nullptr, nullptr), TRL_OK);
+    EXPECT_GT(now, 0) << kind;
+  }
+  ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &now, nullptr, nullptr), TRL_OK);
+  ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), now + 4096, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_E_OUT_OF_MEMORY);
+  EXPECT_TRUE(error.names(std::to_string(now + 4096))) << error.message();
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], 1);
+  ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), 0, error), TRL_OK);
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_train(whole.trainer.get(), nullptr, nullptr, error), TRL_OK);
+  EXPECT_EQ(host::state(run.trainer.get())["log_history"][7],
+            host::state(whole.trainer.get())["log_history"][7]);
+}
+
+TEST(Memory, AModelThatDoesNotFitIsRefusedAndFreed) {
+  NEED_MODEL();
+  const auto runtime = host::runtime();
+  int64_t before = 0, after = 0;
+  ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &before, nullptr, nullptr), TRL_OK);
+  ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), before + 100000, nullptr), TRL_OK);
+  trl_model* model = nullptr;
+  Error error;
+  EXPECT_EQ(trl_model_open(runtime.get(), host::golden("models/qwen2").c_str(), nullptr, &model, error),
+            TRL_E_OUT_OF_MEMORY)
+      << error.message();
+  ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &after, nullptr, nullptr), TRL_OK);
+  EXPECT_EQ(after, before);
+}
+
+TEST(Handles, AnyOrderOfDestruction) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  auto rows = host::rows(lines());
+  auto config = host::config(host::tiny(scratch / "out"));
+  auto runtime = host::runtime();
+  trl_trainer* trainer = nullptr;
+  trl_generator* generator = nullptr;
+  Error error;
+  ASSERT_EQ(trl_trainer_create(runtime.get(), config.get(), rows.get(), nullptr, &trainer, error), TRL_OK)
+      << error.message();
+  runtime.reset();
+  config.reset();
+  rows.reset();
+  ASSERT_EQ(trl_trainer_train(trainer, nullptr, nullptr, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_generator_from_trainer(trainer, &generator, error), TRL_OK);
+  trl_trainer_destroy(trainer);
+  const char* prompt = "row 1";
+  trl_completions* completions = nullptr;
+  ASSERT_EQ(
+      trl_generator_generate(generator, &prompt, nullptr, 1, nullptr, nullptr, nullptr, &completions, error),
+      TRL_OK)
+      << error.message();
+  trl_generator_destroy(generator);
+  EXPECT_NE(trl_completions_text(completions, 0, nullptr), nullptr);
+  trl_completions_destroy(completions);
+}
+
+TEST(Handles, ATrainerDestroyedInItsOwnCallbackEndsItsCall) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(lines());
+  trl_trainer* trainer = host::trainer(host::tiny(scratch / "out"), rows.get()).release();
+  const auto destroy = [](void* data, int32_t event, const trl_metrics*) -> int32_t {
+    auto** held = static_cast<trl_trainer**>(data);
+    if (event != TRL_ON_STEP || *held == nullptr) return 0;
+    trl_trainer_destroy(*held);
+    *held = nullptr;
+    return TRL_EVENT_STOP;
+  };
+  trl_trainer* held = trainer;
+  Error error;
+  EXPECT_EQ(trl_trainer_train(trainer, destroy, &held, error), TRL_OK) << error.message();
+  EXPECT_EQ(held, nullptr);
+}
+
+TEST(Config, IsASnapshot) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(lines());
+  const auto config = host::config(host::tiny(scratch / "out"));
+  trl_trainer* made = nullptr;
+  ASSERT_EQ(trl_trainer_create(nullptr, config.get(), rows.get(), nullptr, &made, nullptr), TRL_OK);
+  const host::Trainer trainer(made);
+  host::set(config.get(), {{"max_steps", "1"}, {"output_dir", "/nonexistent/else"}});
+  EXPECT_EQ(host::state(trainer.get())["max_steps"], 8);
+  EXPECT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+  EXPECT_TRUE(std::filesystem::exists(scratch / "out" / "config.json"));
+}
+
+struct Rows {
+  std::vector<std::string> texts;
+  size_t at = 0;
+  static int32_t next(void* data, trl_record* record) {
+    auto* self = static_cast<Rows*>(data);
+    if (self->at == self->texts.size()) return TRL_END;
+    const std::string& text = self->texts[self->at++];
+    return trl_record_set_text(record, "text", text.data(), text.size(), nullptr);
+  }
+  static int32_t rewind(void* data) {
+    static_cast<Rows*>(data)->at = 0;
+    return 0;
+  }
+};
+
+TEST(Datasets, FileBufferAndCallbackTrainAlike) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rows rows;
+  std::istringstream stream(lines());
+  for (std::string line; std::getline(stream, line);) rows.texts.push_back(Json::parse(line)["text"]);
+  trl_dataset* made = nullptr;
+  ASSERT_EQ(
+      trl_dataset_from_callback(nullptr, Rows::next, Rows::rewind, &rows, nullptr, nullptr, &made, nullptr),
+      TRL_OK);
+  std::vector<host::Dataset> datasets;
+  datasets.emplace_back(made);
+  datasets.push_back(host::open_rows(host::golden("data/datasets/train_lm.jsonl")));
+  datasets.push_back(host::rows(lines()));
+  std::vector<Json> logs;
+  for (const auto& dataset : datasets) {
+    const auto trainer = host::trainer(host::tiny(scratch / "out"), dataset.get());
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+    Json log = host::state(trainer.get())["log_history"];
+    log.erase(log.end() - 1);
+    logs.push_back(log);
+  }
+  EXPECT_EQ(logs[0], logs[1]);
+  EXPECT_EQ(logs[1], logs[2]);
+}
+
+TEST(Datasets, ColumnsAreRenamedByTheirOwnOptions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::string renamed = lines();
+  for (size_t at = 0; (at = renamed.find("{\"text\":", at)) != std::string::npos; at += 8)
+    renamed.replace(at, 8, "{\"body\":");
+  const auto options = host::config({{"dataset_columns", "{body: text}"}});
+  trl_dataset* made = nullptr;
+  ASSERT_EQ(trl_dataset_from_buffer(nullptr, "jsonl", renamed.data(), renamed.size(), options.get(), &made,
+                                    nullptr),
+            TRL_OK);
+  const host::Dataset rows(made);
+  const auto trainer = host::trainer(host::tiny(scratch / "out"), rows.get());
+  EXPECT_EQ(trl_trainer_step(trainer.get(), nullptr, nullptr), TRL_OK);
+}
+
+TEST(Log, WarningsReachTheRuntimesCallback) {
+  NEED_MODEL();
+  std::vector<std::string> said;
+  const auto runtime = host::runtime();
+  const auto line = [](void* data, int32_t level, const char*, const char* text, size_t) {
+    trl_config* config = nullptr;
+    EXPECT_EQ(trl_config_create(&config, nullptr), TRL_E_BUSY);
+    if (level >= TRL_LOG_WARNING) static_cast<std::vector<std::string>*>(data)->push_back(text);
+  };
+  ASSERT_EQ(trl_runtime_set_log(runtime.get(), line, &said, nullptr, nullptr), TRL_OK);
+  const Session run({{"push_to_hub", "true"}}, runtime.get());
+  bool found = false;
+  for (const auto& text : said) found = found || text.find("push_to_hub") != std::string::npos;
+  EXPECT_TRUE(found);
+}
+
+}  // namespace

@@ -1,0 +1,150 @@
+// Whole runs of TRL, repeated through the C API: the log records of trainer_state.json and the saved weights,
+// within the tolerances that the recorded numbers come with.
+#include "engine/run.h"
+
+namespace {
+
+using host::Json;
+
+const char* const kCases[] = {"sft_plain",
+                              "sft_completion_only",
+                              "sft_assistant_only",
+                              "sft_assistant_only_llama3",
+                              "sft_ga4",
+                              "sft_eval",
+                              "sft_cosine_warmup_wd",
+                              "sft_adam_betas",
+                              "sft_no_clip_constant",
+                              "sft_logging3",
+                              "sft_drop_last",
+                              "sft_epochs_partial_ga2",
+                              "sft_shuffled_two_epochs",
+                              "sft_data_seed",
+                              "sft_llama3_untied",
+                              "sft_llama_bos",
+                              "sft_qwen3",
+                              "sft_bf16_checkpoint",
+                              "sft_bf16_autocast",
+                              "sft_gradient_checkpointing"};
+constexpr size_t kCount = 20;
+static_assert(std::size(kCases) == kCount);
+
+// Rows a..b of a dataset, both included.
+std::string rows_of(const std::string& dataset, const std::string& range) {
+  const size_t dots = range.find("..");
+  const int64_t first = std::stoll(range.substr(0, dots)), last = std::stoll(range.substr(dots + 2));
+  std::istringstream lines(host::read_file(host::golden(dataset)));
+  std::string line, chosen;
+  for (int64_t i = 0; std::getline(lines, line); ++i) {
+    if (i >= first && i <= last) chosen += line + "\n";
+  }
+  return chosen;
+}
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+host::Settings settings_of(const Json& recorded, const std::string& output_dir) {
+  host::Settings settings = {{"model_name_or_path", host::golden(recorded["model"])},
+                             {"output_dir", output_dir},
+                             {"gradient_checkpointing", "false"}};
+  for (const auto& [key, value] : recorded["args"].items()) settings.emplace_back(key, text_of(value));
+  return settings;
+}
+
+double number(const Json& value) {
+  return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>();
+}
+
+int compare_records(const Json& got, const Json& want, double wide) {
+  EXPECT_EQ(got.size(), want.size());
+  int compared = 0;
+  bool first = true;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    for (const auto& [key, value] : want[i].items()) {
+      EXPECT_TRUE(got[i].contains(key)) << "record " << i << ": no " << key;
+      if (!got[i].contains(key)) continue;
+      const double atol = first ? 1e-5 : 2e-4, rtol = std::max(first ? 1e-4 : 1e-3, wide > 1e-3 ? wide : 0);
+      EXPECT_TRUE(host::close(number(got[i][key]), number(value), wide > 1e-3 ? wide : atol, rtol))
+          << "record " << i << ", " << key << ": " << got[i][key] << " instead of " << value;
+      ++compared;
+    }
+    first = false;
+  }
+  return compared;
+}
+
+int compare_weights(const std::filesystem::path& saved, const Json& recorded, const std::string& name,
+                    double wide) {
+  const auto got = host::read_safetensors(saved);
+  const double atol = std::max(2e-4, wide > 1e-3 ? wide : 0), rtol = std::max(1e-3, wide);
+  int compared = 0;
+  for (const auto& [tensor, want] : recorded["final_weights"].items()) {
+    const std::string here =
+        got.count(tensor) ? tensor : "model.embed_tokens.weight";  // a tied head is not written twice
+    EXPECT_TRUE(got.count(here)) << tensor;
+    if (!got.count(here)) continue;
+    EXPECT_EQ(Json(got.at(here).shape), want["shape"]) << tensor;
+    double square = 0;
+    for (const float v : got.at(here).values) square += static_cast<double>(v) * v;
+    EXPECT_TRUE(host::close(std::sqrt(square), number(want["norm"]), atol, rtol)) << tensor;
+    for (size_t i = 0; i < want["first"].size(); ++i) {
+      EXPECT_TRUE(host::close(got.at(here).values[i], number(want["first"][i]), atol, rtol))
+          << tensor << " " << i;
+    }
+    ++compared;
+  }
+  const std::string file = host::golden("trajectories/" + name + "/final.safetensors");
+  if (file.empty()) return compared;
+  for (const auto& [tensor, want] : host::read_safetensors(file)) {
+    const std::string here = got.count(tensor) ? tensor : "model.embed_tokens.weight";
+    double worst = 0;
+    for (size_t i = 0; i < want.values.size(); ++i) {
+      const double share = std::abs(got.at(here).values.at(i) - want.values[i]) /
+                           (atol + rtol * std::max(1.0, std::abs(static_cast<double>(want.values[i]))));
+      worst = std::max(worst, share);
+    }
+    EXPECT_LE(worst, 1.0) << tensor;
+    ++compared;
+  }
+  return compared;
+}
+
+class Trajectory : public testing::TestWithParam<const char*> {};
+
+TEST_P(Trajectory, MatchesTrl) {
+  const std::string name = GetParam();
+  NEED_GOLDEN("trajectories/" + name + "/case.json");
+  const Json recorded = host::golden_json("trajectories/" + name + "/case.json");
+  const host::Scratch scratch;
+  const auto train = host::rows(rows_of(recorded["dataset"], recorded["rows"]));
+  const bool evaluates = recorded["eval_rows"].is_string();
+  const auto eval =
+      evaluates ? host::rows(rows_of(recorded["dataset"], recorded["eval_rows"])) : host::Dataset();
+  const auto trainer = host::trainer(settings_of(recorded, scratch / "out"), train.get(), eval.get());
+  ASSERT_NE(trainer, nullptr);
+  host::Error error;
+  ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+
+  const Json state = Json::parse(host::read_file(scratch / "out" / "trainer_state.json"));
+  EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
+  const double wide = recorded["relative_tolerance"];
+  EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
+  EXPECT_GT(compare_weights(scratch / "out" / "model.safetensors", recorded, name, wide), 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
+                         });
+
+// A case that is not there is skipped above; here it counts.
+TEST(TrajectoryCount, AllTwentyAreRecorded) {
+  NEED_GOLDEN("trajectories/index.json");
+  size_t found = 0;
+  for (const char* name : kCases)
+    found += !host::golden(std::string("trajectories/") + name + "/case.json").empty();
+  EXPECT_EQ(found, kCount);
+}
+
+}  // namespace

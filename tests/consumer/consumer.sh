@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# consumer.sh WAY SOURCE BUILD LIBDIR: builds and runs a program outside of the tree. The installed tree is moved first,
+# so a path that was built in would be found missing.
+set -euo pipefail
+way=$1 source=$2 build=$3 libdir=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+install_and_move() {
+  cmake --install "$build" --prefix "$work/first" > "$work/log" || { cat "$work/log"; exit 1; }
+  mkdir "$work/a b"
+  mv "$work/first" "$work/a b/moved"
+  prefix="$work/a b/moved"
+  export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir"
+  test -s "$prefix/$libdir/pkgconfig/trl.pc" -a -s "$prefix/$libdir/cmake/trl/trlConfig.cmake" -a -s "$prefix/include/trl/trl.h"
+  if grep -rlF -e "$build" -e "$source" "$prefix/$libdir/pkgconfig" "$prefix/$libdir/cmake"; then
+    echo "an installed file holds a path of the build"; exit 1
+  fi
+  for library in "$prefix/$libdir"/libtrl.so "$prefix/$libdir"/trl/*.so; do
+    [ -e "$library" ] || continue
+    if readelf -d "$library" | grep -E 'R(UN)?PATH' | grep -F "$build"; then echo "$library: a path of the build"; exit 1; fi
+  done
+}
+
+check_program() {
+  "$1"
+  readelf -d "$1" | grep NEEDED | sed 's/.*\[\(.*\)\]/\1/' > "$work/needed"
+  grep -q '^libtrl.so.0$' "$work/needed"
+  if grep -vE '^(libtrl|libc|libm|ld-linux.*)\.so' "$work/needed"; then
+    echo "the program needs more than libtrl"; exit 1
+  fi
+}
+
+project() {  # the CMakeLists.txt of a consumer
+  printf 'cmake_minimum_required(VERSION 3.16)\nproject(consumer C%s)\n%s\nadd_executable(consumer main.c)\ntarget_link_libraries(consumer PRIVATE trl::trl)\n' "${2:-}" "$1" > "$work/consumer/CMakeLists.txt"
+  cp "$source/tests/consumer/main.c" "$work/consumer/"
+}
+
+mkdir "$work/consumer"
+case "$way" in
+  pkg_config)
+    install_and_move
+    # pkg-config escapes the blank of the path, which only a shell that reads the line again understands
+    eval "cc -Wall -Wextra -Werror '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
+    check_program "$work/program"
+    [ "$(pkg-config --variable=abi trl)" = 0 ]
+    pkg-config --variable=features trl | grep -q zstd
+    pkg-config --variable=torch_version trl
+    ;;
+  find_package)
+    install_and_move
+    project 'find_package(trl 0.1 REQUIRED)'
+    cmake -S "$work/consumer" -B "$work/out" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
+    cmake --build "$work/out" > "$work/log" || { cat "$work/log"; exit 1; }
+    check_program "$work/out/consumer"
+    ;;
+  add_subdirectory | add_subdirectory_whole)
+    project "add_subdirectory($source trl)" ' CXX'
+    cmake -G Ninja -S "$work/consumer" -B "$work/out" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF > "$work/log" || { cat "$work/log"; exit 1; }
+    if [ "$way" = add_subdirectory ]; then
+      ninja -C "$work/out" CMakeFiles/consumer.dir/main.c.o > "$work/log" || { cat "$work/log"; exit 1; }
+    else
+      ninja -C "$work/out" consumer > "$work/log" || { tail -40 "$work/log"; exit 1; }
+      "$work/out/consumer"
+    fi
+    if ninja -C "$work/out" -t targets all | grep -q _test; then echo "a subdirectory builds tests"; exit 1; fi
+    ;;
+  example)
+    install_and_move
+    cp -r "$source/examples/c/sft" "$work/sft"
+    make -C "$work/sft" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    model=
+    for place in "$source/../shared/golden/models/qwen2" "$source/tests/data/models/qwen2"; do
+      [ -d "$place" ] && { model=$place; break; }
+    done
+    [ -n "$model" ] || exit 77
+    "$work/sft/sft" "$model" "$work/sft/rows.jsonl" "$work/out" > "$work/said" || { cat "$work/said"; exit 1; }
+    cat "$work/said"
+    grep -q 'saved' "$work/said"
+    test -s "$work/out/model.safetensors" -a -s "$work/out/trainer_state.json"
+    ;;
+  *) echo "unknown way $way"; exit 2 ;;
+esac
