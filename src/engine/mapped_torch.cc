@@ -92,7 +92,7 @@ std::vector<std::string> own_torch_libraries(const std::string& engine_path) {
 
 std::string python_version(const std::string& version_py) {
   const std::string text = base::read_file(version_py);
-  const size_t name = text.find("__version__");
+  const size_t name = text.find("\n__version__");
   const size_t open = name == std::string::npos ? name : text.find_first_of("'\"", name);
   const size_t close = open == std::string::npos ? open : text.find(text[open], open + 1);
   return close == std::string::npos ? "unknown" : text.substr(open + 1, close - open - 1);

@@ -73,6 +73,9 @@ class EngineObject final : public engine::Engine {
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
     return guard(host_, error, [&] {
+      if (spec.model == nullptr || spec.train == nullptr) {
+        fail(Status::invalid_argument, "a trainer needs a model and training batches");
+      }
       *out = new TrainerObject(host_, spec);
       return Status::ok;
     });

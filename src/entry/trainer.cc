@@ -15,6 +15,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.pad_to_multiple_of = config::sft_data_arguments(config).pad_to_multiple_of.value_or(1);
+  setup.save_steps = config.get_double("save_steps");
   setup.model = &model_.get();
   setup.train = spec.train;
   setup.eval = spec.eval;

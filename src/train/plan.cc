@@ -12,14 +12,13 @@ namespace {
 
 constexpr int64_t kDefaultSteps = 500;  // TrainerState's, where nothing else is said
 
-// A number of updates, or below 1 a share of all of them.
-int64_t absolute_steps(double steps, int64_t max_steps) {
-  return static_cast<int64_t>(steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps);
-}
-
 int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 }  // namespace
+
+int64_t absolute_steps(double steps, int64_t max_steps) {
+  return static_cast<int64_t>(steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps);
+}
 
 int64_t Plan::window(int64_t update, int64_t accumulation) const {
   const int64_t rest = batches_per_epoch % accumulation;

@@ -20,6 +20,9 @@ struct Plan {
   int64_t window(int64_t update, int64_t accumulation) const;
 };
 
+// A number of updates, or below 1 a share of all of them.
+int64_t absolute_steps(double steps, int64_t max_steps);
+
 // batches, rows: of one epoch; -1: not known, which needs max_steps. Throws Error(invalid_config).
 Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int64_t rows);
 

@@ -62,6 +62,7 @@ Trainer::Trainer(Setup setup)
   state_.max_steps = plan_.max_steps;
   state_.logging_steps = plan_.logging_steps;
   state_.eval_steps = plan_.eval_steps;
+  state_.save_steps = absolute_steps(setup_.save_steps, plan_.max_steps);
   state_.num_train_epochs = plan_.num_train_epochs;
   state_.train_batch_size = arguments().per_device_train_batch_size;
   stop_ = plan_.max_steps <= 0;

@@ -26,6 +26,7 @@ namespace trl::train {
 struct Setup {
   config::TrainingArguments arguments;
   int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
+  double save_steps = 500;         // as trainer_state.json repeats it
   model::Model* model = nullptr;
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;     // or null
