@@ -88,6 +88,8 @@ int sft(const Words& words) {
   check(trl_config_set(config.get(), "method", "sft", error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
   require(config, "dataset_name", "a file of rows");
+  if (get(config, "output_dir").empty())
+    check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   export_environment(config);
 
   Runtime runtime;

@@ -77,6 +77,20 @@ void fail_column(const Row& row, std::string_view name, std::string_view expecte
        described(*found), expected, column_names(row));
 }
 
+void select_columns(Row& row, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  base::Json selected = base::Json::object();
+  for (const std::string& name : names) {
+    const auto found = row.value.find(name);
+    if (found == row.value.end()) {
+      fail(Status::format, "{}: no column '{}' (dataset_select_columns); the row's columns: {}", row.where,
+           name, column_names(row));
+    }
+    selected[name] = std::move(*found);
+  }
+  row.value = std::move(selected);
+}
+
 void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to) {
   std::vector<base::Json> moved;
   for (const auto& [from, to] : from_to) {

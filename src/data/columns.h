@@ -27,6 +27,7 @@ const base::Json* find_column(const Row& row, std::string_view name);  // null: 
 
 // All of these throw Error(format) naming row, column, what is expected, what is there, and the row's
 // columns.
+void select_columns(Row& row, const std::vector<std::string>& names);  // drops all others; empty: keeps all
 void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to);
 // `conversations` of from/value becomes `messages` of role/content.
 void convert_from_value(Row& row);

@@ -84,6 +84,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       first_where_(first.where),
       variables_(special_tokens(tokenizer_.special())) {
   Row row = first;
+  select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
   convert_from_value(row);
   format_ = format_of(row, arguments_.dataset_text_field);
@@ -159,6 +160,7 @@ void SftRows::warn_unless_stop_is_trained() const {
 }
 
 void SftRows::normalize(Row& row) const {
+  select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
   convert_from_value(row);
   const Format format = format_of(row, arguments_.dataset_text_field);

@@ -337,7 +337,7 @@ TEST(Config, TakesWhatIsTheSameInThisBuild) {
       {"max_grad_norm", "0"},
       {"dataloader_pin_memory", "false"},
       {"average_tokens_across_devices", "false"},
-      {"on_nonfinite", "continue"},
+      {"on_nonfinite", "error"},
       {"include_num_input_tokens_seen", "false"},
       {"lr_scheduler_kwargs", "{}"},
       {"auto_insert_empty_system_msg", "false"},

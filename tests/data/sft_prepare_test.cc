@@ -190,6 +190,18 @@ TEST(Prepare, ColumnsAreRenamed) {
   EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"b\",\"completion\":\"a\"}")), (Rows{"^ab$ ..b$"}));
 }
 
+TEST(Prepare, OnlySelectedColumnsAreRead) {
+  Shop shop;
+  const char* row = "{\"text\":\"b\",\"prompt\":\"a\",\"completion\":\"b\"}";
+  shop.arguments.dataset_select_columns = {"text"};
+  EXPECT_EQ(trained(*shop.prepare(row)), trained(*shop.prepare("{\"text\":\"b\"}")));
+  shop.arguments.dataset_select_columns = {"prompt", "completion"};
+  EXPECT_EQ(trained(*shop.prepare(row)), (Rows{"^ab$ ..b$"}));
+  shop.arguments.dataset_select_columns = {"prompt", "answer"};
+  EXPECT_NE(shop.error(row).message().find("t.jsonl:1: no column 'answer' (dataset_select_columns)"),
+            std::string::npos);
+}
+
 TEST(Prepare, Conversations) {
   Shop shop(kPlainTemplate);
   const Rows want = {"u:hi$a:yo$ u:hi$a:yo$"};

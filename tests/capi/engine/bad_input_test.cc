@@ -220,6 +220,16 @@ TEST(BadRows, NothingLeftToTrainOnIsAnError) {
   EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
 }
 
+TEST(BadModel, DropoutInAttentionIsNotTrained) {
+  NEED_MODEL();
+  const BrokenModel model;
+  model.edit_config([](Json& c) { c["attention_dropout"] = 0.25; });
+  EXPECT_EQ(open(model.path()).status, TRL_OK);
+  const Refused refused = create("{\"text\": \"a b c\"}\n", {{"model_name_or_path", model.path()}});
+  EXPECT_EQ(refused.status, TRL_E_UNSUPPORTED);
+  EXPECT_NAMES(refused, "attention_dropout is 0.25");
+}
+
 TEST(BadConfig, IsRefusedByKey) {
   NEED_MODEL();
   const std::string rows = "{\"text\": \"a b c\"}\n";
