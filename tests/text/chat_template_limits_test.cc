@@ -181,6 +181,7 @@ TEST(ChatTemplateLimits, HostileData) {
 
 TEST(ChatTemplateLimits, InvalidUtf8) {
   EXPECT_EQ(failure("{{ '\xFF' }}"), "chat template: byte 4 is not valid UTF-8");
+  EXPECT_EQ(failure("{{ '%é' % 1 }}"), "chat template, line 1: unsupported format character '\xEF\xBF\xBD'");
 }
 
 // Every prefix of a template with all tags, and every template with one byte left out, is parsed or refused.

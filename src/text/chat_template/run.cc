@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
@@ -11,7 +12,8 @@ namespace trl::text::jinja {
 Run::~Run() = default;
 
 void Run::fail_text(const std::string& message) const {
-  trl::fail(Status::format, "chat template, line {}: {}", line_, message);
+  // a message may quote one byte of a longer character
+  trl::fail(Status::format, "chat template, line {}: {}", line_, base::replace_invalid_utf8(message));
 }
 
 void Run::produce(size_t bytes) {
