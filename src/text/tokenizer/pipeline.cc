@@ -1,5 +1,7 @@
 #include "text/tokenizer/pipeline.h"
 
+#include <unordered_map>
+
 #include "base/error.h"
 #include "base/utf8.h"
 
@@ -105,19 +107,23 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   Tokens tokens;
   tokens.tracked = tracked;
   const auto word = [&](const Piece& piece) { model_->tokenize(piece, word_space, tokens); };
+  std::unordered_map<size_t, std::string> found_texts;  // by index in tokens
   const auto found = [&](const Piece& piece, int32_t id) {
+    if (tracked) {
+      tokens.spans.push_back({piece.spans[0].begin, piece.spans[piece.text.size() - 1].end});
+      found_texts.emplace(tokens.ids.size(), piece.text);
+    }
     tokens.ids.push_back(id);
-    if (tracked) tokens.spans.push_back({piece.spans[0].begin, piece.spans[piece.text.size() - 1].end});
   };
   const auto normalized = [&](const Piece& piece) { pre_tokenizers_.run(piece, words, space, word); };
   const auto plain = [&](const Piece& piece) {
     added_.split(normalizers_.run(piece, normal, space), true, normalized, found);
   };
   added_.split({text, tracked ? spans.data() : nullptr}, false, plain, found);
-  post_processor_.run(tokens, text, add_special_tokens, [&](int32_t id, const Span& span) {
-    const AddedToken* added = added_.find(id);
-    if (added && !added->normalized) return text.substr(span.begin, span.end - span.begin);
-    return added ? added_.decoded(id)->text : model_->vocabulary().token(id).value_or(std::string_view());
+  post_processor_.run(tokens, text, add_special_tokens, [&](size_t index) -> std::string_view {
+    const auto text_found = found_texts.find(index);
+    if (text_found != found_texts.end()) return text_found->second;
+    return model_->vocabulary().token(tokens.ids[index]).value_or(std::string_view());
   });
   return tokens;
 }

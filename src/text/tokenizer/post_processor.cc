@@ -91,7 +91,7 @@ Spaces count_spaces(std::string_view token) {
 void PostProcessor::trim(const Step& step, Tokens& tokens, std::string_view text, TokenText token_text) {
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
     Span& span = tokens.spans[i];
-    Spaces spaces = count_spaces(token_text(tokens.ids[i], span));
+    Spaces spaces = count_spaces(token_text(i));
     const bool first = i == 0 || span.begin == 0;
     if (first && step.prefix_space && spaces.leading == 1) spaces.leading = 0;
     for (; spaces.leading > 0 && span.begin < span.end; --spaces.leading) {

@@ -16,8 +16,8 @@ class PostProcessor {
   // id_end: all ids of the vocabulary are below
   PostProcessor(const Field& field, int32_t id_end);  // post_processor of tokenizer.json
 
-  // token_text: what an id stands for; text: what was encoded.
-  using TokenText = FunctionRef<std::string_view(int32_t id, const Span& span)>;
+  // token_text: what the token at an index of tokens stands for; text: what was encoded.
+  using TokenText = FunctionRef<std::string_view(size_t index)>;
   void run(Tokens& tokens, std::string_view text, bool add_special_tokens, TokenText token_text) const;
 
  private:

@@ -1,0 +1,14 @@
+// The names of Unicode properties in Oniguruma's patterns, in PCRE2's words.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace trl::text {
+
+// Empty: not read.
+std::string property_name(std::string_view oniguruma);
+// What a property (in PCRE2's words) has gained since PCRE2's version of Unicode, as items of a character
+// class.
+std::string_view newer_characters(std::string_view property);
+
+}  // namespace trl::text
