@@ -53,8 +53,8 @@ if [ -n "$ci" ]; then
 fi
 mkdir -p build
 suite release build/release 'fast|full'
-suite address build/address fast -DTRL_ENGINE=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
-suite thread build/thread fast -DTRL_ENGINE=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
+suite address build/address fast -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
+suite thread build/thread fast -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
 if [ $slow = yes ]; then
   suite slow build/release slow
   suite engine-address build/engine-address 'fast|full' -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
