@@ -44,6 +44,8 @@ class Tokenizer {
   // recognised.
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
   virtual Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const = 0;
+  // Throws Error(invalid_argument) for an id that is negative or not below vocab_size(); gaps below it give
+  // no text. decode: invalid UTF-8 becomes U+FFFD.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
   virtual std::string decode_bytes(std::span<const int32_t> ids,
                                    bool skip_special_tokens) const = 0;  // raw, for streaming
