@@ -1,6 +1,7 @@
-// The face between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs, nothing else.
-// Every call is noexcept and answers with a trl::Status as int32_t; a negative one comes with a message through
-// ErrorSink. Each side destroys its own objects (release()). Views are valid during the call unless said otherwise.
+// The face between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs,
+// nothing else. Every call is noexcept and answers with a trl::Status as int32_t; a negative one comes with a
+// message through ErrorSink. Each side destroys its own objects (release()). Views are valid during the call
+// unless said otherwise.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,7 +13,8 @@ inline constexpr uint32_t kInterfaceVersion = 1;  // both libraries must agree; 
 
 class ErrorSink {
  public:
-  virtual void set(int32_t status, std::string_view message, std::string_view key, int32_t callback_code) noexcept = 0;
+  virtual void set(int32_t status, std::string_view message, std::string_view key,
+                   int32_t callback_code) noexcept = 0;
 
  protected:
   ~ErrorSink() = default;
@@ -21,8 +23,9 @@ class ErrorSink {
 // What libtrl.so owns for the process and lends to the engine. Outlives every engine object. any thread.
 class Host {
  public:
-  virtual void log(int32_t level, std::string_view component, std::string_view text) noexcept = 0;  // base::LogLevel
-  virtual bool try_charge(int32_t kind, int64_t bytes) noexcept = 0;                                // base::MemoryKind
+  virtual void log(int32_t level, std::string_view component,
+                   std::string_view text) noexcept = 0;               // base::LogLevel
+  virtual bool try_charge(int32_t kind, int64_t bytes) noexcept = 0;  // base::MemoryKind
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
@@ -46,9 +49,9 @@ struct Metric {
   double value;
 };
 
-// One micro-batch, laid out without padding: rows lie one behind the other, and documents (segments) never see each
-// other. labels are TRL's, not shifted: position i of a document is predicted from position i - 1; -100 is ignored;
-// the first position of a document never counts.
+// One micro-batch, laid out without padding: rows lie one behind the other, and documents (segments) never
+// see each other. labels are TRL's, not shifted: position i of a document is predicted from position i - 1;
+// -100 is ignored; the first position of a document never counts.
 struct Batch {
   const int32_t* input_ids = nullptr;     // [tokens]
   const int32_t* labels = nullptr;        // [tokens], -100: ignored
@@ -80,7 +83,7 @@ enum class EventKind : int32_t { train_begin, step, log, evaluate, save, epoch, 
 
 struct Event {
   EventKind kind;
-  int64_t step;       // global_step
+  int64_t step;  // global_step
   int64_t max_steps;
   double epoch;
   std::span<const Metric> metrics;
@@ -127,13 +130,14 @@ class TokenSink {
 class Model {
  public:
   virtual void release() noexcept = 0;
-  virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
+  virtual std::string_view config_json() noexcept = 0;  // valid while the model lives
   virtual int64_t parameter_count() noexcept = 0;
   // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
-  virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files, ErrorSink& error) noexcept = 0;
+  virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files,
+                       ErrorSink& error) noexcept = 0;
   // cancel: polled between decode steps; may be null.
-  virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling, TokenSink& sink,
-                           const class Cancel* cancel, ErrorSink& error) noexcept = 0;
+  virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
+                           TokenSink& sink, const class Cancel* cancel, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;
@@ -148,23 +152,25 @@ class Cancel {
 };
 
 struct TrainerSpec {
-  std::span<const KeyValue> config;       // keys set by the user, canonical names and values (config::Config)
-  Model* model = nullptr;                 // must outlive the trainer; its weights are trained in place
-  BatchSource* train = nullptr;           // outlive the trainer
-  BatchSource* eval = nullptr;            // or null
-  EventSink* events = nullptr;            // or null
-  const Cancel* cancel = nullptr;         // polled between micro-batches
-  std::span<const NamedBytes> files;      // go into every saved directory (tokenizer, chat template); copied
+  std::span<const KeyValue> config;   // keys set by the user, canonical names and values (config::Config)
+  Model* model = nullptr;             // must outlive the trainer; its weights are trained in place
+  BatchSource* train = nullptr;       // outlive the trainer
+  BatchSource* eval = nullptr;        // or null
+  EventSink* events = nullptr;        // or null
+  const Cancel* cancel = nullptr;     // polled between micro-batches
+  std::span<const NamedBytes> files;  // go into every saved directory (tokenizer, chat template); copied
 };
 
 class Trainer {
  public:
   virtual void release() noexcept = 0;
-  // One optimizer step with what follows it (log, evaluate, save). ok, end (nothing left, or the event sink stopped
-  // it), or an error after which the step did not happen. *metrics: of this step, until the next call.
+  // One optimizer step with what follows it (log, evaluate, save). ok, end (nothing left, or the event sink
+  // stopped it), or an error after which the step did not happen. *metrics: of this step, until the next
+  // call.
   virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
   virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
-  // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends after it.
+  // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends
+  // after it.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
   virtual int32_t save(std::string_view directory, ErrorSink& error) noexcept = 0;
   virtual int64_t global_step() noexcept = 0;
@@ -186,10 +192,10 @@ class Engine {
   ~Engine() = default;
 };
 
-// The one exported function of libtrl_engine.so. shared_torch: the host had mapped the engine's own libtorch before,
-// so no process-wide setting of it may be touched.
-extern "C" using EngineOpen = int32_t (*)(uint32_t interface_version, Host* host, int32_t shared_torch, Engine** out,
-                                          ErrorSink* error);
+// The one exported function of libtrl_engine.so. shared_torch: the host had mapped the engine's own libtorch
+// before, so no process-wide setting of it may be touched.
+extern "C" using EngineOpen =
+    int32_t(*)(uint32_t interface_version, Host* host, int32_t shared_torch, Engine** out, ErrorSink* error);
 inline constexpr const char* kEngineOpenName = "trl_engine_open";
 
 }  // namespace trl::engine
