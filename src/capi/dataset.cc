@@ -5,6 +5,7 @@
 #include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "config/local_path.h"
 
 namespace trl::capi {
 namespace {
@@ -101,6 +102,7 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
       [&] {
         need(out_dataset, "out_dataset");
         need(path, "path");
+        trl::config::check_local_path("dataset_name", path);
         const auto dataset =
             std::make_shared<Dataset>(runtime_of(runtime), options_of(options), true,
                                       [file = std::string(path)] { return data::open_file_source(file); });

@@ -1,10 +1,12 @@
 // trl sft: a configuration, a file of rows, a model; training with progress; the tuned model in output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
@@ -65,6 +67,16 @@ void require(const Config& config, const char* key, const char* what) {
   if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is needed: {}", key, what));
 }
 
+// What cannot be written at the end is better known before the first step.
+void make_output(const std::string& output) {
+  std::error_code error;
+  std::filesystem::create_directories(output, error);
+  if (!error && access(output.c_str(), W_OK) == 0 && std::filesystem::is_directory(output)) return;
+  throw Failure(kFailed,
+                fmt::format("output_dir: {} cannot be written: {}", output,
+                            error ? error.message() : std::string("it is no directory that may be written")));
+}
+
 int interrupted(const Trainer& trainer, const std::string& output) {
   Error error;
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
@@ -91,6 +103,7 @@ int sft(const Words& words) {
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   export_environment(config);
+  make_output(get(config, "output_dir"));
 
   Runtime runtime;
   open_runtime(config, runtime);

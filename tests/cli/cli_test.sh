@@ -36,6 +36,13 @@ case_unknown_key_in_a_file() {
 }
 case_missing_config_file() { run 1 sft --config gone.yaml; says err "gone.yaml"; }
 case_missing_dataset() { run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir m; says err "gone.jsonl"; }
+case_hub_ids_need_a_local_path() {
+  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "give a local path"
+  run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "give a local path"
+}
+case_output_that_cannot_be_written_fails_first() {
+  : >file; run 1 "${sft[@]}" --output_dir file/model; says err "file/model"; [ ! -s out ] || die "it trained"
+}
 case_missing_model() { run 1 sft --model_name_or_path gone --dataset_name "$rows" --output_dir m; says err "gone"; }
 case_malformed_row_names_file_and_line() {
   printf '{"text": "a"}\n{"text": \n' >bad.jsonl
