@@ -5,7 +5,7 @@
 
 namespace trl::text {
 namespace {
-using namespace test;
+using namespace tiny;
 
 Json chat_json() {
   Json json = tiny_json();

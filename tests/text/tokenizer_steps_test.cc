@@ -6,7 +6,7 @@
 
 namespace trl::text {
 namespace {
-using namespace test;
+using namespace tiny;
 
 void expect(const Tokenizer& tokenizer, const std::string& text, const Ids& ids, const Offsets& offsets) {
   const Encoding encoding = tokenizer.encode_with_offsets(text, true);

@@ -9,7 +9,7 @@
 
 namespace trl::text {
 namespace {
-using namespace test;
+using namespace tiny;
 
 const char* const kSample =
     "<|im_start|>Zo\xC3\xAB\xCC\x88 e\xCC\x81t \xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E "
@@ -56,7 +56,7 @@ TEST(TokenizerText, DecodesToWhatWasEncoded) {
   for (const char* name : {"real_qwen3", "real_smollm2", "bpe_llama3", "bpe_gpt2"}) {
     const std::string folder = std::string("tokenizers/") + name;
     TRL_NEED_GOLDEN(folder + "/tokenizer.json");
-    const auto tokenizer = Tokenizer::from_directory(trl::test::golden_path(folder));
+    const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
     for (uint64_t seed = 0; seed < 300; ++seed) {
       const std::string text = random_text(seed);
       const Encoding encoding = tokenizer->encode_with_offsets(text, false);
@@ -110,7 +110,7 @@ TEST(TokenizerText, GivesTheOffsetsOfTheReference) {
     const std::string folder = std::string("tokenizers/") + c.name;
     TRL_NEED_GOLDEN(folder + "/tokenizer.json");
     const Encoding encoding =
-        Tokenizer::from_directory(trl::test::golden_path(folder))->encode_with_offsets(kSample, true);
+        Tokenizer::from_directory(test::golden_path(folder))->encode_with_offsets(kSample, true);
     EXPECT_EQ(encoding.ids, c.ids) << c.name;
     EXPECT_EQ(encoding.offsets, c.offsets) << c.name;
   }

@@ -14,7 +14,7 @@
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace trl::text::test {
+namespace trl::text::tiny {
 
 using base::Json;
 using Ids = std::vector<int32_t>;
@@ -113,4 +113,4 @@ Error error_of(Call&& call) {
   return Error(Status::ok, "");
 }
 
-}  // namespace trl::text::test
+}  // namespace trl::text::tiny

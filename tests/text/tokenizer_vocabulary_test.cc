@@ -6,7 +6,7 @@
 
 namespace trl::text {
 namespace {
-using namespace test;
+using namespace tiny;
 
 PlainVocabulary tiny_vocabulary() {
   PlainVocabulary v;
@@ -24,8 +24,8 @@ PlainVocabulary tiny_vocabulary() {
 
 TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   TRL_NEED_GOLDEN("tokenizers/real_smollm2/cases.json");
-  const auto json = nlohmann::json::parse(
-      base::read_file(trl::test::golden_path("tokenizers/real_smollm2/tokenizer.json")));
+  const auto json =
+      nlohmann::json::parse(base::read_file(test::golden_path("tokenizers/real_smollm2/tokenizer.json")));
   PlainVocabulary v;
   v.model = "gpt2";
   v.pre = "smollm";
@@ -46,7 +46,7 @@ TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   for (const auto& [name, bytes] : tokenizer->files()) folder.put(name, bytes);
   const auto reopened = Tokenizer::from_directory(folder.path());
   size_t run = 0;
-  const Json recorded = trl::test::golden_json("tokenizers/real_smollm2/cases.json");
+  const Json recorded = test::golden_json("tokenizers/real_smollm2/cases.json");
   for (const Json& c : recorded.at("cases")) {
     const std::string text = c.at("text");
     EXPECT_EQ(tokenizer->encode(text, true), c.at("ids").get<Ids>()) << text;
