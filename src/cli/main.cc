@@ -1,6 +1,7 @@
 // The trl command: picks the command; everything below goes through include/trl.h.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -53,13 +54,18 @@ int run(const Words& words) {
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("trl"));
   spdlog::set_pattern("%n: %^%l%$: %v");
+  int code = trl::cli::kFailed;
   try {
-    return trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
+    code = trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
   } catch (const trl::cli::Failure& failure) {
     spdlog::error("{}", failure.what());
-    return failure.code;
+    code = failure.code;
   } catch (const std::exception& error) {
     spdlog::error("{}", error.what());
-    return trl::cli::kFailed;
   }
+  // Every handle is destroyed by now. The engine brings some three hundred libraries whose own destructors
+  // need not run.
+  std::fflush(stdout);
+  std::fflush(stderr);
+  _exit(code);
 }

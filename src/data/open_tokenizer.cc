@@ -76,7 +76,7 @@ std::string read_template(const std::string& path) {
 std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path) {
   if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path);
   if (!base::file_exists(model_path)) {
-    fail(Status::not_found, "{}: not found; give the path of a model directory or a GGUF file", model_path);
+    fail(Status::not_found, "{}: not found; give a local path: a model directory or a GGUF file", model_path);
   }
   if (!io::is_gguf(model_path)) {
     fail(Status::format, "{}: neither a model directory nor a GGUF file", model_path);
