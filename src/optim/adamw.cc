@@ -28,6 +28,16 @@ class Adamw final : public Optimizer {
         weight_decay_(arguments.weight_decay) {}
 
   int64_t steps() const override { return steps_; }
+  void set_steps(int64_t steps) override { steps_ = steps; }
+
+  std::vector<StateTensor> state() const override {
+    std::vector<StateTensor> state;
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      state.push_back({parameters_[p]->name + ".exp_avg", m_.views[p]});
+      state.push_back({parameters_[p]->name + ".exp_avg_sq", v_.views[p]});
+    }
+    return state;
+  }
 
   void step(double learning_rate, double grad_scale) override {
     ++steps_;
