@@ -3,7 +3,12 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS trl EXPORT trlTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TRL_ENGINE)
-  set_target_properties(trl_engine_library PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/..")
+  set(torch_rpath OFF)
+  if(TRL_TORCH_DIR)
+    set(torch_rpath ON)
+  endif()
+  set_target_properties(trl_engine_library PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/.."
+    INSTALL_RPATH_USE_LINK_PATH "${torch_rpath}")
   install(TARGETS trl_engine_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trl)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -40,6 +40,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   add_executable(trl_command ${cli_sources})
   target_include_directories(trl_command PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME trl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

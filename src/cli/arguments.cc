@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "cli/output.h"
+
 namespace trl::cli {
 
 namespace {
@@ -59,9 +61,10 @@ class Flags {
     app_.set_help_flag();
     app_.add_flag("--help,-h", help_, "Show this and quit");
     app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->take_last();
     for (const TextFlag& text : line.texts)
-      app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT");
+      app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT")->take_last();
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
       if (wanted(line, o) && std::string_view(trl_option_name(o)) != "config") add(o);
     }
@@ -71,12 +74,19 @@ class Flags {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     try {
       app_.parse(words);
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string text = error.what();
+      throw Failure(kUsage, text.substr(0, text.find(':')) + " needs a value");
     } catch (const CLI::ParseError& error) {
       throw Failure(kUsage, error.what());
     }
     if (help_) return true;
     Error error;
-    if (!file_.empty()) check(trl_config_load(config.get(), file_.c_str(), error.out()), error);
+    if (!file_.empty()) {
+      const trl_status status = trl_config_load(config.get(), file_.c_str(), error.out());
+      if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
+      check(status, error);
+    }
     for (const std::string& word : app_.remaining()) refuse(word, config);
     for (const Flag& flag : flags_) {
       if (flag.option->count() > 0)
@@ -107,11 +117,10 @@ class Flags {
                         bool negated) {
     Flag& flag = flags_.emplace_back(Flag{key, type, negated, {}, nullptr});
     flag.option = app_.add_option(names, flag.values, help(o))->type_name("");
+    if (type == TRL_TYPE_LIST && !negated) return flag.option->expected(1, 1 << 20);
+    flag.option->take_last()->allow_extra_args(false);
     if (negated) return flag.option->expected(0);
-    if (type == TRL_TYPE_BOOLEAN) return flag.option->expected(0, 1);
-    return type == TRL_TYPE_LIST
-               ? flag.option->expected(1, 1 << 20)
-               : flag.option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    return type == TRL_TYPE_BOOLEAN ? flag.option->expected(0, 1) : flag.option->expected(1);
   }
 
   static std::string text(const Flag& flag) {
@@ -156,7 +165,7 @@ class Flags {
 bool parse(const CommandLine& line, const Words& words, Config& config) {
   Flags flags(line);
   if (!flags.parse(words, config)) return false;
-  std::fputs(flags.help_text().c_str(), stdout);
+  print(flags.help_text());
   return true;
 }
 

@@ -2,11 +2,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/output.h"
 
 namespace trl::cli {
 
@@ -26,7 +26,7 @@ int env(const Words& words) {
   } else {
     report["runtime"] = {{"error", trl_error_message(error.get())}};
   }
-  std::printf("%s\n", report.dump(2).c_str());
+  print(report.dump(2) + "\n");
   return 0;
 }
 

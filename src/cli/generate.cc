@@ -1,18 +1,15 @@
 // trl generate: completes one prompt; the completion alone goes to stdout, as it comes.
-#include <cstdio>
-
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "cli/output.h"
 
 namespace trl::cli {
 
 namespace {
 
 int32_t on_token(void*, size_t, int32_t, const char* text, size_t size) {
-  std::fwrite(text, 1, size, stdout);
-  std::fflush(stdout);
-  return 0;
+  return print({text, size}) ? 0 : 1;
 }
 
 }  // namespace
@@ -42,10 +39,9 @@ int generate(const Words& words) {
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   const char* text = prompt.c_str();
   const size_t size = prompt.size();
-  check(trl_generator_generate(generator.get(), &text, &size, 1, config.get(), on_token, nullptr, nullptr,
-                               error.out()),
-        error);
-  std::fputc('\n', stdout);
+  const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config.get(), on_token,
+                                                   nullptr, nullptr, error.out());
+  if (print("\n")) check(status, error);
   return 0;
 }
 

@@ -3,12 +3,14 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <map>
 
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/output.h"
 
 namespace trl::cli {
 namespace {
@@ -36,11 +38,12 @@ std::string overview() {
 
 int run(const Words& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::fputs(overview().c_str(), stdout);
+    print(overview());
     return 0;
   }
   if (words[0] == "--version") {
-    std::printf("trl %s\n", trl_version_string());
+    if (words.size() > 1) throw Failure(kUsage, "usage: trl --version");
+    print(fmt::format("trl {}\n", trl_version_string()));
     return 0;
   }
   const auto found = commands().find(words[0]);
@@ -52,6 +55,8 @@ int run(const Words& words) {
 }  // namespace trl::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE,
+              SIG_IGN);  // a closed stdout is an error of the write (cli/output.h), not the end of a run
   spdlog::set_default_logger(spdlog::stderr_color_mt("trl"));
   spdlog::set_pattern("%n: %^%l%$: %v");
   int code = trl::cli::kFailed;
@@ -65,7 +70,7 @@ int main(int argc, char** argv) {
   }
   // Every handle is destroyed by now. The engine brings some three hundred libraries whose own destructors
   // need not run.
-  std::fflush(stdout);
+  code = trl::cli::with_output(code);
   std::fflush(stderr);
   _exit(code);
 }

@@ -1,10 +1,9 @@
 // trl options [trainer]: the option table, one paragraph a key.
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/output.h"
 
 namespace trl::cli {
 
@@ -27,7 +26,7 @@ int options(const Words& words) {
       text += fmt::format("      other values are refused: {}\n", trl_option_unsupported_reason(o));
   }
   if (text.empty()) throw Failure(kUsage, "no trainer '" + words[0] + "'; try: trl options sft");
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return 0;
 }
 

@@ -67,8 +67,10 @@ void Progress::on_step(const trl_metrics* metrics) {
 }
 
 void Progress::on_log(const trl_metrics* metrics) {
+  double loss = 0;
+  const bool of_steps = trl_metrics_get(metrics, "loss", &loss) == TRL_OK;  // not the summary of the run
   read(metrics);
-  if (enabled_) draw(terminal_);
+  if (enabled_ && (terminal_ || of_steps)) draw(terminal_);
 }
 
 void Progress::finish() {

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/log.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 
 namespace trl::cli {
@@ -24,8 +25,11 @@ void export_environment(const Config& config) {
   const std::string text = get(config, "env");
   if (text.empty()) return;
   const nlohmann::json variables = nlohmann::json::parse(text);
-  for (const auto& [name, value] : variables.items())
-    setenv(name.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str(), 1);
+  for (const auto& [name, value] : variables.items()) {
+    const std::string plain = value.is_string() ? value.get<std::string>() : value.dump();
+    if (setenv(name.c_str(), plain.c_str(), 1) != 0)
+      throw Failure(kUsage, fmt::format("env: '{}' is not a name of an environment variable", name));
+  }
 }
 
 void open_rows(const Runtime& runtime, const Config& config, const char* key, Dataset& dataset) {
@@ -48,8 +52,7 @@ void print_record(const trl_metrics* metrics) {
                                                    : fmt::format("{:.9g}", value);
     line += fmt::format("{}\"{}\": {}", line.empty() ? "{" : ", ", name, number);
   }
-  std::printf("%s}\n", line.c_str());
-  std::fflush(stdout);
+  print(line + "}\n");
 }
 
 int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
@@ -75,6 +78,13 @@ void make_output(const std::string& output) {
   throw Failure(kFailed,
                 fmt::format("output_dir: {} cannot be written: {}", output,
                             error ? error.message() : std::string("it is no directory that may be written")));
+}
+
+void warn_of_own_directory(const std::string& model, const std::string& output) {
+  std::error_code error;
+  if (std::filesystem::equivalent(model, output, error))
+    spdlog::warn(
+        "output_dir is the model's own directory: at the end its weights are replaced by the tuned ones");
 }
 
 int interrupted(const Trainer& trainer, const std::string& output) {
@@ -104,6 +114,7 @@ int sft(const Words& words) {
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   export_environment(config);
   make_output(get(config, "output_dir"));
+  warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));
 
   Runtime runtime;
   open_runtime(config, runtime);

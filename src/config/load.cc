@@ -26,7 +26,7 @@ void Config::load_file(const std::string& path) {
 void Config::load_text(std::string_view text, std::string_view origin) {
   Config loaded = *this;
   const int source = ++loaded.sources_;
-  for (const YamlEntry& entry : parse_yaml_mapping(text, origin)) {
+  for (const YamlEntry& entry : parse_yaml_mapping(text, origin, loaded.warnings_)) {
     try {
       if (names_datasets(entry.key)) {
         for (const auto& [key, value] : expand_datasets(entry.key, entry.value)) {

@@ -38,6 +38,7 @@ class Marks final : public YAML::EventHandler {
 
 struct Reader {
   std::string origin;
+  std::vector<std::string>* warnings = nullptr;  // null: what would be one is an error
   int64_t nodes = 0;
 
   [[noreturn]] void fail_at(const YAML::Mark& mark, std::string_view text) const {
@@ -55,6 +56,15 @@ struct Reader {
     int64_t line;
   };
 
+  // The last one counts, as in PyYAML.
+  bool repeated(const Pair& first, const YAML::Mark& mark) const {
+    const std::string text =
+        fmt::format("{}: the key is given twice, first in line {}", first.key, first.line);
+    if (warnings == nullptr) fail_at(mark, text);
+    warnings->push_back(fmt::format("{}:{}: {}; this one counts", origin, mark.line + 1, text));
+    return true;
+  }
+
   // The pairs of a mapping; those that `<<` merges come last and only where the key is not there.
   std::vector<Pair> pairs(const YAML::Node& map, int depth) {
     count(map, depth);
@@ -67,10 +77,7 @@ struct Reader {
         merge(item.second, depth + 1, merged);
         continue;
       }
-      for (const Pair& other : own) {
-        if (other.key == key)
-          fail_at(mark, fmt::format("{}: the key is given twice, first in line {}", key, other.line));
-      }
+      std::erase_if(own, [&](const Pair& other) { return other.key == key && repeated(other, mark); });
       own.push_back({key, item.second, mark.line + 1});
       if (++nodes > kMostNodes) fail_at(mark, "too many values");
     }
@@ -191,8 +198,9 @@ std::string as_yaml(std::string_view text) {
 
 std::string YamlEntry::text() const { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin) {
-  Reader reader{std::string(origin)};
+std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin,
+                                          std::vector<std::string>& warnings) {
+  Reader reader{std::string(origin), &warnings};
   const YAML::Node root = reader.load(as_yaml(text));
   if (!root.IsMap()) {
     const std::string_view kind = root.IsSequence() ? "a list" : root.IsScalar() ? "a single value" : "empty";

@@ -18,9 +18,10 @@ struct YamlEntry {
   std::string text() const;  // as Config::set takes it
 };
 
-// The document must be one mapping; a key given twice is an error. Throws Error(format) or
-// Error(invalid_config) with origin and line.
-std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin);
+// The document must be one mapping. A key given twice: its last value, and a line in warnings. Throws
+// Error(format) or Error(invalid_config) with origin and line.
+std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin,
+                                          std::vector<std::string>& warnings);
 
 // One value written on a command line: "{a: 1, b: [x, y]}", "[a, b]" or JSON. Throws Error(invalid_config)
 // naming key.

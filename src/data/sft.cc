@@ -79,13 +79,16 @@ class Preparation {
       if (tokens.lost && counts_.split++ == 0)
         counts_.first_split = block_[i].where + ": '" + *tokens.lost + "'";
       if (cuts) counts_.cut += cut(tokens, static_cast<size_t>(*arguments.max_length)) ? 1 : 0;
-      const bool trained =
-          std::any_of(tokens.labels.begin(), tokens.labels.end(), [](int32_t l) { return l != kIgnored; });
-      if ((cuts && !trained) || tokens.ids.empty()) {
+      const auto first = std::find_if(tokens.labels.begin(), tokens.labels.end(),
+                                      [](int32_t label) { return label != kIgnored; });
+      if ((cuts && first == tokens.labels.end()) || tokens.ids.empty()) {
         if (counts_.dropped++ == 0) counts_.first_dropped = block_[i].where;
         continue;
       }
-      any_trained_ = any_trained_ || trained;
+      // The first token of a row is predicted from nothing and trains nothing.
+      any_trained_ =
+          any_trained_ || std::any_of(std::max(first, tokens.labels.begin() + 1), tokens.labels.end(),
+                                      [](int32_t label) { return label != kIgnored; });
       store_->add(tokens, source_row);
     }
   }

@@ -40,10 +40,27 @@ int32_t ModelObject::save(std::string_view directory, std::span<const engine::Na
   });
 }
 
+// Positions that the model never saw in training.
+void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> prompts,
+                                 int64_t max_new_tokens) const {
+  const int64_t limit = model_->config().max_position_embeddings;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto tokens = static_cast<int64_t>(prompts[i].size());
+    if (tokens + max_new_tokens <= limit) continue;
+    HostLog(host_).warning(
+        "generate",
+        "prompt {} has {} tokens; with max_new_tokens {} it may go beyond the {} positions "
+        "of the model (max_position_embeddings), where its text is not to be relied on",
+        i, tokens, max_new_tokens, limit);
+    return;
+  }
+}
+
 int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               const engine::Sampling& sampling, engine::TokenSink& sink,
                               const engine::Cancel* cancel, engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
+    warn_of_length(prompts, sampling.max_new_tokens);
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink, cancel);
     return Status::ok;

@@ -25,6 +25,7 @@ class ModelObject final : public engine::Model {
 
  private:
   ~ModelObject() = default;
+  void warn_of_length(std::span<const std::span<const int32_t>> prompts, int64_t max_new_tokens) const;
   engine::Host& host_;
   std::unique_ptr<model::Model> model_;
   std::string config_json_;

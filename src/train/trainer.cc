@@ -21,9 +21,12 @@ int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& par
 void check_evaluation(const Setup& setup) {
   if (setup.eval != nullptr) return;
   if (setup.arguments.eval_strategy != config::Strategy::no) {
-    fail_key("eval_strategy", "eval_strategy needs an evaluation dataset; accepted without one: no");
+    fail_key("eval_strategy",
+             "eval_strategy: {} needs an evaluation dataset (eval_dataset_name); accepted without one: no",
+             setup.arguments.eval_strategy == config::Strategy::steps ? "steps" : "epoch");
   }
-  if (setup.arguments.eval_on_start) fail_key("eval_on_start", "eval_on_start needs an evaluation dataset");
+  if (setup.arguments.eval_on_start)
+    fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
 }
 
 std::string row_list(const std::vector<const MicroBatch*>& batches) {

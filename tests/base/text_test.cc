@@ -71,8 +71,8 @@ TEST(Json, ErrorsNameOriginLineAndColumn) {
     EXPECT_EQ(error.status(), Status::format);
     EXPECT_NE(error.message().find("rows.jsonl:6:7: not valid JSON"), std::string::npos) << error.message();
   }
-  EXPECT_EQ(json_type(Json::parse("[1]")), "list");
-  EXPECT_EQ(json_type(Json::parse("1.5")), "number");
+  EXPECT_EQ(json_type(parse_json("[1]", "test")), "list");
+  EXPECT_EQ(json_type(parse_json("1.5", "test")), "number");
 }
 
 TEST(Hash, KnownValues) {

@@ -20,7 +20,7 @@ std::string get(const trl_config* config, const char* key) {
 Json describe(const trl_config* config) {
   const char* json = nullptr;
   EXPECT_EQ(trl_config_describe(config, &json, nullptr), TRL_OK);
-  return Json::parse(json);
+  return host::parse(json);
 }
 
 TEST(Config, DefaultsAreTrls) {
@@ -177,7 +177,7 @@ TEST(Version, IsTheHeaders) {
   EXPECT_EQ(trl_version(),
             static_cast<uint32_t>(TRL_VERSION_MAJOR << 16 | TRL_VERSION_MINOR << 8 | TRL_VERSION_PATCH));
   EXPECT_STREQ(trl_version_string(), "0.1.0");
-  const Json info = Json::parse(trl_build_info());
+  const Json info = host::parse(trl_build_info());
   EXPECT_EQ(info["version"], "0.1.0");
   for (const auto& feature : info["features"])
     EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);

@@ -19,6 +19,8 @@ namespace host {
 
 using Json = nlohmann::ordered_json;
 
+Json parse(std::string_view text);  // throws
+
 template <auto kDestroy>
 struct Destroy {
   template <class T>
@@ -124,7 +126,7 @@ inline std::string golden(const std::string& relative) {
   }
   return {};
 }
-inline Json golden_json(const std::string& relative) { return Json::parse(read_file(golden(relative))); }
+inline Json golden_json(const std::string& relative) { return parse(read_file(golden(relative))); }
 #define NEED_GOLDEN(relative) \
   if (host::golden(relative).empty()) GTEST_SKIP() << "no recorded numbers: " << relative
 

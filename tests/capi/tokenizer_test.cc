@@ -163,7 +163,7 @@ TEST(Tokenizer, DescribesItself) {
   const auto tokenizer = open(host::golden("models/qwen2"));
   const char* json = nullptr;
   ASSERT_EQ(trl_tokenizer_describe(tokenizer.get(), &json, nullptr), TRL_OK);
-  const Json about = Json::parse(json);
+  const Json about = host::parse(json);
   EXPECT_EQ(about["vocab_size"], 480);
   EXPECT_EQ(about["eos_token"], "<|im_end|>");
   EXPECT_EQ(about["pad_token"], "<|endoftext|>");
@@ -171,7 +171,7 @@ TEST(Tokenizer, DescribesItself) {
             std::vector<int32_t>{about["eos_token_id"].get<int32_t>()});
   const auto changed = open(host::golden("models/qwen2"), {{"eos_token", "<|endoftext|>"}});
   ASSERT_EQ(trl_tokenizer_describe(changed.get(), &json, nullptr), TRL_OK);
-  EXPECT_EQ(Json::parse(json)["eos_token"], "<|endoftext|>");
+  EXPECT_EQ(host::parse(json)["eos_token"], "<|endoftext|>");
 }
 
 TEST(Tokenizer, Refusals) {

@@ -24,6 +24,46 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
+case_version_takes_no_more() { run 2 --version extra; }
+case_extra_words_are_refused() {
+  run 2 "${sft[@]}" --dataset_name a b; says err "'b'"
+  run 2 "${sft[@]}" --learning_rate 1e-5 7e-3; says err "'7e-3'"
+  run 2 "${sft[@]}" --learning_rate; says err "--learning_rate needs a value"
+}
+case_the_last_of_a_flag_counts() {
+  printf 'max_steps: 3\n' >c.yaml
+  run 0 "${sft[@]}" --config gone.yaml --config c.yaml --bf16 --bf16 false --max_steps 2 --max_steps 1
+  [ "$(grep -c '"loss"' out)" -eq 1 ] || die "records"
+}
+case_a_malformed_file_is_usage() { printf 'a: [1\n' >c.yaml; run 2 sft --config c.yaml; says err "c.yaml"; }
+case_a_reader_that_leaves_stops_nothing() {
+  "$trl" "${sft[@]}" --max_steps 20 2>err | head -n 1 >out
+  [ "${PIPESTATUS[0]}" -eq 0 ] || die "exit code"
+  [ -s model/model.safetensors ] || die "nothing was saved"
+}
+case_a_full_stdout_is_a_failure() {
+  local code=0
+  "$trl" "${sft[@]}" --max_steps 2 >/dev/full 2>err || code=$?
+  [ "$code" -eq 1 ] || die "exit code $code"
+  says err "stdout: No space left"
+  [ -s model/model.safetensors ] || die "nothing was saved"
+  code=0; "$trl" --version >/dev/full 2>err || code=$?
+  [ "$code" -eq 1 ] || die "exit code $code"
+}
+case_bad_environment_names() {
+  printf 'env: {"A=B": 1}\n' >c.yaml; run 2 "${sft[@]}" --config c.yaml; says err "A=B"
+}
+case_nothing_to_learn_from() { run 1 "${sft[@]}" --max_length 1; says err "nothing is left to train on"; }
+case_evaluation_needs_rows() { run 2 "${sft[@]}" --eval_strategy steps --eval_steps 1; says err "eval_dataset_name"; }
+case_training_in_place_is_warned_of() {
+  cp -r "$model" own
+  run 0 sft --model_name_or_path own --dataset_name "$rows" --output_dir own --max_steps 1 --bf16 false
+  says err "the model's own directory"
+}
+case_generate_warns_beyond_the_positions() {
+  run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 255
+  says err "max_position_embeddings"
+}
 case_unknown_command_is_usage() { run 2 sfft; says err "sfft"; says err "sft"; }
 case_unknown_option_names_the_nearest() {
   run 2 "${sft[@]}" --learnig_rate 1; says err "learning_rate"; [ ! -e model ] || die "model was written"

@@ -76,16 +76,25 @@ TEST(Load, ErrorsNameFileLineAndKey) {
             "x.yaml:1: eos_token: '{\"a\":\"b\"}' is not accepted; give text, or null");
   EXPECT_EQ(refusal("report_to: {a: b}\n"),
             "x.yaml:1: report_to: '{\"a\":\"b\"}' is not accepted; give a list, or null");
-  EXPECT_EQ(refusal("seed: 1\nmax_steps: 2\nseed: 3\n", Status::format),
-            "x.yaml:3: seed: the key is given twice, first in line 1");
-  EXPECT_EQ(refusal("lr_scheduler_kwargs:\n  num_cycles: 1\n  num_cycles: 2\n", Status::format),
-            "x.yaml:3: num_cycles: the key is given twice, first in line 2");
   EXPECT_EQ(
       refusal("max_seq_length: 10\nmax_length: 20\n"),
       "x.yaml:2: max_seq_length and max_length are one key with two values, '10' and '20': give one of them");
   EXPECT_EQ(refusal("max-length: 10\nmax_seq_length: 20\n").substr(0, 40),
             "x.yaml:2: max_length and max_seq_length ");
   EXPECT_EQ(refusal("config: other.yaml\n").substr(0, 47), "x.yaml:1: config: 'other.yaml' is refused: a co");
+}
+
+TEST(Load, TheLastOfAKeyGivenTwiceCountsWithAWarning) {
+  Config config;
+  config.load_text("seed: 1\nmax_steps: 2\nseed: 3\nlr_scheduler_kwargs:\n  num_cycles: 1\n  num_cycles: 2\n",
+                   "x.yaml");
+  EXPECT_EQ(config.get_int("seed"), 3);
+  EXPECT_EQ(config.get_pairs("lr_scheduler_kwargs"),
+            (std::vector<std::pair<std::string, std::string>>{{"num_cycles", "2"}}));
+  EXPECT_EQ(config.warnings(),
+            (std::vector<std::string>{
+                "x.yaml:3: seed: the key is given twice, first in line 1; this one counts",
+                "x.yaml:6: num_cycles: the key is given twice, first in line 5; this one counts"}));
 }
 
 TEST(Load, RefusesWhatIsNoMapping) {

@@ -118,8 +118,9 @@ TEST(Collate, PaddedEqualsTrlsCollator) {
 }
 
 TEST(Collate, LaysRowsOneBehindTheOther) {
-  const GivenExamples examples(base::Json::parse(
-      R"([{"input_ids":[1,2,3],"labels":[-100,2,3]},{"input_ids":[4],"labels":[4]},{"input_ids":[5,6],"labels":[5,-100]}])"));
+  const GivenExamples examples(base::parse_json(
+      R"([{"input_ids":[1,2,3],"labels":[-100,2,3]},{"input_ids":[4],"labels":[4]},{"input_ids":[5,6],"labels":[5,-100]}])",
+      "rows"));
   HostBatch batch;
   batch.row_ids = {7};  // what an earlier batch left
   collate(examples, {2, 0}, batch);
@@ -133,9 +134,10 @@ TEST(Collate, LaysRowsOneBehindTheOther) {
 }
 
 TEST(BatchStream, WalksEpochsAndSkips) {
-  const GivenExamples examples(base::Json::parse(
+  const GivenExamples examples(base::parse_json(
       R"([{"input_ids":[0],"labels":[0]},{"input_ids":[1],"labels":[1]},{"input_ids":[2],"labels":[2]},
-          {"input_ids":[3],"labels":[3]},{"input_ids":[4],"labels":[4]}])"));
+          {"input_ids":[3],"labels":[3]},{"input_ids":[4],"labels":[4]}])",
+      "rows"));
   BatchStream stream(examples, {.batch_size = 2, .seed = 42});
   EXPECT_EQ(stream.batches_per_epoch(), 3);
   EXPECT_EQ(stream.rows(), 5);

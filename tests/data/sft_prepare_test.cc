@@ -375,7 +375,7 @@ TEST(Prepare, TokenizedRows) {
     return shop.error("{\"input_ids\":[1]}\n" + row).message();
   };
   EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"labels\":[-100,99]}")), (Rows{"ab .c"}));
-  EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"assistant_masks\":[true,0]}")), (Rows{"ab a."}));
+  EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"assistant_masks\":[0,true]}")), (Rows{"ab .b"}));
   EXPECT_NE(message("{\"input_ids\":[258]}").find("element 1: 258 is no token id: 0 to 257"),
             std::string::npos);
   EXPECT_NE(message("{\"input_ids\":[1,-1]}").find("element 2: -1 is no token id"), std::string::npos);
@@ -392,7 +392,7 @@ TEST(Prepare, TokenizedRows) {
   EXPECT_NE(shop.error("{\"input_ids\":[1],\"assistant_masks\":[2]}").message().find("a list of 0 and 1"),
             std::string::npos);
   shop.context.vocab_size = 300;
-  EXPECT_EQ(shop.prepare("{\"input_ids\":[299]}")->size(), 1);
+  EXPECT_EQ(shop.prepare("{\"input_ids\":[1,299]}")->size(), 1);
   shop.arguments.skip_prepare_dataset = true;
   shop.arguments.max_length = 1;
   EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98]}")), (Rows{"ab ab"}));  // not cut

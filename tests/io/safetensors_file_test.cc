@@ -61,7 +61,7 @@ TEST(Safetensors, WritesWhatItReads) {
   uint64_t header = 0;
   std::memcpy(&header, bytes.data(), 8);
   EXPECT_EQ(header % 8, 0u);
-  EXPECT_EQ(Json::parse(bytes.substr(8, header))["__metadata__"]["format"], "pt");
+  EXPECT_EQ(base::parse_json(bytes.substr(8, header), "header")["__metadata__"]["format"], "pt");
 }
 
 TEST(Safetensors, RefusesHeadersThatLie) {

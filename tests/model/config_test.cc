@@ -11,10 +11,11 @@ namespace {
 using base::Json;
 
 Json llama() {
-  return Json::parse(
+  return base::parse_json(
       R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 64, "intermediate_size": 112,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
-    "rms_norm_eps": 1e-05, "tie_word_embeddings": true})");
+    "rms_norm_eps": 1e-05, "tie_word_embeddings": true})",
+      "llama");
 }
 
 Json with(Json config, const std::string& key, const Json& value) {

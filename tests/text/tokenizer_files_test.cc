@@ -90,7 +90,7 @@ TEST(TokenizerFiles, WritesOverrides) {
   EXPECT_EQ(third->special().eos, "<pad>");
   EXPECT_EQ(third->special().pad, "<end>");
   EXPECT_EQ(third->chat_template(), "new");
-  const Json config = Json::parse(file(*second, "tokenizer_config.json"));
+  const Json config = base::parse_json(file(*second, "tokenizer_config.json"), "tokenizer_config.json");
   EXPECT_EQ(config, (Json{{"model_max_length", 7}, {"eos_token", "<pad>"}, {"pad_token", "<end>"}}));
   EXPECT_EQ(file(*first->with({}), "tokenizer_config.json"), file(*first, "tokenizer_config.json"));
 }

@@ -24,8 +24,7 @@ PlainVocabulary tiny_vocabulary() {
 
 TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   TRL_NEED_GOLDEN("tokenizers/real_smollm2/cases.json");
-  const auto json =
-      nlohmann::json::parse(base::read_file(test::golden_path("tokenizers/real_smollm2/tokenizer.json")));
+  const auto json = base::read_json_file(test::golden_path("tokenizers/real_smollm2/tokenizer.json"));
   PlainVocabulary v;
   v.model = "gpt2";
   v.pre = "smollm";

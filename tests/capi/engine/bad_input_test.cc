@@ -22,7 +22,7 @@ class BrokenModel {
   }
   std::filesystem::path path() const { return directory_ / "model"; }
   void edit_config(const std::function<void(Json&)>& edit) const {
-    Json config = Json::parse(host::read_file(path() / "config.json"));
+    Json config = host::parse(host::read_file(path() / "config.json"));
     edit(config);
     host::write_file(path() / "config.json", config.dump());
   }
@@ -31,7 +31,7 @@ class BrokenModel {
     const std::string bytes = host::read_file(path() / "model.safetensors");
     uint64_t length = 0;
     std::memcpy(&length, bytes.data(), 8);
-    Json header = Json::parse(bytes.substr(8, length));
+    Json header = host::parse(bytes.substr(8, length));
     edit(header);
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -175,7 +175,7 @@ TEST(Model, DescribesItself) {
   const auto model = open();
   const char* json = nullptr;
   ASSERT_EQ(trl_model_describe(model.get(), &json, nullptr), TRL_OK);
-  const auto about = host::Json::parse(json);
+  const auto about = host::parse(json);
   EXPECT_EQ(about["config"]["model_type"], "qwen2");
   int64_t want = 0;
   for (const auto& [name, tensor] : host::read_safetensors(host::golden("models/qwen2/model.safetensors"))) {
@@ -189,7 +189,7 @@ TEST(Runtime, DescribesTheEngine) {
   const char* json = nullptr;
   Error error;
   ASSERT_EQ(trl_runtime_describe(runtime.get(), &json, error), TRL_OK) << error.message();
-  const auto about = host::Json::parse(json);
+  const auto about = host::parse(json);
   EXPECT_GE(about["threads"], 1);
   EXPECT_TRUE(about["engine"].is_object());
 }

@@ -36,7 +36,7 @@ inline Json state(trl_trainer* trainer) {
   const char* json = nullptr;
   Error error;
   EXPECT_EQ(trl_trainer_describe(trainer, &json, error), TRL_OK) << error.message();
-  return json != nullptr ? Json::parse(json) : Json();
+  return json != nullptr ? host::parse(json) : Json();
 }
 
 struct Tensor {

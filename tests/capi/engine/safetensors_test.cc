@@ -11,7 +11,7 @@ std::map<std::string, Tensor> read_safetensors(const std::filesystem::path& path
   uint64_t length = 0;
   if (bytes.size() < 8) throw std::runtime_error("too short");
   std::memcpy(&length, bytes.data(), 8);
-  const Json header = Json::parse(bytes.substr(8, length));
+  const Json header = host::parse(bytes.substr(8, length));
   std::map<std::string, Tensor> tensors;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;

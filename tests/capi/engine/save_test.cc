@@ -57,7 +57,7 @@ TEST(Save, HasWhatTransformersReads) {
                            "tokenizer_config.json", "chat_template.jinja"}) {
     EXPECT_TRUE(std::filesystem::exists(out / name)) << name;
   }
-  const Json config = Json::parse(host::read_file(out / "config.json"));
+  const Json config = host::parse(host::read_file(out / "config.json"));
   EXPECT_EQ(config["model_type"], "qwen2");
   trl_model* model = nullptr;
   Error error;

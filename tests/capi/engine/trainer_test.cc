@@ -315,7 +315,7 @@ TEST(Datasets, FileBufferAndCallbackTrainAlike) {
   const host::Scratch scratch;
   Rows rows;
   std::istringstream stream(lines());
-  for (std::string line; std::getline(stream, line);) rows.texts.push_back(Json::parse(line)["text"]);
+  for (std::string line; std::getline(stream, line);) rows.texts.push_back(host::parse(line)["text"]);
   trl_dataset* made = nullptr;
   ASSERT_EQ(
       trl_dataset_from_callback(nullptr, Rows::next, Rows::rewind, &rows, nullptr, nullptr, &made, nullptr),

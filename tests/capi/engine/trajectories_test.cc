@@ -126,7 +126,7 @@ TEST_P(Trajectory, MatchesTrl) {
   ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
 
-  const Json state = Json::parse(host::read_file(scratch / "out" / "trainer_state.json"));
+  const Json state = host::parse(host::read_file(scratch / "out" / "trainer_state.json"));
   EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
   const double wide = recorded["relative_tolerance"];
   EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
