@@ -219,7 +219,8 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
     Config config;
     for (const auto& [key, value] : run["args"].items()) {
       ASSERT_NO_THROW(config.set(key, text_of(value))) << name << " " << key;
-      const base::Json back = base::parse_json(config.to_json(), "to_json")[std::string(find_option(key)->name)];
+      const base::Json back =
+          base::parse_json(config.to_json(), "to_json")[std::string(find_option(key)->name)];
       EXPECT_EQ(back, value) << name << " " << key;
     }
     const TrainingArguments a = training_arguments(config);
