@@ -17,13 +17,6 @@ Strategy strategy(const Config& config, std::string_view key) {
   return value == "no" ? Strategy::no : value == "epoch" ? Strategy::epoch : Strategy::steps;
 }
 
-Scheduler scheduler(const Config& config) {
-  const std::string value = config.get("lr_scheduler_type");
-  if (value == "cosine") return Scheduler::cosine;
-  if (value == "constant") return Scheduler::constant;
-  return value == "constant_with_warmup" ? Scheduler::constant_with_warmup : Scheduler::linear;
-}
-
 // Steps are a whole number, or a share of all steps.
 double steps(std::string_view key, double value) {
   if (value >= 1 && std::trunc(value) != value) {
@@ -31,22 +24,6 @@ double steps(std::string_view key, double value) {
              shown(base::format_double(value)));
   }
   return value;
-}
-
-double num_cycles(const Config& config, Scheduler type) {
-  for (const auto& [name, value] : config.get_pairs("lr_scheduler_kwargs")) {
-    if (type != Scheduler::cosine) {
-      fail_key("lr_scheduler_kwargs", "lr_scheduler_kwargs: {} belongs to lr_scheduler_type cosine, not {}",
-               name, config.get("lr_scheduler_type"));
-    }
-    const std::optional<double> number = base::parse_double(value);
-    if (!number || !std::isfinite(*number)) {
-      fail_key("lr_scheduler_kwargs", "lr_scheduler_kwargs: {}: {} is not accepted; give a number", name,
-               shown(value));
-    }
-    return *number;
-  }
-  return 0.5;
 }
 
 std::string output_dir(const Config& config) {
@@ -66,16 +43,31 @@ void check_checkpoints(const Config& config) {
 }
 
 void read_optimizer(const Config& config, TrainingArguments& out) {
+  out.optim = optim(config);
+  out.optim_args = optim_arguments(config);
   out.learning_rate = config.get_double("learning_rate");
   out.weight_decay = config.get_double("weight_decay");
   out.adam_beta1 = config.get_double("adam_beta1");
   out.adam_beta2 = config.get_double("adam_beta2");
   out.adam_epsilon = config.get_double("adam_epsilon");
   out.max_grad_norm = config.get_double("max_grad_norm");
+  out.stochastic_rounding = config.get_bool("stochastic_rounding");
   out.lr_scheduler_type = scheduler(config);
-  out.num_cycles = num_cycles(config, out.lr_scheduler_type);
+  out.lr_scheduler_kwargs = schedule_arguments(config);
   out.warmup_steps = config.get_double("warmup_steps");
   if (out.warmup_steps == 0) out.warmup_steps = config.get_double("warmup_ratio");
+}
+
+void read_loss(const Config& config, TrainingArguments& out) {
+  out.dft = config.get("loss_type") == "dft";
+  out.label_smoothing_factor = config.get_double("label_smoothing_factor");
+  out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
+  if (out.dft && out.label_smoothing_factor > 0) {
+    fail_key(
+        "label_smoothing_factor",
+        "label_smoothing_factor: {} belongs to loss_type nll: give it with loss_type: nll, or 0 with dft",
+        config.get("label_smoothing_factor"));
+  }
 }
 
 void read_schedule(const Config& config, TrainingArguments& out) {
@@ -114,6 +106,7 @@ TrainingArguments training_arguments(const Config& config) {
   out.gradient_checkpointing = config.get_optional_bool("activation_checkpointing")
                                    .value_or(config.get_bool("gradient_checkpointing"));
   read_optimizer(config, out);
+  read_loss(config, out);
   read_schedule(config, out);
   return out;
 }

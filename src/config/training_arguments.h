@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/optim_arguments.h"
+#include "config/schedule_arguments.h"
 
 namespace trl::config {
 
 enum class Strategy : uint8_t { no, steps, epoch };
-enum class Scheduler : uint8_t { linear, cosine, constant, constant_with_warmup };
 
 struct TrainingArguments {
   std::string method = "sft";
@@ -29,15 +30,22 @@ struct TrainingArguments {
   bool bf16 = true;  // autocast over the weights' dtype
   bool gradient_checkpointing = true;
   // optimizer
+  Optim optim = Optim::adamw;
+  OptimArguments optim_args;
   double learning_rate = 2e-5;
   double weight_decay = 0.0;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
-  double max_grad_norm = 1.0;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  bool stochastic_rounding = false;
   Scheduler lr_scheduler_type = Scheduler::linear;
   double warmup_steps = 0.0;  // below 1: a ratio of max_steps (warmup_ratio is folded in)
-  double num_cycles = 0.5;    // lr_scheduler_kwargs
+  ScheduleArguments lr_scheduler_kwargs;
+  // loss
+  bool dft = false;  // loss_type
+  double label_smoothing_factor = 0;
+  double neftune_noise_alpha = 0;  // 0: no noise
   // when
   Strategy logging_strategy = Strategy::steps;
   double logging_steps = 10;  // below 1: a ratio of max_steps

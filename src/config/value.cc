@@ -32,17 +32,6 @@ bool is_null(const Option& option, std::string_view text) {
   fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option));
 }
 
-// "> 0", ">= 0", "[0, 1)", ...; the table is the only writer of ranges.
-bool in_range(std::string_view range, double value) {
-  const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
-  if (range.starts_with(">= ")) return value >= number(range.substr(3));
-  if (range.starts_with("> ")) return value > number(range.substr(2));
-  const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');
-  const double low = number(ends.at(0)), high = number(ends.at(1));
-  return (range.front() == '[' ? value >= low : value > low) &&
-         (range.back() == ']' ? value <= high : value < high);
-}
-
 // YAML 1.1 and Python allow 1_000.
 std::string without_underscores(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -142,6 +131,16 @@ std::string uncovered(const Option& option, const std::string& value) {
 }
 
 }  // namespace
+
+bool in_range(std::string_view range, double value) {
+  const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
+  if (range.starts_with(">= ")) return value >= number(range.substr(3));
+  if (range.starts_with("> ")) return value > number(range.substr(2));
+  const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');
+  const double low = number(ends.at(0)), high = number(ends.at(1));
+  return (range.front() == '[' ? value >= low : value > low) &&
+         (range.back() == ']' ? value <= high : value < high);
+}
 
 std::string shown(std::string_view value) {
   constexpr size_t kLongest = 80;

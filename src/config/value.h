@@ -20,6 +20,9 @@ std::string canonical_value(const Option& option, std::string_view key, std::str
 // warning to give, or empty.
 std::string check_support(const Option& option, std::string_view key, const std::string& value);
 
+// A range of the option table: "> 0", ">= 0", "[0, 1)", ...
+bool in_range(std::string_view range, double value);
+
 std::string shown(std::string_view value);  // for messages: one line, cut when long
 
 }  // namespace trl::config

@@ -51,9 +51,19 @@ struct Attention {
   float scale;
   Type type;
 };
-// One row of logits, replaced by coefficient * (softmax - onehot(target)) when wanted.
+// One row of logits, replaced by the gradient of coefficient * loss when wanted. The loss is nll, or with
+// smoothing (1 - smoothing) nll + smoothing * the mean of -log p over the vocabulary, or with dft nll times
+// p(target) as a constant.
+struct HeadTask {
+  int64_t target;
+  float coefficient;
+  float smoothing;
+  bool dft;
+  bool gradient;
+};
 struct HeadRow {
   double nll, entropy;
+  double loss;
   int64_t best;  // first maximum
 };
 // y[row, n] = sum_k x[row, k] w[n, k] for n in [begin, end); x float32 rows (x_type bf16: as they are).
@@ -87,8 +97,7 @@ struct CpuKernels {
   // one query row q[head_dim] over `length` keys; scores: [length] floats of work
   void (*attention_decode)(const void* q, const void* keys, const void* values, void* out, float* scores,
                            int64_t length, int64_t head_dim, int64_t kv_stride, float scale, Type type);
-  HeadRow (*head_row)(void* logits, Type type, int64_t vocab, int64_t target, float coefficient,
-                      bool gradient);
+  HeadRow (*head_row)(void* logits, Type type, int64_t vocab, const HeadTask& task);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
 };
 

@@ -44,6 +44,7 @@ Sweep gather(const at::Tensor& hidden, const Parameter& head, const at::Tensor& 
 }
 
 void add_row(const HeadRow& row, int32_t target, HeadSums& sums) {
+  sums.loss += row.loss;
   sums.nll += row.nll;
   sums.entropy += row.entropy;
   sums.correct += row.best == target;
@@ -73,8 +74,9 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     tensor::parallel_for(rows, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         results[static_cast<size_t>(i)] =
-            cpu().head_row(at_byte(logits, i * vocab), type_of(logits), vocab, target[row_ids[i]],
-                           static_cast<float>(loss_scale), d_hidden.defined());
+            cpu().head_row(at_byte(logits, i * vocab), type_of(logits), vocab,
+                           {target[row_ids[i]], static_cast<float>(loss_scale),
+                            static_cast<float>(options.smoothing), options.dft, d_hidden.defined()});
       }
     });
     for (int64_t i = 0; i < rows; ++i) {
@@ -108,7 +110,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
     sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden);
     context->save_for_backward({d_hidden});
-    return scalar(sums->nll * loss_scale);
+    return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     if (grads[0].item<float>() != 1.0f) {
@@ -132,7 +134,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   out = HeadSums{};
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
   sweep_tiles(hidden, head, targets, loss_scale, options, out, {});
-  return scalar(out.nll * loss_scale);
+  return scalar(out.loss * loss_scale);
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {

@@ -36,9 +36,14 @@ struct Projection {
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute);
 
+// Noise that is added to embeddings: uniform in [-size, size), drawn by counter from the key.
+struct Noise {
+  double size = 0;  // 0: none
+  uint64_t key = 0;
+};
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w);
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise = {});
 
 // x / sqrt(mean(x^2) + eps) * w over the last dimension, statistics in float32 (Zhang & Sennrich 2019; as
 // transformers rounds: normalised value to x's type, then times w). x: [..., width]; y has x's type.
@@ -69,9 +74,12 @@ struct HeadOptions {
   at::ScalarType compute = at::kFloat;
   int64_t tile_rows = 512;  // rows of logits that exist at once
   bool log_probs = false;   // fill HeadSums::log_probs
+  double smoothing = 0;     // share of the loss that is the mean of -log p over the whole vocabulary
+  bool dft = false;         // each token's loss times p(target), a constant (Wu et al. 2025)
 };
 // Sums over the rows whose target is not -100; double, deterministic.
 struct HeadSums {
+  double loss = 0;      // nll, unless HeadOptions says otherwise
   double nll = 0;       // -log p(target)
   double entropy = 0;   // of softmax
   int64_t correct = 0;  // argmax == target; ties count only for the first maximum
@@ -80,7 +88,7 @@ struct HeadSums {
 };
 // Linear head and token-mean cross-entropy in one pass over row tiles: the full [rows, vocab] never exists.
 // hidden: [rows, width]; targets: int32 [rows], already shifted, -100 ignored. Returns a float32 scalar:
-// sum nll * loss_scale. When hidden requires grad, the head's gradient is added and grad hidden made in this
+// sum loss * loss_scale. When hidden requires grad, the head's gradient is added and grad hidden made in this
 // same sweep; so backward must start from the returned scalar itself (its incoming gradient must be 1, else
 // an Error).
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,

@@ -1,5 +1,6 @@
 // Linear layers and the embedding: the ops that own large weights. Gradients of weights go straight into
 // Parameter::grad, in its type, by a product that accumulates.
+#include "base/counter.h"
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 
@@ -103,17 +104,36 @@ void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, at::Tensor& g
   });
 }
 
+// x itself, with noise added in float32 and rounded once.
+at::Tensor noisy(at::Tensor x, const Noise& noise) {
+  if (noise.size == 0) return x;
+  const int64_t width = x.size(1);
+  const auto size = static_cast<float>(noise.size);
+  tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
+    std::vector<float> row(static_cast<size_t>(width));
+    for (int64_t t = begin; t < end; ++t) {
+      const base::CounterKey key = base::counter_key({noise.key, static_cast<uint64_t>(t)});
+      cpu().convert(at_byte(x, t * width), type_of(x), row.data(), Type::f32, width);
+      for (int64_t i = 0; i < width; ++i) {
+        row[static_cast<size_t>(i)] += size * base::counter_uniform(key, static_cast<uint32_t>(i));
+      }
+      cpu().convert(row.data(), Type::f32, at_byte(x, t * width), type_of(x), width);
+    }
+  });
+  return x;
+}
+
 struct Embedding : torch::autograd::Function<Embedding> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids,
-                            Parameter* w) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids, Parameter* w,
+                            const Noise& noise) {
     if (w->trainable()) context->save_for_backward({ids});
     keep(context, w);
-    return gather_rows(ids, w->value);
+    return noisy(gather_rows(ids, w->value), noise);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     Parameter& w = *kept<Parameter*>(context);
     if (w.trainable()) scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], w.grad);
-    return {{}, {}, {}};
+    return {{}, {}, {}, {}};
   }
 };
 
@@ -142,7 +162,7 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
   return linear(x, projection, compute)[0];
 }
 
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w) {
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
   need(ids.dim() == 1 && ids.scalar_type() == at::kInt && ids.is_contiguous() && w.value.dim() == 2,
        "embedding", "int32 ids [tokens] and a weight [vocab, hidden] are needed");
   const int32_t* const id = ids.data_ptr<int32_t>();
@@ -152,7 +172,8 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
            w.value.size(0) - 1);
     }
   }
-  return records(anchor) ? Embedding::apply(anchor, ids, &w) : gather_rows(ids, w.value);
+  if (records(anchor)) return Embedding::apply(anchor, ids, &w, noise);
+  return noisy(gather_rows(ids, w.value), noise);
 }
 
 }  // namespace trl::kernels

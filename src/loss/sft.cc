@@ -26,8 +26,8 @@ int64_t count_targets(const at::Tensor& targets) {
   return targets.numel() - std::count(target, target + targets.numel(), kIgnored);
 }
 
-SftLoss sft_nll(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
-                double num_items, const kernels::HeadOptions& options) {
+SftLoss sft_loss(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
+                 double num_items, const kernels::HeadOptions& options) {
   SftLoss result;
   // A window without a target has the loss 0, not 0 / 0 (SFTTrainer.compute_loss clamps in the same way).
   result.loss =

@@ -12,12 +12,12 @@ at::Tensor shift_labels(const at::Tensor& labels, const kernels::Segments& segme
 int64_t count_targets(const at::Tensor& targets);
 
 struct SftLoss {
-  at::Tensor loss;  // float32 scalar: sum nll / num_items
+  at::Tensor loss;  // float32 scalar: sum of token losses / num_items
   kernels::HeadSums sums;
 };
-// num_items: targets of the whole accumulation
-// window.
-SftLoss sft_nll(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
-                double num_items, const kernels::HeadOptions& options);
+// num_items: targets of the whole accumulation window. options say which loss: nll, smoothed (transformers'
+// LabelSmoother), or dft.
+SftLoss sft_loss(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
+                 double num_items, const kernels::HeadOptions& options);
 
 }  // namespace trl::loss

@@ -151,16 +151,16 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
 }
 
 // The anchor makes the result part of a graph although ids and weights are not autograd's.
-at::Tensor Decoder::embed(const at::Tensor& ids) {
+at::Tensor Decoder::embed(const at::Tensor& ids, const kernels::Noise& noise) {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
-  return kernels::embedding(anchor, ids, *embedding_);
+  return kernels::embedding(anchor, ids, *embedding_, noise);
 }
 
 at::Tensor Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   const LayerContext shared = context(input, options.compute);
-  at::Tensor x = embed(input.input_ids);
+  at::Tensor x = embed(input.input_ids, options.noise);
   for (const auto& layer : layers_) {
     DecoderLayer* unit = layer.get();
     x = memory::checkpoint(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {

@@ -37,7 +37,7 @@ class Decoder final : public Model {
   class Loader;
   void check(const ForwardInput& input) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
-  at::Tensor embed(const at::Tensor& ids);
+  at::Tensor embed(const at::Tensor& ids, const kernels::Noise& noise = {});
   // One pass over the layers; the positions follow what the cache holds.
   at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);
 

@@ -29,6 +29,7 @@ struct ForwardOptions {
   // bfloat16.
   at::ScalarType compute = at::kFloat;
   bool checkpoint = false;  // recompute each decoder layer in backward
+  kernels::Noise noise;     // of the embeddings
 };
 
 // Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.

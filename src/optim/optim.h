@@ -1,9 +1,8 @@
-// Optimizer, clipping and schedules over the parameters' own buffers.
+// Optimizers, clipping and schedules over the parameters' own buffers.
 #pragma once
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,13 +30,11 @@ class Optimizer {
   virtual void set_steps(int64_t steps) = 0;
   virtual std::vector<StateTensor> state() const = 0;
 };
-// AdamW as torch: p -= lr wd p; m, v; p -= lr m^ / (sqrt(v^) + eps). State in the weight's type.
-std::unique_ptr<Optimizer> make_adamw(std::vector<Parameter*> parameters,
-                                      const config::TrainingArguments& arguments);
+// The one that `optim` and `optim_args` name, as Trainer makes it. Frozen parameters have no state.
+std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
+                                          const config::TrainingArguments& arguments);
 
 double grad_norm(const std::vector<Parameter*>& parameters);  // total L2 norm; double sums, deterministic
 double clip_scale(double norm, double max_norm);              // min(1, max / (norm + 1e-6)); max <= 0: 1
-// Factor of the base learning rate for the update after `done` updates (Trainer's schedules).
-double schedule_factor(const config::TrainingArguments& arguments, int64_t done, int64_t max_steps);
 
 }  // namespace trl::optim

@@ -1,34 +1,103 @@
-// Learning rate schedules of transformers.get_scheduler (transformers/optimization.py).
-#include <cmath>
+// Learning rate schedules of transformers.get_scheduler (transformers/optimization.py): the closed forms.
+#include "optim/schedule.h"
 
-#include "optim/optim.h"
+#include <cmath>
 
 namespace trl::optim {
 
 namespace {
+
+using config::Curve;
+using config::ScheduleArguments;
+using config::Scheduler;
 
 int64_t warmup_updates(double warmup_steps, int64_t max_steps) {
   return warmup_steps >= 1 ? static_cast<int64_t>(warmup_steps)
                            : static_cast<int64_t>(std::ceil(static_cast<double>(max_steps) * warmup_steps));
 }
 
+double share(int64_t part, int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
+}
+
+double wave(double num_cycles, double progress) {
+  return 0.5 * (1.0 + std::cos(M_PI * num_cycles * 2.0 * progress));
+}
+
+// From 1 down to `floor`, where factor goes from 1 to 0.
+double above(double floor, double factor) { return std::max(0.0, factor * (1.0 - floor) + floor); }
+
+double inverse_sqrt(const ScheduleArguments& a, int64_t done, int64_t warmup) {
+  const int64_t timescale = a.timescale.value_or(warmup > 0 ? warmup : 10'000);
+  return 1.0 / std::sqrt(static_cast<double>(done + timescale - warmup) / static_cast<double>(timescale));
+}
+
+double polynomial(const ScheduleArguments& a, double learning_rate, double progress) {
+  const double end = a.lr_end / learning_rate;
+  if (progress > 1.0) return end;
+  return (1.0 - end) * std::pow(1.0 - progress, a.power) + end;
+}
+
+double cosine_warmup_with_min_lr(const ScheduleArguments& a, int64_t done, int64_t max_steps,
+                                 int64_t warmup) {
+  if (done >= warmup) {
+    return above(a.min_lr_rate, wave(a.num_cycles, share(done - warmup + 1, max_steps - warmup)));
+  }
+  if (!a.warmup_lr_rate) return share(done + 1, warmup);
+  return *a.warmup_lr_rate + (1.0 - *a.warmup_lr_rate) * share(done, warmup - 1);
+}
+
+double falling(Curve curve, double num_cycles, double progress) {
+  if (curve == Curve::linear) return 1.0 - progress;
+  return curve == Curve::cosine ? wave(num_cycles, progress) : 1.0 - std::sqrt(progress);
+}
+
+double rising(Curve curve, double progress) {
+  if (curve == Curve::linear) return progress;
+  return curve == Curve::cosine ? 0.5 * (1.0 - std::cos(M_PI * progress)) : 1.0 - std::sqrt(1.0 - progress);
+}
+
+double warmup_stable_decay(const ScheduleArguments& a, int64_t done, int64_t max_steps, int64_t warmup) {
+  if (done < warmup) return above(a.min_lr_ratio, rising(a.warmup_type, share(done, warmup)));
+  const int64_t decay = a.num_decay_steps;
+  const int64_t start = warmup + a.num_stable_steps.value_or(max_steps - warmup - decay);
+  if (done < start) return 1.0;
+  if (done >= start + decay) return a.min_lr_ratio;
+  return above(a.min_lr_ratio, falling(a.decay_type, a.num_cycles, share(done - start, decay)));
+}
+
 }  // namespace
 
 double schedule_factor(const config::TrainingArguments& arguments, int64_t done, int64_t max_steps) {
-  using config::Scheduler;
-  if (arguments.lr_scheduler_type == Scheduler::constant) return 1.0;
+  const ScheduleArguments& a = arguments.lr_scheduler_kwargs;
+  const Scheduler type = arguments.lr_scheduler_type;
+  if (type == Scheduler::constant || type == Scheduler::reduce_lr_on_plateau) return 1.0;
   const int64_t warmup = warmup_updates(arguments.warmup_steps, max_steps);
-  if (done < warmup) return static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, warmup));
-  const double rest = static_cast<double>(std::max<int64_t>(1, max_steps - warmup));
-  switch (arguments.lr_scheduler_type) {
+  if (type == Scheduler::cosine_warmup_with_min_lr) {
+    return cosine_warmup_with_min_lr(a, done, max_steps, warmup);
+  }
+  if (type == Scheduler::warmup_stable_decay) return warmup_stable_decay(a, done, max_steps, warmup);
+  if (done < warmup) return share(done, warmup);
+  const double progress = share(done - warmup, max_steps - warmup);
+  switch (type) {
     case Scheduler::linear:
-      return std::max(0.0, static_cast<double>(max_steps - done) / rest);
-    case Scheduler::cosine: {
-      const double progress = static_cast<double>(done - warmup) / rest;
-      return std::max(0.0, 0.5 * (1.0 + std::cos(M_PI * arguments.num_cycles * 2.0 * progress)));
-    }
+      return std::max(0.0, share(max_steps - done, max_steps - warmup));
+    case Scheduler::cosine:
+      return std::max(0.0, wave(a.num_cycles, progress));
+    case Scheduler::cosine_with_restarts:
+      if (progress >= 1.0) return 0.0;
+      return std::max(0.0, wave(0.5, std::fmod(a.num_cycles * progress, 1.0)));
+    case Scheduler::polynomial:
+      return polynomial(a, arguments.learning_rate, progress);
+    case Scheduler::inverse_sqrt:
+      return inverse_sqrt(a, done, warmup);
+    case Scheduler::cosine_with_min_lr:
+      return above(a.min_lr_rate, wave(a.num_cycles, progress));
     case Scheduler::constant_with_warmup:
     case Scheduler::constant:
+    case Scheduler::reduce_lr_on_plateau:
+    case Scheduler::cosine_warmup_with_min_lr:
+    case Scheduler::warmup_stable_decay:
       break;
   }
   return 1.0;

@@ -1,138 +1,161 @@
-// The update loops. One inlined body; each entry point is that body compiled for an instruction set.
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
+// Updates that treat each element by itself: one sweep for all, and a rule for each.
 #include "optim/update.h"
+
+#include <cmath>
+
+#include "optim/isa_cpu.h"
 
 namespace trl::optim {
 
 namespace {
 
-#define TRL_INLINE inline __attribute__((always_inline))
-
-TRL_INLINE float load(float x) { return x; }
-TRL_INLINE float load(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
-TRL_INLINE void store(float& out, float value) { out = value; }
-TRL_INLINE void store(uint16_t& out, float value) {  // to nearest, ties to even; NaN stays one
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  out = static_cast<uint16_t>(value == value ? rounded : (bits >> 16) | 0x40u);
-}
-
-template <typename T>
-TRL_INLINE void adamw_body(T* __restrict value, const T* __restrict grad, T* __restrict m, T* __restrict v,
-                           int64_t count, const AdamwStep& step) {
-  const AdamwStep s = step;
+// rule(p, g, s): the new value of a weight p with gradient g; s: its state, changed in place.
+template <bool kRandom, typename T, typename Rule>
+TRL_INLINE void sweep(const Slice& slice, Rule rule) {
+  constexpr int kStates = Rule::kStates;
+  T* const value = static_cast<T*>(slice.value);
+  const T* const grad = static_cast<const T*>(slice.grad);
+  T* const s0 = static_cast<T*>(slice.state[0]);
+  T* const s1 = static_cast<T*>(slice.state[1]);
+  T* const s2 = static_cast<T*>(slice.state[2]);
+  const float grad_scale = slice.grad_scale;
+  const base::CounterKey key = slice.key;
+  const int64_t count = slice.count;
+#pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    const float g = load(grad[i]) * s.grad_scale;
-    const float old = load(m[i]);
-    const float mean = old + s.first * (g - old);
-    const float square = s.beta2 * load(v[i]) + s.second * g * g;
-    const float p = load(value[i]) * s.keep;
-    store(m[i], mean);
-    store(v[i], square);
-    store(value[i], p - s.step_size * mean / (std::sqrt(square) / s.root_correction + s.epsilon));
-  }
-}
-
-constexpr int kLanes = 16;  // independent sums, added up in order: the same result for every vector width
-
-template <typename T>
-TRL_INLINE double sum_squares_body(const T* x, int64_t count) {
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const double value = load(x[i + lane]);
-      lanes[lane] += value * value;
+    float s[3] = {};
+    if constexpr (kStates > 0) s[0] = load(s0[i]);
+    if constexpr (kStates > 1) s[1] = load(s1[i]);
+    if constexpr (kStates > 2) s[2] = load(s2[i]);
+    const float p = rule(load(value[i]), load(grad[i]) * grad_scale, s);
+    if constexpr (kStates > 0) store(s0[i], s[0]);
+    if constexpr (kStates > 1) store(s1[i], s[1]);
+    if constexpr (kStates > 2) store(s2[i], s[2]);
+    if constexpr (kRandom) {
+      store_random(value[i], p, key, static_cast<uint32_t>(i));
+    } else {
+      store(value[i], p);
     }
   }
-  double sum = 0;
-  for (; i < count; ++i) sum += static_cast<double>(load(x[i])) * static_cast<double>(load(x[i]));
-  for (double lane : lanes) sum += lane;
-  return sum;
 }
 
-enum class Isa { baseline, avx2, avx512 };
-
-Isa isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return Isa::avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return Isa::avx2;
-#endif
-  return Isa::baseline;
-}
-
-#if defined(__x86_64__)
-#define TRL_AVX2 __attribute__((target("avx2")))
-#define TRL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512")))
-#else
-#define TRL_AVX2
-#define TRL_AVX512
-#endif
-
-template <typename T>
-TRL_AVX512 void adamw_avx512(T* value, const T* grad, T* m, T* v, int64_t count, const AdamwStep& step) {
-  adamw_body(value, grad, m, v, count, step);
-}
-template <typename T>
-TRL_AVX2 void adamw_avx2(T* value, const T* grad, T* m, T* v, int64_t count, const AdamwStep& step) {
-  adamw_body(value, grad, m, v, count, step);
-}
-template <typename T>
-void adamw_any(T* value, const T* grad, T* m, T* v, int64_t count, const AdamwStep& step) {
-  switch (isa()) {
-    case Isa::avx512:
-      return adamw_avx512(value, grad, m, v, count, step);
-    case Isa::avx2:
-      return adamw_avx2(value, grad, m, v, count, step);
-    case Isa::baseline:
-      return adamw_body(value, grad, m, v, count, step);
+template <typename Rule>
+void sweep(const Slice& slice, const Rule& rule) {
+  if (!slice.bf16) {
+    run([&] { sweep<false, float>(slice, rule); });
+  } else if (slice.stochastic) {
+    run([&] { sweep<true, uint16_t>(slice, rule); });
+  } else {
+    run([&] { sweep<false, uint16_t>(slice, rule); });
   }
 }
 
-template <typename T>
-TRL_AVX512 double sum_squares_avx512(const T* x, int64_t count) {
-  return sum_squares_body(x, count);
+float kept(double learning_rate, double weight_decay) {
+  return static_cast<float>(1.0 - learning_rate * weight_decay);
 }
-template <typename T>
-TRL_AVX2 double sum_squares_avx2(const T* x, int64_t count) {
-  return sum_squares_body(x, count);
-}
-template <typename T>
-double sum_squares_any(const T* x, int64_t count) {
-  switch (isa()) {
-    case Isa::avx512:
-      return sum_squares_avx512(x, count);
-    case Isa::avx2:
-      return sum_squares_avx2(x, count);
-    case Isa::baseline:
-      break;
+
+template <bool kAmsgrad>
+struct AdamRule {
+  static constexpr int kStates = kAmsgrad ? 3 : 2;
+  Adam step;
+  float keep, l2;
+  TRL_INLINE float operator()(float p, float g, float* s) const {
+    g += l2 * p;
+    s[0] = s[0] + step.rest1 * (g - s[0]);
+    s[1] = step.beta2 * s[1] + step.rest2 * g * g;
+    float square = s[1];
+    if constexpr (kAmsgrad) square = s[2] = s[1] > s[2] ? s[1] : s[2];
+    return p * keep - step.step_size * s[0] / (std::sqrt(square) / step.root_correction + step.epsilon);
   }
-  return sum_squares_body(x, count);
-}
+};
+
+template <bool kBuffered>
+struct SgdRule {
+  static constexpr int kStates = kBuffered ? 1 : 0;
+  Sgd step;
+  float l2;
+  TRL_INLINE float operator()(float p, float g, float* s) const {
+    g += l2 * p;
+    if constexpr (!kBuffered) return p - step.learning_rate * g;
+    s[0] = step.momentum * s[0] + step.undamped * g;
+    return p - step.learning_rate * (step.of_gradient * g + step.of_buffer * s[0]);
+  }
+};
+
+template <bool kCentered, bool kBuffered>
+struct RmspropRule {
+  static constexpr int kStates = 1 + kCentered + kBuffered;
+  Rmsprop step;
+  float l2;
+  TRL_INLINE float operator()(float p, float g, float* s) const {
+    g += l2 * p;
+    s[0] = step.alpha * s[0] + step.rest * g * g;
+    float variance = s[0];
+    if constexpr (kCentered) {
+      s[1] = s[1] + step.rest * (g - s[1]);
+      variance -= s[1] * s[1];
+    }
+    const float change = g / (std::sqrt(variance) + step.epsilon);
+    if constexpr (!kBuffered) return p - step.learning_rate * change;
+    float& buffer = s[1 + kCentered];
+    buffer = step.momentum * buffer + change;
+    return p - step.learning_rate * buffer;
+  }
+};
+
+struct AdagradRule {
+  static constexpr int kStates = 1;
+  Adagrad step;
+  float l2;
+  TRL_INLINE float operator()(float p, float g, float* s) const {
+    g += l2 * p;
+    s[0] += g * g;
+    return p - step.learning_rate * g / (std::sqrt(s[0]) + step.epsilon);
+  }
+};
+
+struct LionRule {
+  static constexpr int kStates = 1;
+  Lion step;
+  float keep, learning_rate;
+  TRL_INLINE float operator()(float p, float g, float* s) const {
+    const float direction = step.beta1 * s[0] + step.rest1 * g;
+    s[0] = step.beta2 * s[0] + step.rest2 * g;
+    const float sign = (direction > 0 ? 1.0f : 0.0f) - (direction < 0 ? 1.0f : 0.0f);
+    return p * keep - learning_rate * sign;
+  }
+};
 
 }  // namespace
 
-void adamw(float* value, const float* grad, float* m, float* v, int64_t count, const AdamwStep& step) {
-  adamw_any(value, grad, m, v, count, step);
+void update(const Slice& slice, const Adam& step) {
+  const float keep = step.decoupled ? kept(step.learning_rate, slice.weight_decay) : 1.0f;
+  const float l2 = step.decoupled ? 0.0f : static_cast<float>(slice.weight_decay);
+  if (step.amsgrad) return sweep(slice, AdamRule<true>{step, keep, l2});
+  sweep(slice, AdamRule<false>{step, keep, l2});
 }
-void adamw(uint16_t* value, const uint16_t* grad, uint16_t* m, uint16_t* v, int64_t count,
-           const AdamwStep& step) {
-  adamw_any(value, grad, m, v, count, step);
+
+void update(const Slice& slice, const Sgd& step) {
+  const float l2 = static_cast<float>(slice.weight_decay);
+  if (step.buffered) return sweep(slice, SgdRule<true>{step, l2});
+  sweep(slice, SgdRule<false>{step, l2});
 }
-double sum_squares(const float* x, int64_t count) { return sum_squares_any(x, count); }
-double sum_squares(const uint16_t* x, int64_t count) { return sum_squares_any(x, count); }
+
+void update(const Slice& slice, const Rmsprop& step) {
+  const float l2 = static_cast<float>(slice.weight_decay);
+  if (step.centered && step.buffered) return sweep(slice, RmspropRule<true, true>{step, l2});
+  if (step.centered) return sweep(slice, RmspropRule<true, false>{step, l2});
+  if (step.buffered) return sweep(slice, RmspropRule<false, true>{step, l2});
+  sweep(slice, RmspropRule<false, false>{step, l2});
+}
+
+void update(const Slice& slice, const Adagrad& step) {
+  sweep(slice, AdagradRule{step, static_cast<float>(slice.weight_decay)});
+}
+
+void update(const Slice& slice, const Lion& step) {
+  sweep(slice,
+        LionRule{step, kept(step.learning_rate, slice.weight_decay), static_cast<float>(step.learning_rate)});
+}
 
 }  // namespace trl::optim

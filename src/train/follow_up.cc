@@ -50,7 +50,11 @@ class EvaluationLoss {
 void Trainer::follow_up() {
   for (;;) {
     if (should_log_) log_training();
-    if (should_evaluate_) evaluate();
+    if (should_evaluate_) {
+      for (const telemetry::Entry& entry : evaluate().entries()) {
+        if (entry.name == "eval_loss" && state_.global_step > 0) schedule_.evaluated(entry.value);
+      }
+    }
     if (should_save_) {
       save(arguments().output_dir);
       should_save_ = false;
@@ -123,7 +127,7 @@ const telemetry::Record& Trainer::evaluate() {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
     const MethodLoss result =
-        method_->loss(method_->forward(window[0], false), window[0], method_->plan(window));
+        method_->loss(method_->forward(window[0], std::nullopt), window[0], method_->plan(window));
     loss.add(static_cast<double>(*result.loss.data_ptr<float>()), window[0].rows());
     means.add(result.metrics);
     seen += window[0].rows();

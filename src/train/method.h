@@ -2,6 +2,7 @@
 // no configuration of its own.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -21,12 +22,20 @@ struct MethodLoss {
   MethodMetrics metrics;
 };
 
+// Where a training forward stands in the run. Whatever is random in it is drawn by counter from here, so a
+// step that is tried again, or a run that is resumed, draws the same.
+struct Place {
+  int64_t step = 0;         // updates done before
+  int64_t micro_batch = 0;  // in the window
+};
+
 class Method {
  public:
   virtual ~Method() = default;
   // What the losses of a window are divided by (num_items_in_batch); evaluation plans each batch by itself.
   virtual double plan(std::span<const MicroBatch> window) const = 0;
-  virtual at::Tensor forward(const MicroBatch& batch, bool training) = 0;  // -> hidden states
+  // -> hidden states; without a place: evaluation.
+  virtual at::Tensor forward(const MicroBatch& batch, const std::optional<Place>& training) = 0;
   virtual MethodLoss loss(const at::Tensor& hidden, const MicroBatch& batch, double items) = 0;
 };
 

@@ -59,7 +59,8 @@ Trainer::Trainer(Setup setup)
       parameters_(setup_.model->parameters()),
       method_(make_method(arguments(), *setup_.model)),
       gradients_(parameters_),
-      optimizer_(optim::make_adamw(parameters_, arguments())),
+      optimizer_(optim::make_optimizer(parameters_, arguments())),
+      schedule_(arguments(), plan_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size),
       flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))) {
   state_.max_steps = plan_.max_steps;
@@ -110,8 +111,7 @@ bool Trainer::update() {
   for (const MicroBatch& batch : window) all.push_back(&batch);
   check_finite(norm, "gradient norm", all);
   poll_cancel();
-  const double learning_rate =
-      arguments().learning_rate * optim::schedule_factor(arguments(), state_.global_step, plan_.max_steps);
+  const double learning_rate = schedule_.learning_rate(state_.global_step);
   optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
   after_update(pass, norm, learning_rate);
   return true;
@@ -125,7 +125,8 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
   Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.total_flos};
   for (const MicroBatch& batch : window) {
     poll_cancel();
-    const MethodLoss result = method_->loss(method_->forward(batch, true), batch, items);
+    const Place place{state_.global_step, &batch - window.data()};
+    const MethodLoss result = method_->loss(method_->forward(batch, place), batch, items);
     const float loss = *result.loss.data_ptr<float>();
     check_finite(loss, "loss", {&batch});
     if (result.loss.requires_grad()) result.loss.backward();

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "model/model.h"
 #include "optim/optim.h"
+#include "optim/schedule.h"
 #include "telemetry/trainer_state.h"
 #include "train/batches.h"
 #include "train/gradients.h"
@@ -73,6 +74,7 @@ class Trainer {
   const std::unique_ptr<Method> method_;
   Gradients gradients_;
   const std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Schedule schedule_;
   Batches batches_;
   double flos_per_token_ = 0;
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "support/golden.h"
+#include "support/trajectories.h"
 
 namespace trl::config {
 namespace {
@@ -50,7 +51,9 @@ TEST(Arguments, DefaultsAreTrls) {
   EXPECT_EQ(a.max_grad_norm, 1.0);
   EXPECT_EQ(a.lr_scheduler_type, Scheduler::linear);
   EXPECT_EQ(a.warmup_steps, 0.0);
-  EXPECT_EQ(a.num_cycles, 0.5);
+  EXPECT_EQ(a.lr_scheduler_kwargs.num_cycles, 0.5);
+  EXPECT_EQ(a.optim, Optim::adamw);
+  EXPECT_FALSE(a.stochastic_rounding);
   EXPECT_EQ(a.logging_strategy, Strategy::steps);
   EXPECT_EQ(a.logging_steps, 10.0);
   EXPECT_EQ(a.eval_strategy, Strategy::no);
@@ -86,7 +89,7 @@ TEST(Arguments, ReadsWhatIsSet) {
   EXPECT_FALSE(a.bf16);
   EXPECT_FALSE(a.gradient_checkpointing);
   EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
-  EXPECT_EQ(a.num_cycles, 2.0);
+  EXPECT_EQ(a.lr_scheduler_kwargs.num_cycles, 2.0);
   EXPECT_EQ(a.warmup_steps, 0.1);
   EXPECT_EQ(a.eval_strategy, Strategy::epoch);
   EXPECT_FALSE(a.eval_steps.has_value());
@@ -131,10 +134,14 @@ TEST(Arguments, ChecksAcrossKeys) {
             "eval_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_NO_THROW(training_arguments(with({{"eval_strategy", "epoch"}, {"eval_steps", "1.5"}})));
   EXPECT_NO_THROW(training_arguments(with({{"logging_strategy", "epoch"}, {"logging_steps", "1.5"}})));
-  EXPECT_EQ(refusal({{"lr_scheduler_kwargs", "{num_cycles: 1}"}}),
-            "lr_scheduler_kwargs: num_cycles belongs to lr_scheduler_type cosine, not linear");
+  EXPECT_EQ(
+      refusal({{"lr_scheduler_kwargs", "{num_cycles: 1}"}}),
+      "lr_scheduler_kwargs: 'num_cycles' is not an argument of lr_scheduler_type linear; accepted: none");
   EXPECT_EQ(refusal({{"lr_scheduler_type", "cosine"}, {"lr_scheduler_kwargs", "{num_cycles: many}"}}),
-            "lr_scheduler_kwargs: num_cycles: 'many' is not accepted; give a number");
+            "lr_scheduler_kwargs: num_cycles: 'many' is not accepted; give a number > 0");
+  EXPECT_EQ(
+      refusal({{"loss_type", "dft"}, {"label_smoothing_factor", "0.1"}}),
+      "label_smoothing_factor: 0.1 belongs to loss_type nll: give it with loss_type: nll, or 0 with dft");
   EXPECT_EQ(refusal({{"save_steps", "100"}}),
             "save_steps: '100' is refused: checkpoints are not in this build: only the final model is "
             "written; give "
@@ -194,27 +201,8 @@ TEST(Arguments, RefusesWhatTrlRefuses) {
 // The arguments of every recorded SFT run of this build are read, and come back as they were.
 TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
   TRL_NEED_GOLDEN("trajectories/sft_plain/case.json");
-  int runs = 0;
-  for (const std::string name : {"sft_plain",
-                                 "sft_completion_only",
-                                 "sft_assistant_only",
-                                 "sft_assistant_only_llama3",
-                                 "sft_ga4",
-                                 "sft_eval",
-                                 "sft_cosine_warmup_wd",
-                                 "sft_adam_betas",
-                                 "sft_no_clip_constant",
-                                 "sft_logging3",
-                                 "sft_drop_last",
-                                 "sft_epochs_partial_ga2",
-                                 "sft_shuffled_two_epochs",
-                                 "sft_data_seed",
-                                 "sft_llama3_untied",
-                                 "sft_llama_bos",
-                                 "sft_qwen3",
-                                 "sft_bf16_checkpoint",
-                                 "sft_bf16_autocast",
-                                 "sft_gradient_checkpointing"}) {
+  size_t runs = 0;
+  for (const std::string name : test::kSftTrajectories) {
     const base::Json run = test::golden_json("trajectories/" + name + "/case.json");
     Config config;
     for (const auto& [key, value] : run["args"].items()) {
@@ -231,7 +219,7 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
     EXPECT_TRUE(config.warnings().empty()) << name << ": " << config.warnings().front();
     ++runs;
   }
-  EXPECT_EQ(runs, 20);
+  EXPECT_EQ(runs, test::kSftTrajectoryCount);
 }
 
 }  // namespace

@@ -88,10 +88,9 @@ TEST(Recipes, OpenR1) {
   EXPECT_EQ(a.gradient_accumulation_steps, 8);
   EXPECT_EQ(sft_data_arguments(config).max_length, 16384);
   EXPECT_TRUE(config.get_bool("use_liger_kernel"));
-  EXPECT_EQ(refusal("open_r1_min_lr.yaml"),
-            "open_r1_min_lr.yaml:4: lr_scheduler_type: 'cosine_with_min_lr' is refused: the schedules in "
-            "this build are "
-            "linear, cosine, constant and constant_with_warmup");
+  const TrainingArguments min_lr = training_arguments(loaded("open_r1_min_lr.yaml"));
+  EXPECT_EQ(min_lr.lr_scheduler_type, Scheduler::cosine_with_min_lr);
+  EXPECT_EQ(min_lr.lr_scheduler_kwargs.min_lr_rate, 0.1);
 }
 
 TEST(Recipes, TrlDocumentation) {

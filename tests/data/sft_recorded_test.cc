@@ -8,6 +8,7 @@
 #include "data/open_tokenizer.h"
 #include "data/sft.h"
 #include "support/golden.h"
+#include "support/trajectories.h"
 
 namespace trl::data {
 namespace {
@@ -164,29 +165,9 @@ std::string rows_between(const std::string& path, const std::string& range) {
 }
 
 TEST(Recorded, FirstInputsOfTrajectories) {
-  const std::vector<std::string> names = {"sft_plain",
-                                          "sft_completion_only",
-                                          "sft_assistant_only",
-                                          "sft_assistant_only_llama3",
-                                          "sft_ga4",
-                                          "sft_eval",
-                                          "sft_cosine_warmup_wd",
-                                          "sft_adam_betas",
-                                          "sft_no_clip_constant",
-                                          "sft_logging3",
-                                          "sft_drop_last",
-                                          "sft_epochs_partial_ga2",
-                                          "sft_shuffled_two_epochs",
-                                          "sft_data_seed",
-                                          "sft_llama3_untied",
-                                          "sft_llama_bos",
-                                          "sft_qwen3",
-                                          "sft_bf16_checkpoint",
-                                          "sft_bf16_autocast",
-                                          "sft_gradient_checkpointing"};
   TRL_NEED_GOLDEN("trajectories/sft_plain/case.json");
   int batches = 0;
-  for (const std::string& name : names) {
+  for (const std::string name : test::kSftTrajectories) {
     SCOPED_TRACE(name);
     const base::Json item = test::golden_json("trajectories/" + name + "/case.json");
     const base::Json& args = item["args"];
@@ -217,7 +198,7 @@ TEST(Recorded, FirstInputsOfTrajectories) {
     }
     EXPECT_EQ(at, item["row_order"].size());
   }
-  EXPECT_EQ(batches, 40);
+  EXPECT_EQ(batches, 50);
 }
 
 // As `trainer.ok` says; a file whose trainer is not SFT's is only read there. One case differs on purpose:

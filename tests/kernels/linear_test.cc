@@ -206,5 +206,29 @@ TEST(Embedding, AnIdOutsideTheVocabularyIsAnError) {
   EXPECT_THROW(embedding(anchor, at::tensor({-1}, at::kInt), w), Error);
 }
 
+// Uniform in [-size, size): mean 0 and variance size^2 / 3; the same for any number of threads; gradients of
+// the embedding are as without it.
+TEST(Embedding, NoiseIsUniformAndDrawnByCounter) {
+  constexpr int64_t kTokens = 300, kWidth = 256;
+  Parameter w = parameter(at::zeros({2, kWidth}));
+  const at::Tensor ids = at::zeros({kTokens}, at::kInt), anchor = leaf(at::zeros({}));
+  const Noise noise{0.5, 11};
+  const at::Tensor x = embedding(anchor, ids, w, noise);
+  x.sum().backward();
+  EXPECT_EQ(w.grad[0][0].item<float>(), static_cast<float>(kTokens));
+  const at::Tensor values = x.detach().to(at::kDouble);
+  const double count = kTokens * kWidth;
+  EXPECT_NEAR(values.mean().item<double>(), 0.0, 5 * 0.5 / std::sqrt(3 * count));
+  EXPECT_NEAR(values.pow(2).mean().item<double>(), 0.25 / 3, 0.01 * 0.25 / 3);
+  EXPECT_GE(values.min().item<double>(), -0.5);
+  EXPECT_LT(values.max().item<double>(), 0.5);
+  for (const int threads : {1, 3}) {
+    const Threads scoped(threads);
+    EXPECT_TRUE(same_bits(embedding(anchor, ids, w, noise).detach(), x.detach()));
+  }
+  EXPECT_FALSE(same_bits(embedding(anchor, ids, w, {0.5, 12}).detach(), x.detach()));
+  EXPECT_FALSE(same_bits(x.detach()[0], x.detach()[1]));
+}
+
 }  // namespace
 }  // namespace trl::kernels

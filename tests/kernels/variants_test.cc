@@ -104,11 +104,39 @@ TEST(Variants, HeadRowAgrees) {
       want[target] -= 1;
       for (const CpuKernels* v : variants()) {
         at::Tensor z = logits.clone();
-        const HeadRow row = v->head_row(z.data_ptr(), type_of(type), vocab, target, 0.5f, true);
+        const HeadRow row = v->head_row(z.data_ptr(), type_of(type), vocab, {target, 0.5f, 0, false, true});
         EXPECT_NEAR(row.nll, -logp[target].item<double>(), 2e-6) << v->name << vocab;
         EXPECT_NEAR(row.entropy, -(p * logp).sum().item<double>(), 2e-6 * 10) << v->name << vocab;
         EXPECT_EQ(row.best, logits.to(at::kFloat).argmax().item<int64_t>());
         EXPECT_LT(error_of(z, want * 0.5, 0.01), type == at::kFloat ? 2e-6 : 4e-3) << v->name << vocab;
+      }
+    }
+  }
+}
+
+// The smoothed and the weighted loss, and their gradients.
+TEST(Variants, HeadRowLossesAgree) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t vocab : {1, 17, 5000}) {
+      const at::Tensor logits = random({vocab}, 5, type) * 4;
+      const int64_t target = vocab / 3;
+      const at::Tensor logp = logits.to(at::kDouble).log_softmax(0), p = logp.exp();
+      const double own = p[target].item<double>();
+      at::Tensor smoothed = p - 0.2 / static_cast<double>(vocab), weighted = p * own;
+      smoothed[target] -= 0.8;
+      weighted[target] -= own;
+      const double nll = -logp[target].item<double>();
+      for (const CpuKernels* v : variants()) {
+        const double limit = type == at::kFloat ? 2e-6 : 4e-3;
+        at::Tensor z = logits.clone();
+        HeadRow row = v->head_row(z.data_ptr(), type_of(type), vocab, {target, 0.5f, 0.2f, false, true});
+        EXPECT_NEAR(row.nll, nll, 2e-6) << v->name << vocab;
+        EXPECT_NEAR(row.loss, 0.8 * nll - 0.2 * logp.mean().item<double>(), 4e-6) << v->name << vocab;
+        EXPECT_LT(error_of(z, smoothed * 0.5, 0.01), limit) << v->name << vocab;
+        z = logits.clone();
+        row = v->head_row(z.data_ptr(), type_of(type), vocab, {target, 0.5f, 0, true, true});
+        EXPECT_NEAR(row.loss, own * nll, 2e-6) << v->name << vocab;
+        EXPECT_LT(error_of(z, weighted * 0.5, 0.01), limit) << v->name << vocab;
       }
     }
   }

@@ -32,12 +32,12 @@ TEST(ShiftLabels, of_nothing) {
 }
 
 // Two classes with log-probabilities l and log(1 - e^l) through an identity head give back l for the first.
-TEST(SftNll, golden) {
+TEST(SftLoss, golden) {
   TRL_NEED_GOLDEN("losses/sft.json");
   int cases = 0;
   for (const base::Json& c : test::golden_json("losses/sft.json")["cases"]) {
-    if (c["config"]["loss_type"] != "nll") continue;
     ++cases;
+    const bool dft = c["config"]["loss_type"] == "dft";
     std::vector<int32_t> target;
     std::vector<float> rows;
     int64_t kept = 0;
@@ -60,27 +60,60 @@ TEST(SftNll, golden) {
     head.grad = at::zeros({2, 2});
     const bool counted = c["num_items_in_batch"].is_null();
     const double items = counted ? static_cast<double>(kept) : c["num_items_in_batch"].get<double>();
-    const SftLoss result = sft_nll(hidden, head, ints(target), items, {});
+    const SftLoss result = sft_loss(hidden, head, ints(target), items, {.dft = dft});
     EXPECT_TRUE(test::close(result.loss.item<double>(), c["loss"], 1e-6, 1e-5)) << result.loss.item<double>();
     EXPECT_EQ(result.sums.count, kept);
 
-    result.loss.backward();  // d/d logits of the target: (p - 1) / items; 0 where nothing is trained
+    // d/d logits of the target: (p - 1) / items, with dft times p; 0 where nothing is trained
+    result.loss.backward();
     for (int64_t i = 0; i < count; ++i) {
       const bool trained = target[static_cast<size_t>(i)] == 0;
       const double p = std::exp(static_cast<double>(rows[static_cast<size_t>(2 * i)]));
-      EXPECT_NEAR(hidden.grad()[i][0].item<double>(), trained ? (p - 1) / items : 0.0, 1e-6);
-      EXPECT_NEAR(hidden.grad()[i][1].item<double>(), trained ? (1 - p) / items : 0.0, 1e-6);
+      const double weight = trained ? (dft ? p : 1.0) / items : 0.0;
+      EXPECT_NEAR(hidden.grad()[i][0].item<double>(), weight * (p - 1), 1e-6);
+      EXPECT_NEAR(hidden.grad()[i][1].item<double>(), weight * (1 - p), 1e-6);
     }
   }
-  EXPECT_EQ(cases, 3);
+  EXPECT_EQ(cases, 6);
 }
 
-TEST(SftNll, without_a_target_is_zero_and_finite) {
+// (1 - e) nll / items + e * (sum of -log p over positions and vocabulary) / (items * vocabulary), from
+// torch's autograd in double; the statistics are those without smoothing.
+TEST(SftLoss, label_smoothing) {
+  constexpr int64_t kRows = 9, kWidth = 6, kVocab = 11;
+  const double share = 0.3, items = 5;
+  at::manual_seed(1);
+  const at::Tensor hidden = at::randn({kRows, kWidth}).requires_grad_();
+  kernels::Parameter head;
+  head.value = at::randn({kVocab, kWidth});
+  head.grad = at::zeros({kVocab, kWidth});
+  const at::Tensor targets = ints({3, -100, 0, 10, -100, 7, 7, 1, -100});
+  kernels::HeadOptions options;
+  options.smoothing = share;
+  options.tile_rows = 4;
+  const SftLoss result = sft_loss(hidden, head, targets, items, options);
+  result.loss.backward();
+
+  const at::Tensor h = hidden.detach().to(at::kDouble).requires_grad_();
+  const at::Tensor w = head.value.to(at::kDouble).requires_grad_();
+  const at::Tensor logp = h.matmul(w.t()).log_softmax(-1);
+  const at::Tensor kept = targets.ne(-100).to(at::kDouble);
+  const at::Tensor at_target = logp.gather(1, targets.clamp_min(0).to(at::kLong).unsqueeze(1)).squeeze(1);
+  const at::Tensor nll = -(at_target * kept).sum();
+  const at::Tensor want = ((1 - share) * nll - share * (logp.mean(-1) * kept).sum()) / items;
+  want.backward();
+  EXPECT_NEAR(result.loss.item<double>(), want.item<double>(), 1e-6);
+  EXPECT_NEAR(result.sums.nll, nll.item<double>(), 1e-5);
+  EXPECT_LT((hidden.grad() - h.grad()).abs().max().item<double>(), 1e-6);
+  EXPECT_LT((head.grad - w.grad()).abs().max().item<double>(), 1e-6);
+}
+
+TEST(SftLoss, without_a_target_is_zero_and_finite) {
   at::Tensor hidden = at::ones({3, 4}).requires_grad_();
   kernels::Parameter head;
   head.value = at::ones({5, 4});
   head.grad = at::zeros({5, 4});
-  const SftLoss result = sft_nll(hidden, head, ints({-100, -100, -100}), 0, {});
+  const SftLoss result = sft_loss(hidden, head, ints({-100, -100, -100}), 0, {});
   EXPECT_EQ(result.loss.item<float>(), 0.0f);
   EXPECT_EQ(result.sums.count, 0);
   result.loss.backward();

@@ -2,33 +2,11 @@
 #include <filesystem>
 
 #include "io/safetensors.h"
+#include "support/trajectories.h"
 #include "train/sft_run.h"
 
 namespace trl::train {
 namespace {
-
-constexpr const char* kCases[] = {
-    "sft_plain",
-    "sft_completion_only",
-    "sft_assistant_only",
-    "sft_ga4",
-    "sft_assistant_only_llama3",
-    "sft_eval",
-    "sft_cosine_warmup_wd",
-    "sft_adam_betas",
-    "sft_no_clip_constant",
-    "sft_logging3",
-    "sft_drop_last",
-    "sft_epochs_partial_ga2",
-    "sft_data_seed",
-    "sft_shuffled_two_epochs",
-    "sft_llama3_untied",
-    "sft_llama_bos",
-    "sft_qwen3",
-    "sft_bf16_checkpoint",
-    "sft_bf16_autocast",
-    "sft_gradient_checkpointing",
-};
 
 struct Tolerance {
   double atol, rtol;
@@ -148,10 +126,8 @@ TEST_P(Trajectory, equals_trl) {
   std::filesystem::remove_all(directory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(test::kSftTrajectories),
                          [](const auto& param) { return param.param; });
-
-TEST(Trajectories, are_twenty) { EXPECT_EQ(std::size(kCases), 20u); }
 
 // total_flos of a run of which TRL's own trainer_state.json is recorded.
 TEST(Trajectories, total_flos_is_trainers) {

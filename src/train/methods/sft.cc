@@ -1,4 +1,7 @@
 // Supervised fine-tuning: the next-token loss over labels (TRL's SFTTrainer.compute_loss).
+#include <cmath>
+
+#include "base/counter.h"
 #include "loss/sft.h"
 #include "train/method.h"
 
@@ -11,7 +14,13 @@ class Sft final : public Method {
   Sft(const config::TrainingArguments& arguments, model::Model& model)
       : model_(model),
         compute_(model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat)),
-        checkpoint_(arguments.gradient_checkpointing) {}
+        checkpoint_(arguments.gradient_checkpointing),
+        neftune_alpha_(arguments.neftune_noise_alpha),
+        seed_(static_cast<uint64_t>(arguments.seed)) {
+    head_.compute = compute_;
+    head_.smoothing = arguments.label_smoothing_factor;
+    head_.dft = arguments.dft;
+  }
 
   double plan(std::span<const MicroBatch> window) const override {
     int64_t items = 0;
@@ -19,17 +28,16 @@ class Sft final : public Method {
     return static_cast<double>(items);
   }
 
-  at::Tensor forward(const MicroBatch& batch, bool training) override {
+  at::Tensor forward(const MicroBatch& batch, const std::optional<Place>& training) override {
     model::ForwardOptions options;
     options.compute = compute_;
     options.checkpoint = checkpoint_ && training;
+    if (training) options.noise = neftune(batch, *training);
     return model_.forward({batch.input_ids, batch.position_ids, batch.segments}, options);
   }
 
   MethodLoss loss(const at::Tensor& hidden, const MicroBatch& batch, double items) override {
-    kernels::HeadOptions options;
-    options.compute = compute_;
-    const loss::SftLoss sft = loss::sft_nll(hidden, model_.head(), batch.targets, items, options);
+    const loss::SftLoss sft = loss::sft_loss(hidden, model_.head(), batch.targets, items, head_);
     const double count = static_cast<double>(std::max<int64_t>(sft.sums.count, 1));
     return {sft.loss,
             {{"entropy", sft.sums.entropy / count},
@@ -37,9 +45,20 @@ class Sft final : public Method {
   }
 
  private:
+  // Jain et al. 2023; as in transformers the length is that of the padded batch, which is its longest row.
+  kernels::Noise neftune(const MicroBatch& batch, const Place& at) const {
+    if (neftune_alpha_ == 0) return {};
+    const auto values = static_cast<double>(batch.max_length * model_.config().hidden_size);
+    return {neftune_alpha_ / std::sqrt(values), base::counter_seed({seed_, static_cast<uint64_t>(at.step),
+                                                                    static_cast<uint64_t>(at.micro_batch)})};
+  }
+
   model::Model& model_;
   const at::ScalarType compute_;
   const bool checkpoint_;
+  const double neftune_alpha_;
+  const uint64_t seed_;
+  kernels::HeadOptions head_;
 };
 
 }  // namespace

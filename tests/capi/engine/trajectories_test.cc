@@ -1,33 +1,11 @@
 // Whole runs of TRL, repeated through the C API: the log records of trainer_state.json and the saved weights,
 // within the tolerances that the recorded numbers come with.
+#include "support/trajectories.h"
 #include "engine/run.h"
 
 namespace {
 
 using host::Json;
-
-const char* const kCases[] = {"sft_plain",
-                              "sft_completion_only",
-                              "sft_assistant_only",
-                              "sft_assistant_only_llama3",
-                              "sft_ga4",
-                              "sft_eval",
-                              "sft_cosine_warmup_wd",
-                              "sft_adam_betas",
-                              "sft_no_clip_constant",
-                              "sft_logging3",
-                              "sft_drop_last",
-                              "sft_epochs_partial_ga2",
-                              "sft_shuffled_two_epochs",
-                              "sft_data_seed",
-                              "sft_llama3_untied",
-                              "sft_llama_bos",
-                              "sft_qwen3",
-                              "sft_bf16_checkpoint",
-                              "sft_bf16_autocast",
-                              "sft_gradient_checkpointing"};
-constexpr size_t kCount = 20;
-static_assert(std::size(kCases) == kCount);
 
 // Rows a..b of a dataset, both included.
 std::string rows_of(const std::string& dataset, const std::string& range) {
@@ -133,18 +111,18 @@ TEST_P(Trajectory, MatchesTrl) {
   EXPECT_GT(compare_weights(scratch / "out" / "model.safetensors", recorded, name, wide), 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(trl::test::kSftTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
 
 // A case that is not there is skipped above; here it counts.
-TEST(TrajectoryCount, AllTwentyAreRecorded) {
+TEST(TrajectoryCount, AllAreRecorded) {
   NEED_GOLDEN("trajectories/index.json");
   size_t found = 0;
-  for (const char* name : kCases)
+  for (const char* name : trl::test::kSftTrajectories)
     found += !host::golden(std::string("trajectories/") + name + "/case.json").empty();
-  EXPECT_EQ(found, kCount);
+  EXPECT_EQ(found, trl::test::kSftTrajectoryCount);
 }
 
 }  // namespace

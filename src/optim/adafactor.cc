@@ -1,0 +1,204 @@
+// Adafactor: the second moment of a matrix is kept as one number per row and one per column. Its update is
+// scaled by its own size, so a matrix is read three times: squares, size of the update, update.
+#include <cmath>
+
+#include "optim/pieces.h"
+#include "optim/rules.h"
+#include "tensor/counted.h"
+#include "tensor/parallel.h"
+
+namespace trl::optim {
+
+namespace {
+
+// One parameter as `matrices` of rows x columns; a vector is one row, whose row factor is 1.
+struct Shape {
+  int64_t matrices = 1, rows = 1, columns = 1;
+  bool factored = false;
+};
+Shape shape_of(const at::Tensor& value) {
+  Shape shape;
+  shape.factored = value.dim() >= 2;
+  shape.columns = value.dim() > 0 ? value.size(-1) : 1;
+  if (shape.factored) shape.rows = value.size(-2);
+  const int64_t each = shape.rows * shape.columns;
+  shape.matrices = each > 0 ? value.numel() / each : 0;
+  return shape;
+}
+
+struct State {
+  at::Tensor row, column;  // exp_avg_sq_row, exp_avg_sq_col; of a vector: none, exp_avg_sq
+  at::Tensor exp_avg;      // with a first moment
+};
+
+class Adafactor final : public Optimizer {
+ public:
+  Adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options, const Common& common)
+      : parameters_(trainable(std::move(parameters))), options_(options), common_(common) {
+    for (const Parameter* p : parameters_) states_.push_back(new_state(p->value));
+  }
+
+  int64_t steps() const override { return steps_; }
+  void set_steps(int64_t steps) override { steps_ = steps; }
+
+  std::vector<StateTensor> state() const override {
+    std::vector<StateTensor> out;
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      const std::string name = parameters_[p]->name;
+      const bool factored = states_[p].row.defined();
+      if (factored) out.push_back({name + ".exp_avg_sq_row", states_[p].row});
+      out.push_back({name + (factored ? ".exp_avg_sq_col" : ".exp_avg_sq"), states_[p].column});
+      if (states_[p].exp_avg.defined()) out.push_back({name + ".exp_avg", states_[p].exp_avg});
+    }
+    return out;
+  }
+
+  void step(double learning_rate, double grad_scale) override {
+    ++steps_;
+    for (size_t p = 0; p < parameters_.size(); ++p) step_parameter(p, learning_rate, grad_scale);
+  }
+
+ private:
+  State new_state(const at::Tensor& value) const {
+    const auto zeros = [](const std::vector<int64_t>& sizes) {
+      return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer);
+    };
+    std::vector<int64_t> rows = value.sizes().vec(), columns = rows;
+    State state;
+    if (value.dim() >= 2) {
+      rows.pop_back();
+      columns.erase(columns.end() - 2);
+      state.row = zeros(rows);
+    }
+    state.column = zeros(columns);
+    if (options_.beta1 != 0) state.exp_avg = zeros(value.sizes().vec());
+    return state;
+  }
+
+  double rate(const Parameter& parameter, double learning_rate) const {
+    const auto step = static_cast<double>(steps_);
+    double rate = learning_rate;
+    if (options_.relative_step) {
+      rate = std::min(options_.warmup_init ? 1e-6 * step : 1e-2, 1.0 / std::sqrt(step));
+    }
+    if (!options_.scale_parameter) return rate;
+    return rate * std::max(options_.scale_epsilon, root_mean_square(parameter.value));
+  }
+
+  static double root_mean_square(const at::Tensor& value) {
+    Parameter itself;
+    itself.value = itself.grad = value;
+    return grad_norm({&itself}) / std::sqrt(static_cast<double>(value.numel()));
+  }
+
+  void step_parameter(size_t p, double learning_rate, double grad_scale) {
+    const Parameter& parameter = *parameters_[p];
+    const Shape shape = shape_of(parameter.value);
+    const int64_t count = shape.rows * shape.columns;
+    // At most 64 blocks, whatever the number of threads: each has column sums of its own.
+    const int64_t block = std::max(
+        (shape.rows + 63) / 64, (kPieceElements + shape.columns - 1) / std::max<int64_t>(1, shape.columns));
+    const int64_t blocks = (shape.rows + block - 1) / block;
+    const auto matrix = [&](int64_t m, int64_t b) {
+      MatrixRows part;
+      part.slice = slice_of(parameter, grad_scale, common_);
+      part.columns = shape.columns;
+      const int64_t first = m * count + b * block * shape.columns;
+      part.slice.count = std::min(block, shape.rows - b * block) * shape.columns;
+      const int64_t offset = first * (part.slice.bf16 ? 2 : 4);
+      part.slice.value = static_cast<char*>(part.slice.value) + offset;
+      part.slice.grad = static_cast<const char*>(part.slice.grad) + offset;
+      if (part.slice.stochastic) {
+        part.slice.key =
+            base::counter_key({common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(first)});
+      }
+      return part;
+    };
+    const auto each_block = [&](const auto& body) {
+      tensor::parallel_for(shape.matrices * blocks, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) body(i, i / blocks, i % blocks);
+      });
+    };
+
+    const double rate_now = rate(parameter, learning_rate);
+    std::vector<float> row(static_cast<size_t>(shape.matrices * shape.rows), 1.0f);
+    std::vector<float> column(static_cast<size_t>(shape.matrices * shape.columns));
+    {
+      std::vector<double> row_sums(row.size());
+      std::vector<double> column_sums(static_cast<size_t>(shape.matrices * blocks * shape.columns));
+      each_block([&](int64_t i, int64_t m, int64_t b) {
+        add_squares(matrix(m, b), options_.epsilon, row_sums.data() + m * shape.rows + b * block,
+                    column_sums.data() + i * shape.columns);
+      });
+      for (int64_t m = 0; m < shape.matrices; ++m) {
+        average(p, shape, m, blocks, row_sums, column_sums, row, column);
+      }
+    }
+
+    std::vector<double> squares(static_cast<size_t>(shape.matrices * blocks));
+    each_block([&](int64_t i, int64_t m, int64_t b) {
+      squares[static_cast<size_t>(i)] = sum_update_squares(
+          matrix(m, b), row.data() + m * shape.rows + b * block, column.data() + m * shape.columns);
+    });
+    double total = 0;
+    for (const double square : squares) total += square;
+    const double size = std::sqrt(total / static_cast<double>(parameter.value.numel()));
+
+    FactoredStep update{};
+    update.keep = 1.0 - rate_now * (parameter.decay ? common_.weight_decay : 0.0);
+    update.scale = static_cast<float>(rate_now / std::max(1.0, size / options_.clip_threshold));
+    update.beta1 = static_cast<float>(options_.beta1);
+    update.rest1 = static_cast<float>(1.0 - options_.beta1);
+    float* const exp_avg = states_[p].exp_avg.defined() ? states_[p].exp_avg.data_ptr<float>() : nullptr;
+    each_block([&](int64_t, int64_t m, int64_t b) {
+      const int64_t first = m * count + b * block * shape.columns;
+      apply_factored(matrix(m, b), row.data() + m * shape.rows + b * block, column.data() + m * shape.columns,
+                     exp_avg != nullptr ? exp_avg + first : nullptr, update);
+    });
+  }
+
+  // Moves the state of one matrix towards the means of this step's squares; out: its factors.
+  void average(size_t p, const Shape& shape, int64_t m, int64_t blocks, const std::vector<double>& row_sums,
+               const std::vector<double>& column_sums, std::vector<float>& row, std::vector<float>& column) {
+    const double beta2 = 1.0 - std::pow(static_cast<double>(steps_), options_.decay_rate);
+    const auto towards = [&](float& state, double mean) {
+      state = static_cast<float>(beta2 * static_cast<double>(state) + (1.0 - beta2) * mean);
+    };
+    float* const columns = states_[p].column.data_ptr<float>() + m * shape.columns;
+    for (int64_t c = 0; c < shape.columns; ++c) {
+      double sum = 0;
+      for (int64_t b = 0; b < blocks; ++b) {
+        sum += column_sums[static_cast<size_t>((m * blocks + b) * shape.columns + c)];
+      }
+      towards(columns[c], sum / static_cast<double>(shape.rows));
+      column[static_cast<size_t>(m * shape.columns + c)] = 1.0f / std::sqrt(columns[c]);
+    }
+    if (!shape.factored) return;
+    float* const rows = states_[p].row.data_ptr<float>() + m * shape.rows;
+    double mean = 0;
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      towards(rows[r],
+              row_sums[static_cast<size_t>(m * shape.rows + r)] / static_cast<double>(shape.columns));
+      mean += static_cast<double>(rows[r]) / static_cast<double>(shape.rows);
+    }
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      row[static_cast<size_t>(m * shape.rows + r)] =
+          static_cast<float>(1.0 / std::sqrt(static_cast<double>(rows[r]) / mean));
+    }
+  }
+
+  const std::vector<Parameter*> parameters_;
+  const AdafactorOptions options_;
+  const Common common_;
+  std::vector<State> states_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options,
+                                          const Common& common) {
+  return std::make_unique<Adafactor>(std::move(parameters), options, common);
+}
+
+}  // namespace trl::optim

@@ -1,0 +1,81 @@
+// Elementwise optimizers over all parameters in one pass: value, gradient and state are read and written
+// once, in pieces that do not depend on the number of threads.
+#include "optim/flat.h"
+#include "optim/pieces.h"
+#include "optim/rules.h"
+#include "tensor/parallel.h"
+
+namespace trl::optim {
+
+namespace {
+
+class Elementwise final : public Optimizer {
+ public:
+  Elementwise(std::vector<Parameter*> parameters, Rule rule, const Common& common)
+      : parameters_(trainable(std::move(parameters))),
+        pieces_(pieces_of(parameters_)),
+        rule_(std::move(rule)),
+        common_(common) {
+    for (size_t i = 0; i < rule_.state.size(); ++i) {
+      buffers_.push_back(flat_views(parameters_, base::MemoryKind::optimizer));
+      if (rule_.initial == 0) continue;
+      for (at::Tensor& view : buffers_.back().views) view.fill_(rule_.initial);
+    }
+  }
+
+  int64_t steps() const override { return steps_; }
+  void set_steps(int64_t steps) override { steps_ = steps; }
+
+  std::vector<StateTensor> state() const override {
+    std::vector<StateTensor> state;
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      for (size_t i = 0; i < buffers_.size(); ++i) {
+        state.push_back({parameters_[p]->name + "." + rule_.state[i], buffers_[i].views[p]});
+      }
+    }
+    return state;
+  }
+
+  void step(double learning_rate, double grad_scale) override {
+    ++steps_;
+    const auto update = rule_.at(steps_, learning_rate);
+    if (rule_.maximize) grad_scale = -grad_scale;
+    tensor::parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) update(slice(pieces_[static_cast<size_t>(i)], grad_scale));
+    });
+  }
+
+ private:
+  Slice slice(const Piece& piece, double grad_scale) const {
+    const size_t p = piece.parameter;
+    Slice slice = slice_of(*parameters_[p], grad_scale, common_);
+    const int64_t offset = piece.begin * (slice.bf16 ? 2 : 4);
+    slice.value = static_cast<char*>(slice.value) + offset;
+    slice.grad = static_cast<const char*>(slice.grad) + offset;
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      slice.state[i] = static_cast<char*>(buffers_[i].views[p].data_ptr()) + offset;
+    }
+    slice.count = piece.count;
+    if (slice.stochastic) {
+      slice.key = base::counter_key(
+          {common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(piece.begin)});
+    }
+    return slice;
+  }
+
+  const std::vector<Parameter*> parameters_;
+  const std::vector<Piece> pieces_;
+  const Rule rule_;
+  const Common common_;
+  std::vector<FlatViews> buffers_;  // as rule_.state
+  int64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_elementwise(std::vector<Parameter*> parameters, Rule rule,
+                                            const Common& common) {
+  return std::make_unique<Elementwise>(std::move(parameters), std::move(rule), common);
+}
+
+}  // namespace trl::optim

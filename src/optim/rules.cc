@@ -1,0 +1,102 @@
+// The elementwise optimizers as torch.optim has them (Lion as bitsandbytes): constants of a step, worked out
+// in double.
+#include "optim/rules.h"
+
+#include <cmath>
+
+namespace trl::optim {
+
+Rule adam(const AdamOptions& o) {
+  Rule rule;
+  rule.state = {"exp_avg", "exp_avg_sq"};
+  if (o.amsgrad) rule.state.push_back("max_exp_avg_sq");
+  rule.at = [o](int64_t step, double learning_rate) {
+    const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(step));
+    const double correction2 = 1.0 - std::pow(o.beta2, static_cast<double>(step));
+    Adam adam{};
+    adam.beta1 = static_cast<float>(o.beta1);
+    adam.beta2 = static_cast<float>(o.beta2);
+    adam.rest1 = static_cast<float>(1.0 - o.beta1);
+    adam.rest2 = static_cast<float>(1.0 - o.beta2);
+    adam.step_size = static_cast<float>(learning_rate / correction1);
+    adam.root_correction = static_cast<float>(std::sqrt(correction2));
+    adam.epsilon = static_cast<float>(o.epsilon);
+    adam.learning_rate = learning_rate;
+    adam.decoupled = o.decoupled;
+    adam.amsgrad = o.amsgrad;
+    return [adam](const Slice& slice) { update(slice, adam); };
+  };
+  return rule;
+}
+
+Rule sgd(const config::OptimArguments& o) {
+  Rule rule;
+  const bool buffered = o.momentum != 0;
+  if (buffered) rule.state = {"momentum_buffer"};
+  rule.maximize = o.maximize;
+  rule.at = [o, buffered](int64_t step, double learning_rate) {
+    Sgd sgd{};
+    sgd.momentum = static_cast<float>(o.momentum);
+    sgd.undamped =
+        static_cast<float>(step == 1 ? 1.0 : 1.0 - o.dampening);  // the buffer starts as a gradient
+    sgd.of_gradient = o.nesterov ? 1.0f : 0.0f;
+    sgd.of_buffer = o.nesterov ? sgd.momentum : 1.0f;
+    sgd.learning_rate = static_cast<float>(learning_rate);
+    sgd.buffered = buffered;
+    return [sgd](const Slice& slice) { update(slice, sgd); };
+  };
+  return rule;
+}
+
+Rule rmsprop(const config::OptimArguments& o) {
+  Rule rule;
+  rule.state = {"square_avg"};
+  if (o.centered) rule.state.push_back("grad_avg");
+  if (o.momentum > 0) rule.state.push_back("momentum_buffer");
+  rule.maximize = o.maximize;
+  rule.at = [o](int64_t, double learning_rate) {
+    Rmsprop step{};
+    step.alpha = static_cast<float>(o.alpha);
+    step.rest = static_cast<float>(1.0 - o.alpha);
+    step.epsilon = static_cast<float>(o.eps);
+    step.momentum = static_cast<float>(o.momentum);
+    step.learning_rate = static_cast<float>(learning_rate);
+    step.centered = o.centered;
+    step.buffered = o.momentum > 0;
+    return [step](const Slice& slice) { update(slice, step); };
+  };
+  return rule;
+}
+
+Rule adagrad(const config::OptimArguments& o) {
+  Rule rule;
+  rule.state = {"sum"};
+  rule.initial = o.initial_accumulator_value;
+  rule.maximize = o.maximize;
+  rule.at = [o](int64_t step, double learning_rate) {
+    Adagrad adagrad{};
+    adagrad.learning_rate =
+        static_cast<float>(learning_rate / (1.0 + static_cast<double>(step - 1) * o.lr_decay));
+    adagrad.epsilon = static_cast<float>(o.eps);
+    return [adagrad](const Slice& slice) { update(slice, adagrad); };
+  };
+  return rule;
+}
+
+// Chen et al. 2023.
+Rule lion(double beta1, double beta2) {
+  Rule rule;
+  rule.state = {"exp_avg"};
+  rule.at = [=](int64_t, double learning_rate) {
+    Lion lion{};
+    lion.beta1 = static_cast<float>(beta1);
+    lion.beta2 = static_cast<float>(beta2);
+    lion.rest1 = static_cast<float>(1.0 - beta1);
+    lion.rest2 = static_cast<float>(1.0 - beta2);
+    lion.learning_rate = learning_rate;
+    return [lion](const Slice& slice) { update(slice, lion); };
+  };
+  return rule;
+}
+
+}  // namespace trl::optim

@@ -1,0 +1,55 @@
+// Optimizers that treat each weight by itself, and Adafactor: what each of them is made from.
+#pragma once
+#include <functional>
+
+#include "optim/optim.h"
+#include "optim/update.h"
+
+namespace trl::optim {
+
+// What all optimizers share.
+struct Common {
+  double weight_decay = 0;  // of parameters that decay
+  bool stochastic_rounding = false;
+  uint64_t seed = 0;  // of stochastic rounding
+};
+
+// An elementwise optimizer: torch's names of its buffers, and the update of a step, which counts from 1.
+struct Rule {
+  std::vector<std::string> state;
+  double initial = 0;  // what the buffers start with
+  bool maximize = false;
+  std::function<std::function<void(const Slice&)>(int64_t step, double learning_rate)> at;
+};
+std::unique_ptr<Optimizer> make_elementwise(std::vector<Parameter*> parameters, Rule rule,
+                                            const Common& common);
+
+struct AdamOptions {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool decoupled = true;  // AdamW (Loshchilov & Hutter 2019); false: Adam with L2 regularization
+  bool amsgrad = false;
+};
+Rule adam(const AdamOptions& options);
+Rule sgd(const config::OptimArguments& options);
+Rule rmsprop(const config::OptimArguments& options);
+Rule adagrad(const config::OptimArguments& options);
+Rule lion(double beta1, double beta2);
+
+// Shazeer & Stern 2018, as transformers' Adafactor; the defaults are Trainer's. State is float32.
+struct AdafactorOptions {
+  double epsilon = 1e-30, scale_epsilon = 1e-3;
+  double clip_threshold = 1.0;
+  double decay_rate = -0.8;
+  double beta1 = 0;  // 0: no first moment
+  bool scale_parameter = false;
+  bool relative_step = false;  // instead of the learning rate
+  bool warmup_init = false;
+};
+std::unique_ptr<Optimizer> make_adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options,
+                                          const Common& common);
+
+// What make_optimizer hands to a slice of a parameter before its update.
+Slice slice_of(const Parameter& parameter, double grad_scale, const Common& common);
+std::vector<Parameter*> trainable(std::vector<Parameter*> parameters);
+
+}  // namespace trl::optim
