@@ -119,7 +119,7 @@ std::vector<double> round_ticks(double low, double high, int about) {
   const double power = std::pow(10.0, std::floor(std::log10(wanted)));
   double unit = 10;
   for (const double nice : {5.0, 2.0, 1.0}) {
-    if (nice * power >= wanted) unit = nice;
+    if (nice * power >= wanted * (1 - 1e-9)) unit = nice;
   }
   std::vector<double> ticks;
   for (double i = std::ceil(low / (unit * power)); i * unit * power <= high * (1 + 1e-12); ++i) {
