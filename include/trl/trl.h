@@ -863,15 +863,15 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
 TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
                                     trl_error** error) TRL_NOEXCEPT;
 
-/* What an event is about. Tolerate unknown ones. */
+/* What an event is about, and which numbers it has beside step, max_steps and epoch. Tolerate unknown ones. */
 enum {
-  TRL_ON_TRAIN_BEGIN = 0,
-  TRL_ON_STEP = 1,     /* an optimizer step is done */
-  TRL_ON_LOG = 2,      /* a record of trainer_state.json's log_history */
-  TRL_ON_EVALUATE = 3, /* an evaluation is done */
-  TRL_ON_SAVE = 4,     /* a directory was written */
-  TRL_ON_EPOCH = 5,    /* an epoch is done */
-  TRL_ON_TRAIN_END = 6
+  TRL_ON_TRAIN_BEGIN = 0, /* num_examples, num_train_epochs, train_batch_size, gradient_accumulation_steps */
+  TRL_ON_STEP = 1,        /* an optimizer step is done: loss, grad_norm, learning_rate, num_tokens ... */
+  TRL_ON_LOG = 2,         /* a record of trainer_state.json's log_history: its numbers */
+  TRL_ON_EVALUATE = 3,    /* an evaluation is done: eval_loss, eval_runtime ... */
+  TRL_ON_SAVE = 4,        /* a directory was written */
+  TRL_ON_EPOCH = 5,       /* an epoch is done, or was broken off: epoch says how much of it */
+  TRL_ON_TRAIN_END = 6    /* the summary: train_loss, train_runtime ... */
 };
 
 /* What an event callback asks for; several may be combined. */
@@ -884,8 +884,10 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
 /**
  * Trains to the end, or until the callback or trl_trainer_cancel stops it.
  *
- * TRL_EVENT_SAVE saves into output_dir, TRL_EVENT_EVALUATE evaluates; both after the step. The model of the
- * end is saved by trl_trainer_save.
+ * Every event may be answered with every bit: TRL_EVENT_SAVE saves into output_dir and TRL_EVENT_EVALUATE
+ * evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends the run before the
+ * next step. The model of the end is saved by trl_trainer_save. The log has a line for each event, steps and
+ * records as debug lines.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.

@@ -142,8 +142,9 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
-FileWriter::FileWriter(const std::string& path, const WriteFault* fault) : path_(path), fault_(fault) {
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append)
+    : path_(path), fault_(fault) {
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_errno(path_, "cannot be written");
 }
 
@@ -171,6 +172,10 @@ void write_file(const std::string& path, std::string_view bytes, const WriteFaul
   FileWriter writer(path, fault);
   writer.write(bytes);
   writer.close();
+}
+
+void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+  FileWriter(path, fault, true).write(bytes);
 }
 
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {

@@ -41,7 +41,7 @@ using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
 // A file written in pieces, synced by close().
 class FileWriter {
  public:
-  explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr);
+  explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false);
   ~FileWriter();  // closes; what was not close()d may be incomplete
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -56,6 +56,8 @@ class FileWriter {
 };
 
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
+// Adds to the end, not synced: for lines that are worth less than the time of a sync.
+void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 

@@ -28,11 +28,29 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
       data::training_tokenizer(*data::open_tokenizer(model_path), config::sft_data_arguments(config)));
 }
 
+// "evaluate at step 4 of 8: eval_loss 2.31, ..."; steps and records, which come often, only for who debugs.
+void write_line(const engine::Event& event) {
+  RuntimeLog* const log = current_log();
+  if (log == nullptr) return;
+  constexpr std::string_view kNames[] = {"train begin", "step",  "log",      "evaluate",
+                                         "save",        "epoch", "train end"};
+  const bool often = event.kind == engine::EventKind::step || event.kind == engine::EventKind::log;
+  std::string line = fmt::format("{} at step {} of {}, epoch {:.4g}", kNames[static_cast<size_t>(event.kind)],
+                                 event.step, event.max_steps, event.epoch);
+  std::string_view before = ": ";
+  for (const engine::Metric& metric : event.metrics) {
+    if (metric.name == "step" || metric.name == "epoch") continue;
+    line += fmt::format("{}{} {:.6g}", std::exchange(before, ", "), metric.name, metric.value);
+  }
+  log->write(often ? base::LogLevel::debug : base::LogLevel::info, "train", line);
+}
+
 }  // namespace
 
 int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
-  if (function == nullptr) return 0;
   try {
+    write_line(event);
+    if (function == nullptr) return 0;
     trl_metrics metrics;
     metrics.assign(event.metrics);
     metrics.add_if_missing("step", static_cast<double>(event.step));

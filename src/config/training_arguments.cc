@@ -17,6 +17,13 @@ Strategy strategy(const Config& config, std::string_view key) {
   return value == "no" ? Strategy::no : value == "epoch" ? Strategy::epoch : Strategy::steps;
 }
 
+OnNonfinite on_nonfinite(const Config& config) {
+  const std::string value = config.get("on_nonfinite");
+  return value == "skip"       ? OnNonfinite::skip
+         : value == "continue" ? OnNonfinite::proceed
+                               : OnNonfinite::error;
+}
+
 // Steps are a whole number, or a share of all steps.
 double steps(std::string_view key, double value) {
   if (value >= 1 && std::trunc(value) != value) {
@@ -85,6 +92,9 @@ void read_schedule(const Config& config, TrainingArguments& out) {
   out.eval_delay = config.get_double("eval_delay");
   out.eval_on_start = config.get_bool("eval_on_start");
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
+  out.report_to = config.get_list("report_to");
+  out.logging_dir = config.get_text("logging_dir").value_or("");
+  out.on_nonfinite = on_nonfinite(config);
 }
 
 }  // namespace

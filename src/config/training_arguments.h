@@ -14,6 +14,7 @@
 namespace trl::config {
 
 enum class Strategy : uint8_t { no, steps, epoch };
+enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
   std::string method = "sft";
@@ -56,6 +57,10 @@ struct TrainingArguments {
   double eval_delay = 0;
   bool eval_on_start = false;
   bool prediction_loss_only = false;
+  // what is recorded, and what is not finite
+  std::vector<std::string> report_to;
+  std::string logging_dir;  // empty: none was given
+  OnNonfinite on_nonfinite = OnNonfinite::error;
 };
 
 // Reads and cross-checks; throws Error(invalid_config).

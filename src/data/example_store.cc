@@ -7,7 +7,7 @@ namespace trl::data {
 
 namespace {
 constexpr size_t kFirstChunk = size_t{1} << 14;  // tokens; chunks grow with what is there, to at most
-constexpr size_t kLargestChunk = size_t{1} << 22;
+constexpr size_t kLargestChunk = size_t{1} << 20;
 }  // namespace
 
 void ExampleStore::charge(size_t bytes) {
@@ -21,7 +21,7 @@ ExampleStore::Chunk& ExampleStore::room_for(size_t tokens) {
     if (last.ids.capacity() - last.ids.size() >= tokens) return last;
   }
   const size_t capacity =
-      std::max(tokens, std::clamp(static_cast<size_t>(total_) / 2, kFirstChunk, kLargestChunk));
+      std::max(tokens, std::clamp(static_cast<size_t>(total_) / 8, kFirstChunk, kLargestChunk));
   charge(capacity * sizeof(int32_t) + capacity / 8);
   Chunk& chunk = chunks_.emplace_back();
   chunk.ids.reserve(capacity);

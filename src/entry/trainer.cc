@@ -1,6 +1,7 @@
 #include "entry/trainer.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "checkpoint/save_model.h"
 #include "config/config.h"
 #include "entry/guard.h"
@@ -19,10 +20,15 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.model = &model_.get();
   setup.train = spec.train;
   setup.eval = spec.eval;
-  setup.events = spec.events;
+  events_ = std::make_unique<RecordingEvents>(host, config, spec);
+  setup.events = events_.get();
   setup.cancel = spec.cancel;
+  setup.warn = [this](const std::string& line) {
+    host_.log(static_cast<int32_t>(base::LogLevel::warning), "train", line);
+  };
   setup.save = [this](const std::string& directory) { save_model(directory); };
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
+  events_->watch(trainer_->state());
 }
 
 void TrainerObject::save_model(const std::string& directory) {
@@ -41,7 +47,12 @@ std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& rec
 int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
   *metrics = {};
   return guard(host_, error, [&] {
-    if (!trainer_->step()) return Status::end;
+    try {
+      if (!trainer_->step()) return Status::end;
+    } catch (const Error& why) {
+      events_->interrupted(why.message());
+      throw;
+    }
     *metrics = view(trainer_->metrics());
     return Status::ok;
   });

@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "entry/model.h"
+#include "entry/recording_events.h"
 #include "train/trainer.h"
 
 namespace trl::entry {
@@ -32,6 +33,7 @@ class TrainerObject final : public engine::Trainer {
   engine::Host& host_;
   ModelObject& model_;
   std::vector<std::pair<std::string, std::string>> files_;
+  std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
   telemetry::Record record_;  // what metrics_ points into
   std::vector<engine::Metric> metrics_;

@@ -24,7 +24,8 @@ double grad_norm(const std::vector<Parameter*>& parameters) {
 }
 
 double clip_scale(double norm, double max_norm) {
-  return max_norm <= 0 ? 1.0 : std::min(1.0, max_norm / (norm + 1e-6));
+  const double scale = max_norm <= 0 ? 1.0 : max_norm / (norm + 1e-6);
+  return scale > 1.0 ? 1.0 : scale;  // NaN stays, as clip_grad_norm_ has it
 }
 
 }  // namespace trl::optim

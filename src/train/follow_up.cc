@@ -55,14 +55,16 @@ void Trainer::follow_up() {
         if (entry.name == "eval_loss" && state_.global_step > 0) schedule_.evaluated(entry.value);
       }
     }
-    if (should_save_) {
-      save(arguments().output_dir);
-      should_save_ = false;
-      emit(engine::EventKind::save, {});
-    }
+    if (should_save_) save_output();
     if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
     end_epoch();
   }
+}
+
+void Trainer::save_output() {
+  save(arguments().output_dir);
+  should_save_ = false;
+  emit(engine::EventKind::save, {});
 }
 
 void Trainer::end_epoch() {
@@ -80,9 +82,13 @@ void Trainer::log_training() {
   should_log_ = false;
   if (updates == 0) return;
   telemetry::Record record;
-  record.set("loss", static_cast<double>(loss_since_log_) / static_cast<double>(updates));
-  record.set("grad_norm", grad_norm_);
+  if (const int64_t learned = updates - skipped_since_log_; learned > 0) {
+    record.set("loss", static_cast<double>(loss_since_log_) / static_cast<double>(learned));
+    record.set("grad_norm", grad_norm_);
+  }
   record.set("learning_rate", learning_rate_);
+  if (skipped_since_log_ > 0) record.set_integer("skipped_steps", skipped_since_log_);
+  skipped_since_log_ = 0;
   loss_logged_ += static_cast<double>(loss_since_log_);
   loss_since_log_ = 0;
   last_logged_step_ = state_.global_step;
@@ -159,12 +165,15 @@ void Trainer::finish() {
     telemetry::Record record;
     write_speed(record, "train", seconds_since(started_), plan_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
-    record.set("train_loss", total / std::max(steps, 0.001));
+    record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
     write_means(record);
     finished_ = stop_ = state_.should_training_stop = true;
     log(std::move(record));
-    emit(engine::EventKind::train_end, {});
+    emit(engine::EventKind::train_end, state_.log_history.back());
   }
+  // what the last records and the end itself were answered with
+  if (should_evaluate_) evaluate();
+  if (should_save_) save_output();
   telemetry::write_trainer_state(state_, arguments().output_dir);
 }
 

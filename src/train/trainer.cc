@@ -51,6 +51,7 @@ struct Trainer::Pass {
   Means own_means;  // of the window
   int64_t num_tokens = 0;
   double flos = 0;
+  bool skipped = false;  // on_nonfinite: nothing is learned from the window
 };
 
 Trainer::Trainer(Setup setup)
@@ -93,7 +94,14 @@ void Trainer::begin() {
   begun_ = true;
   started_ = Clock::now();
   should_evaluate_ = arguments().eval_on_start;
-  emit(engine::EventKind::train_begin, {});
+  telemetry::Record about;
+  if (const int64_t rows = setup_.train->rows(); rows >= 0) {
+    about.set_integer("num_examples", rows);
+    about.set_integer("num_train_epochs", plan_.num_train_epochs);
+  }
+  about.set_integer("train_batch_size", arguments().per_device_train_batch_size);
+  about.set_integer("gradient_accumulation_steps", arguments().gradient_accumulation_steps);
+  emit(engine::EventKind::train_begin, about);
 }
 
 // false: the epoch held no further batch.
@@ -105,14 +113,14 @@ bool Trainer::update() {
     in_epoch_ = epoch_complete_ = true;
     return false;
   }
-  const Pass pass = run_window(window);
-  const double norm = optim::grad_norm(parameters_);
+  Pass pass = run_window(window);
+  const double norm = pass.skipped ? std::nan("") : optim::grad_norm(parameters_);
   std::vector<const MicroBatch*> all;
   for (const MicroBatch& batch : window) all.push_back(&batch);
-  check_finite(norm, "gradient norm", all);
   poll_cancel();
+  if (!pass.skipped) pass.skipped = !accepts(norm, "gradient norm", all);
   const double learning_rate = schedule_.learning_rate(state_.global_step);
-  optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
+  if (!pass.skipped) optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
   after_update(pass, norm, learning_rate);
   return true;
 }
@@ -124,17 +132,23 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
   const double items = method_->plan(window);
   Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.total_flos};
   for (const MicroBatch& batch : window) {
+    pass.num_tokens += batch.counted_tokens;
+    if (pass.skipped) continue;
     poll_cancel();
     const Place place{state_.global_step, &batch - window.data()};
     const MethodLoss result = method_->loss(method_->forward(batch, place), batch, items);
     const float loss = *result.loss.data_ptr<float>();
-    check_finite(loss, "loss", {&batch});
-    if (result.loss.requires_grad()) result.loss.backward();
     pass.loss += loss;
-    pass.loss_since_log += loss;
+    pass.skipped = !accepts(loss, "loss", {&batch});
+    if (pass.skipped) continue;
+    if (result.loss.requires_grad()) result.loss.backward();
+    // logging_nan_inf_filter: such a loss counts as the mean so far (Trainer._inner_training_loop)
+    pass.loss_since_log +=
+        arguments().logging_nan_inf_filter && !std::isfinite(loss)
+            ? pass.loss_since_log / static_cast<float>(1 + state_.global_step - last_logged_step_)
+            : loss;
     pass.means.add(result.metrics);
     pass.own_means.add(result.metrics);
-    pass.num_tokens += batch.counted_tokens;
     pass.flos += flos_per_token_ * padded_tokens(batch);
   }
   return pass;
@@ -146,13 +160,18 @@ double Trainer::padded_tokens(const MicroBatch& batch) const {
                              ((batch.segments->max_length + multiple - 1) / multiple * multiple));
 }
 
-void Trainer::check_finite(double value, std::string_view what,
-                           const std::vector<const MicroBatch*>& batches) const {
-  if (std::isfinite(value)) return;
-  throw Error(Status::invalid_argument,
-              fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step",
-                          what, state_.global_step + 1, value, row_list(batches)),
-              "on_nonfinite");
+// on_nonfinite: whether the step learns from a window with this value. Throws where that is an error.
+bool Trainer::accepts(double value, std::string_view what,
+                      const std::vector<const MicroBatch*>& batches) const {
+  using config::OnNonfinite;
+  if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
+  const std::string line =
+      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step", what,
+                  state_.global_step + 1, value, row_list(batches));
+  if (arguments().on_nonfinite == OnNonfinite::error)
+    throw Error(Status::invalid_argument, line, "on_nonfinite");
+  if (setup_.warn) setup_.warn("on_nonfinite skip: " + line);
+  return false;
 }
 
 void Trainer::poll_cancel() const {
@@ -164,10 +183,15 @@ void Trainer::poll_cancel() const {
 void Trainer::after_update(const Pass& pass, double norm, double learning_rate) {
   batches_.window_done();
   ++updates_in_epoch_;
-  loss_since_log_ = pass.loss_since_log;
-  means_ = pass.means;
+  if (pass.skipped) {
+    ++skipped_;
+    ++skipped_since_log_;
+  } else {
+    loss_since_log_ = pass.loss_since_log;
+    means_ = pass.means;
+    grad_norm_ = norm;
+  }
   num_tokens_ = pass.num_tokens;
-  grad_norm_ = norm;
   learning_rate_ = learning_rate;
   state_.total_flos = pass.flos;
   ++state_.global_step;
@@ -190,6 +214,7 @@ void Trainer::after_update(const Pass& pass, double norm, double learning_rate) 
   metrics_.set("loss", static_cast<double>(pass.loss));
   metrics_.set("grad_norm", norm);
   metrics_.set("learning_rate", learning_rate);
+  if (pass.skipped) metrics_.set_integer("skipped_steps", 1);
   pass.own_means.write(metrics_, "");
   metrics_.set("num_tokens", static_cast<double>(num_tokens_));
   metrics_.set("epoch", state_.epoch);

@@ -34,6 +34,7 @@ struct Setup {
   engine::EventSink* events = nullptr;     // or null
   const engine::Cancel* cancel = nullptr;  // or null
   std::function<void(const std::string& directory)> save;
+  std::function<void(const std::string& line)> warn;  // or empty
 };
 
 class Trainer {
@@ -56,9 +57,10 @@ class Trainer {
   void begin();
   bool update();
   Pass run_window(const std::vector<MicroBatch>& window);
-  void check_finite(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
+  bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double norm, double learning_rate);
   void follow_up();
+  void save_output();
   void end_epoch();
   void log_training();
   void log(telemetry::Record record);
@@ -88,6 +90,8 @@ class Trainer {
   double grad_norm_ = 0;
   double learning_rate_ = 0;
   int64_t num_tokens_ = 0;
+  int64_t skipped_ = 0;            // updates that on_nonfinite skip left out
+  int64_t skipped_since_log_ = 0;  // of them, since the last log
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
 

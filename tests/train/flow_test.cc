@@ -1,4 +1,6 @@
 // What happens around the steps, and in which order: logs, evaluations, events, the end of a run.
+#include <map>
+
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -12,17 +14,25 @@ const char* name_of(EventKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+using Lines = std::vector<std::string>;
+
 // Writes down "kind step" of every event; answers bits at chosen ones.
 class Events final : public engine::EventSink {
  public:
   int32_t on_event(const engine::Event& event) noexcept override {
     seen.push_back(fmt::format("{} {}", name_of(event.kind), event.step));
-    for (const auto& [at, bits] : answers) {
-      if (at == seen.back()) return bits;
-    }
-    return 0;
+    Lines& names = numbers[seen.back()];
+    names.clear();
+    for (const engine::Metric& metric : event.metrics) names.emplace_back(metric.name);
+    const auto answer = std::find_if(answers.begin(), answers.end(),
+                                     [&](const auto& one) { return one.first == seen.back(); });
+    if (answer == answers.end()) return 0;
+    const int32_t bits = answer->second;
+    answers.erase(answer);  // each is given once
+    return bits;
   }
-  std::vector<std::string> seen;
+  Lines seen;
+  std::map<std::string, Lines> numbers;  // of the last such event: their names
   std::vector<std::pair<std::string, int32_t>> answers;
 };
 
@@ -61,8 +71,6 @@ struct Watched {
   test::SftRun sft;
   Trainer* trainer = nullptr;
 };
-
-using Lines = std::vector<std::string>;
 
 TEST(Flow, events_of_two_epochs) {
   TRL_NEED_TINY_RUN();
@@ -152,6 +160,45 @@ TEST(Flow, bits_of_events) {
   EXPECT_EQ(run.saved, Lines{run.sft.setup.arguments.output_dir});
   EXPECT_FALSE(run.trainer->step());
   EXPECT_EQ(run.trainer->state().global_step, 3);
+}
+
+TEST(Flow, every_event_may_be_answered_with_every_bit) {
+  TRL_NEED_TINY_RUN();
+  const std::pair<const char*, int64_t> kEvents[] = {{"begin 0", 0},    {"step 2", 2}, {"log 2", 2},
+                                                     {"evaluate 1", 1}, {"save 3", 3}, {"epoch 2", 2},
+                                                     {"end 4", 4}};
+  for (const auto& [event, steps] : kEvents) {
+    for (const int32_t bit : {engine::kEventStop, engine::kEventSave, engine::kEventEvaluate}) {
+      Watched run({{"num_train_epochs", "2"}}, {0, 7}, test::Rows{8, 9});
+      run.events.answers = {{"step 1", engine::kEventEvaluate}, {"step 3", engine::kEventSave}, {event, bit}};
+      run.train();
+      const auto count = [&](std::string_view kind) {
+        return std::count_if(run.events.seen.begin(), run.events.seen.end(),
+                             [&](const std::string& line) { return line.starts_with(kind); });
+      };
+      const bool stops = bit == engine::kEventStop;
+      EXPECT_EQ(run.trainer->state().global_step, stops ? steps : 4) << event;
+      EXPECT_EQ(count("save"), (!stops || steps >= 3) + (bit == engine::kEventSave)) << event;
+      EXPECT_EQ(count("evaluate"), (!stops || steps >= 1) + (bit == engine::kEventEvaluate)) << event;
+      EXPECT_EQ(count("end"), 1) << event;
+      EXPECT_EQ(run.saved.size(), static_cast<size_t>(count("save"))) << event;
+    }
+  }
+}
+
+TEST(Flow, events_have_their_numbers) {
+  TRL_NEED_TINY_RUN();
+  Watched run({{"num_train_epochs", "1"}, {"eval_strategy", "epoch"}}, {0, 7}, test::Rows{8, 9});
+  run.train();
+  const auto names = [&](std::string_view event) {
+    return fmt::format("{}", fmt::join(run.events.numbers.at(std::string(event)), " "));
+  };
+  EXPECT_EQ(names("begin 0"), "num_examples num_train_epochs train_batch_size gradient_accumulation_steps");
+  EXPECT_EQ(names("step 1"),
+            "loss grad_norm learning_rate entropy mean_token_accuracy num_tokens epoch step");
+  EXPECT_TRUE(names("evaluate 2").starts_with("eval_loss eval_runtime ")) << names("evaluate 2");
+  EXPECT_EQ(names("end 2"),
+            "train_runtime train_samples_per_second train_steps_per_second total_flos train_loss epoch step");
 }
 
 TEST(Flow, a_failed_save_is_tried_again) {

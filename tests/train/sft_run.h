@@ -24,6 +24,7 @@ class TestHost final : public engine::Host {
  public:
   void log(int32_t, std::string_view, std::string_view) noexcept override {}
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    if (charges++ >= refuse_from) return false;
     return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
   }
   void release(int32_t kind, int64_t bytes) noexcept override {
@@ -32,15 +33,18 @@ class TestHost final : public engine::Host {
   int64_t memory_limit() noexcept override { return counter.limit(); }
   int64_t memory_now() noexcept override { return counter.now(); }
   base::MemoryCounter counter;
+  std::atomic<int64_t> charges{0};
+  std::atomic<int64_t> refuse_from{INT64_MAX};  // this charge and all after it find no room
 };
-inline base::MemoryCounter& memory() {  // of the process, as in libtrl.so
+inline TestHost& host() {  // of the process, as in libtrl.so
   static TestHost* const host = [] {
     auto* made = new TestHost;
     tensor::set_host(made);
     return made;
   }();
-  return host->counter;
+  return *host;
 }
+inline base::MemoryCounter& memory() { return host().counter; }
 
 // Batches of a data::BatchStream. fail_at: the call of next() (from 0) that answers with an error, once.
 class Stream final : public engine::BatchSource {

@@ -114,6 +114,38 @@ TEST(Step, out_of_memory_anywhere_goes_on) {
   expect_same(trainer.state().log_history, want.log);
 }
 
+// Every place of a step, and then of an evaluation, that asks for memory is refused once.
+TEST(Step, every_allocation_may_fail) {
+  TRL_NEED_TINY_RUN();
+  const test::Settings settings = {
+      {"max_steps", "2"}, {"per_device_train_batch_size", "2"}, {"gradient_checkpointing", "true"}};
+  const Outcome want = undisturbed(settings);
+  test::TestHost& host = test::host();
+  test::SftRun run = tiny_run(settings, {0, 63}, test::Rows{0, 1});
+  Trainer& trainer = run.start();
+  const std::vector<at::Tensor> before = run.weights();
+  const auto sweep = [&](const std::function<void()>& body) {
+    for (int64_t refused = 0;; ++refused) {
+      host.charges = 0;
+      host.refuse_from = refused;
+      const Status status = status_of(body);
+      host.refuse_from = INT64_MAX;
+      if (status == Status::ok) return refused;
+      EXPECT_EQ(status, Status::out_of_memory);
+      EXPECT_EQ(trainer.state().global_step, 0);
+      if (refused % 16 == 0) expect_same(run.weights(), before);
+    }
+  };
+  double loss = 0;
+  EXPECT_GT(sweep([&] { loss = trainer.evaluate().entries()[0].value; }), 20);
+  EXPECT_EQ(trainer.evaluate().entries()[0].value, loss);
+  expect_same(run.weights(), before);
+  EXPECT_GT(sweep([&] { trainer.step(); }), 40);
+  while (trainer.step()) {
+  }
+  expect_same(run.weights(), want.weights);
+}
+
 TEST(Step, failing_source_goes_on_at_the_same_batch) {
   TRL_NEED_TINY_RUN();
   const Outcome want = undisturbed(kThreeSteps);

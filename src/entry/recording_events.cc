@@ -1,0 +1,78 @@
+#include "entry/recording_events.h"
+
+#include "base/files.h"
+#include "base/log.h"
+#include "config/training_arguments.h"
+
+namespace trl::entry {
+
+namespace {
+
+telemetry::Facts options_of(const config::Config& config) {
+  telemetry::Facts options;
+  for (const auto& [key, value] : config.values()) {
+    if (const config::Option* option = config::find_option(key); value != option->default_value)
+      options.emplace_back(key, value);
+  }
+  return options;
+}
+
+telemetry::Facts facts_of(const config::Config& config, const engine::TrainerSpec& spec) {
+  const config::TrainingArguments arguments = config::training_arguments(config);
+  telemetry::Facts facts = {{"model", config.get("model_name_or_path")},
+                            {"parameters", std::to_string(spec.model->parameter_count())},
+                            {"method", arguments.method},
+                            {"training rows", std::to_string(spec.train->rows())}};
+  if (config.is_set("dataset_name")) facts.emplace_back("dataset", config.get("dataset_name"));
+  if (spec.eval != nullptr) facts.emplace_back("evaluation rows", std::to_string(spec.eval->rows()));
+  facts.emplace_back("rows a step", std::to_string(arguments.per_device_train_batch_size *
+                                                   arguments.gradient_accumulation_steps));
+  facts.emplace_back("output_dir", arguments.output_dir);
+  facts.emplace_back("libtrl", TRL_VERSION_STRING);
+  return facts;
+}
+
+telemetry::RecordTo record_to(const config::Config& config, const engine::TrainerSpec& spec) {
+  const config::TrainingArguments arguments = config::training_arguments(config);
+  std::string model = config.get("model_name_or_path");
+  while (model.size() > 1 && model.ends_with('/')) model.pop_back();
+  return {arguments.report_to,    arguments.output_dir,
+          arguments.logging_dir,  fmt::format("{} of {}", arguments.method, base::file_name(model)),
+          facts_of(config, spec), options_of(config)};
+}
+
+}  // namespace
+
+RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
+                                 const engine::TrainerSpec& spec)
+    : recorders_(record_to(config, spec),
+                 [&host](const std::string& line) {
+                   host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
+                 }),
+      next_(spec.events) {}
+
+int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
+  const auto host_answer = [&] { return next_ != nullptr ? next_->on_event(event) : 0; };
+  try {
+    if (event.kind == engine::EventKind::train_begin) recorders_.begin(*state_);
+    if (event.kind == engine::EventKind::log) recorders_.add(*state_);
+    if (event.kind == engine::EventKind::train_end) {
+      recorders_.close(*state_, event.step >= event.max_steps ? std::string("finished")
+                                                              : fmt::format("stopped after step {} of {}",
+                                                                            event.step, event.max_steps));
+    }
+  } catch (...) {  // no memory for a line: the host still hears of the event
+    return host_answer();
+  }
+  return host_answer();
+}
+
+void RecordingEvents::interrupted(std::string_view why) noexcept {
+  try {
+    recorders_.close(*state_, why);
+  } catch (...) {
+    return;  // no memory for the report: the error that it tells of is on its way to the host
+  }
+}
+
+}  // namespace trl::entry

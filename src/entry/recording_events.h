@@ -1,0 +1,28 @@
+// The event sink between the trainer and the host: what report_to asks for is written first, then the host
+// hears of it.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "config/config.h"
+#include "engine/engine.h"
+#include "entry/model.h"
+#include "telemetry/recorder.h"
+
+namespace trl::entry {
+
+class RecordingEvents final : public engine::EventSink {
+ public:
+  RecordingEvents(engine::Host& host, const config::Config& config, const engine::TrainerSpec& spec);
+  // Before the first event; the state outlives the events.
+  void watch(const telemetry::TrainerState& state) { state_ = &state; }
+  int32_t on_event(const engine::Event& event) noexcept override;
+  void interrupted(std::string_view why) noexcept;
+
+ private:
+  telemetry::Recorders recorders_;
+  engine::EventSink* const next_;
+  const telemetry::TrainerState* state_ = nullptr;
+};
+
+}  // namespace trl::entry

@@ -1,0 +1,31 @@
+// A line chart over the steps of a run, as SVG text: axes with round ticks, and the number under the pointer.
+// Colours are CSS variables of the page around it.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace trl::telemetry {
+
+struct Point {
+  double step = 0;
+  double value = 0;  // not finite: a gap in the line, marked at the bottom
+};
+
+struct Series {
+  std::string name;  // in the legend, and the class of the line: "train", "eval"
+  std::vector<Point> points;
+};
+
+struct Chart {
+  std::string title;
+  std::vector<Series> series;
+  bool from_zero = false;  // the vertical axis begins at 0
+};
+
+std::string to_svg(const Chart& chart);
+
+std::string short_number(double value, int digits = 4);  // as %g writes it, in no locale
+std::string html_text(std::string_view text);            // with &, <, > and quotes escaped
+std::vector<double> round_ticks(double low, double high, int about);
+
+}  // namespace trl::telemetry

@@ -1,0 +1,59 @@
+// Where the records of a run are written beside trainer_state.json: one recorder for each name in report_to.
+// A recorder keeps no file open, and what it holds after begin() is what the state's log_history holds, so
+// that a resumed run goes on without a gap and without a step twice.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/trainer_state.h"
+
+namespace trl::telemetry {
+
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual std::string_view name() const = 0;  // as in report_to
+  // Before the first record of this process. state.log_history: what a resumed run has from before.
+  virtual void begin(const TrainerState& state) = 0;
+  virtual void add(const TrainerState& state) = 0;  // log_history.back() is new
+  // The run is over, or stands still; outcome: one line for people. May come more than once.
+  virtual void close(const TrainerState&, std::string_view /*outcome*/) {}
+};
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+struct RecordTo {
+  std::vector<std::string> names;  // of report_to; those of trackers are left alone
+  std::string output_dir;
+  std::string logging_dir;  // of tensorboard; empty: a folder of its own in output_dir/runs
+  std::string title;        // of the report
+  Facts facts, options;     // of the report: what the run is, and what was set
+};
+
+std::unique_ptr<Recorder> make_csv(const std::string& output_dir);
+std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir);
+std::unique_ptr<Recorder> make_tensorboard(const std::string& output_dir, const std::string& logging_dir);
+std::unique_ptr<Recorder> make_html(const RecordTo& to);
+
+// All of them. One that cannot write is told of once and left out: training is worth more than its record.
+class Recorders {
+ public:
+  using Warn = std::function<void(const std::string& line)>;
+  Recorders(const RecordTo& to, Warn warn);  // makes the directories; throws Error(io)
+  // begin() comes by itself, before the first record. state.log_history ends with the new record.
+  void add(const TrainerState& state);
+  void begin(const TrainerState& state);
+  void close(const TrainerState& state, std::string_view outcome);
+
+ private:
+  template <typename Call>
+  void each(const Call& call);
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  Warn warn_;
+  bool begun_ = false;
+};
+
+}  // namespace trl::telemetry
