@@ -1,7 +1,6 @@
 #include "entry/trainer.h"
 
 #include "base/error.h"
-#include "checkpoint/save_model.h"
 #include "config/config.h"
 #include "entry/guard.h"
 
@@ -15,20 +14,13 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.pad_to_multiple_of = config::sft_data_arguments(config).pad_to_multiple_of.value_or(1);
-  setup.save_steps = config.get_double("save_steps");
   setup.model = &model_.get();
   setup.train = spec.train;
   setup.eval = spec.eval;
   setup.events = spec.events;
   setup.cancel = spec.cancel;
-  setup.save = [this](const std::string& directory) { save_model(directory); };
+  for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
-}
-
-void TrainerObject::save_model(const std::string& directory) {
-  std::vector<engine::NamedBytes> files;
-  for (const auto& [name, bytes] : files_) files.push_back({name, bytes});
-  checkpoint::save_model(directory, model_.get(), files);
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
@@ -64,7 +56,7 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
 
 int32_t TrainerObject::save(std::string_view directory, engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
-    save_model(std::string(directory));
+    trainer_->save_model(std::string(directory));
     return Status::ok;
   });
 }

@@ -51,14 +51,25 @@ void Trainer::follow_up() {
   for (;;) {
     if (should_log_) log_training();
     if (should_evaluate_) evaluate();
-    if (should_save_) {
-      save(arguments().output_dir);
-      should_save_ = false;
-      emit(engine::EventKind::save, {});
-    }
+    if (should_save_) save_due();
     if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
     end_epoch();
   }
+}
+
+void Trainer::save_due() {
+  state_.should_save = true;  // as Trainer's control says while it saves
+  state_.should_training_stop = stop_;
+  should_save_ = false;  // in the checkpoint too: it is done
+  try {
+    save_checkpoint(checkpoint_directory());
+  } catch (...) {
+    should_save_ = true;
+    state_.should_save = state_.should_training_stop = false;
+    throw;
+  }
+  state_.should_save = state_.should_training_stop = false;
+  emit(engine::EventKind::save, {});
 }
 
 void Trainer::end_epoch() {
@@ -68,6 +79,7 @@ void Trainer::end_epoch() {
   should_log_ = arguments().logging_strategy == config::Strategy::epoch;
   if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
     should_evaluate_ = true;
+  if (arguments().save_strategy == config::Strategy::epoch) should_save_ = true;
   emit(engine::EventKind::epoch, {});
 }
 
@@ -147,13 +159,15 @@ const telemetry::Record& Trainer::evaluate() {
   return evaluation_;
 }
 
+double Trainer::seconds() const { return seconds_before_ + (begun_ ? seconds_since(started_) : 0.0); }
+
 void Trainer::finish() {
   if (!finished_) {
     const double steps = static_cast<double>(state_.global_step);
     const double share = steps / static_cast<double>(std::max<int64_t>(plan_.max_steps, 1));
     const double total = loss_logged_ + static_cast<double>(loss_since_log_);
     telemetry::Record record;
-    write_speed(record, "train", seconds_since(started_), plan_.num_train_samples * share, steps);
+    write_speed(record, "train", seconds(), plan_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
     record.set("train_loss", total / std::max(steps, 0.001));
     write_means(record);
