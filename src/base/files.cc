@@ -25,27 +25,51 @@ std::string reason(int code) {
   return strerror_r(code, buffer, sizeof buffer);
 }
 
-[[noreturn]] void fail_errno(const std::string& path, std::string_view what) {
+// A file opened to be read; a directory is an error.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_errno(path, "cannot be opened");
+    struct stat info {};
+    const int failed = ::fstat(descriptor_, &info);
+    if (failed != 0 || S_ISDIR(info.st_mode)) {
+      const int code = failed != 0 ? errno : EISDIR;
+      ::close(descriptor_);
+      errno = code;
+      fail_errno(path, "cannot be read");
+    }
+    size_ = static_cast<size_t>(info.st_size);
+  }
+  ~Descriptor() { ::close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return descriptor_; }
+  size_t size() const { return size_; }
+
+  template <class Body>
+  void read_all(Body&& body) const {
+    std::vector<char> buffer(1 << 18);
+    for (;;) {
+      const ssize_t got = ::read(descriptor_, buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_errno(path_, "cannot be read");
+      if (got == 0) return;
+      body(std::string_view(buffer.data(), static_cast<size_t>(got)));
+    }
+  }
+
+ private:
+  const std::string& path_;
+  const int descriptor_;
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+void fail_errno(const std::string& path, std::string_view what) {
   const int code = errno;
   fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", path, what, reason(code));
-}
-
-int open_read(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_errno(path, "cannot be opened");
-  return descriptor;
-}
-
-size_t size_of(int descriptor, const std::string& path) {
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0 || S_ISDIR(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) errno = EISDIR;
-    const int code = errno;
-    ::close(descriptor);
-    errno = code;
-    fail_errno(path, "cannot be read");
-  }
-  return static_cast<size_t>(info.st_size);
 }
 
 void sync_directory(const std::string& path) {
@@ -55,8 +79,6 @@ void sync_directory(const std::string& path) {
   ::close(descriptor);
   if (result != 0 && errno != EINVAL) fail_errno(path, "cannot be synced");
 }
-
-}  // namespace
 
 bool file_exists(const std::string& path) {
   std::error_code error;
@@ -69,25 +91,17 @@ bool is_directory(const std::string& path) {
 }
 
 std::string read_file(const std::string& path) {
-  const int descriptor = open_read(path);
-  const size_t size = size_of(descriptor, path);
   std::string bytes;
-  bytes.reserve(size);
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(descriptor, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      const int code = errno;
-      ::close(descriptor);
-      errno = code;
-      fail_errno(path, "cannot be read");
-    }
-    if (got == 0) break;
-    bytes.append(buffer, static_cast<size_t>(got));
-  }
-  ::close(descriptor);
+  const Descriptor descriptor(path);
+  bytes.reserve(descriptor.size());
+  descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
   return bytes;
+}
+
+uint64_t file_xxh3(const std::string& path) {
+  Xxh3 hash;
+  Descriptor(path).read_all([&](std::string_view piece) { hash.update(piece); });
+  return hash.digest();
 }
 
 std::vector<std::string> list_directory(const std::string& path) {
@@ -118,19 +132,12 @@ std::string join_path(std::string_view directory, std::string_view name) {
 std::string file_name(std::string_view path) { return fs::path(path).filename().string(); }
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const int descriptor = open_read(path);
-  size_ = size_of(descriptor, path);
-  if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapped == MAP_FAILED) {
-      const int code = errno;
-      ::close(descriptor);
-      errno = code;
-      fail_errno(path, "cannot be mapped");
-    }
-    data_ = static_cast<const char*>(mapped);
-  }
-  ::close(descriptor);
+  const Descriptor descriptor(path_);
+  size_ = descriptor.size();
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (mapped == MAP_FAILED) fail_errno(path, "cannot be mapped");
+  data_ = static_cast<const char*>(mapped);
 }
 
 MappedFile::~MappedFile() {
@@ -153,11 +160,14 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view bytes) {
+  constexpr size_t kPiece = 1 << 20;  // what is hashed is still in the cache when it is written
   if (fault_ != nullptr && *fault_) (*fault_)(path_, bytes.size());
   while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor_, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30));
+    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPiece));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) fail_errno(path_, "cannot be written");
+    hash_.update(bytes.substr(0, static_cast<size_t>(done)));
+    size_ += static_cast<uint64_t>(done);
     bytes.remove_prefix(static_cast<size_t>(done));
   }
 }
@@ -182,51 +192,13 @@ void replace_file(const std::string& path, std::string_view bytes, const WriteFa
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
     write_file(aside, bytes, fault);
+    if (fault != nullptr && *fault) (*fault)(path, 0);
     if (::rename(aside.c_str(), path.c_str()) != 0) fail_errno(path, "cannot be replaced");
   } catch (...) {
     ::unlink(aside.c_str());
     throw;
   }
   const std::string parent = fs::path(path).parent_path().string();
-  sync_directory(parent.empty() ? "." : parent);
-}
-
-StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
-    : target_(std::move(target)), fault_(fault) {
-  while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
-  if (file_exists(target_) && !is_directory(target_))
-    fail(Status::io, "{}: exists and is not a directory", target_);
-  const std::string parent = fs::path(target_).parent_path().string();
-  if (!parent.empty()) make_directories(parent);
-  staging_ = fmt::format("{}.{}.tmp", target_, ::getpid());
-  remove_tree(staging_);
-  make_directories(staging_);
-}
-
-StagedDirectory::~StagedDirectory() {
-  if (!committed_) remove_tree(staging_);
-}
-
-void StagedDirectory::write(std::string_view name, std::string_view bytes) {
-  write_file(join_path(staging_, name), bytes, fault_);
-}
-
-void StagedDirectory::commit() {
-  sync_directory(staging_);
-  const std::string parent = fs::path(target_).parent_path().string();
-  if (!file_exists(target_)) {
-    if (::rename(staging_.c_str(), target_.c_str()) != 0) fail_errno(target_, "cannot be created");
-  } else {
-    for (const std::string& name : list_directory(staging_)) {
-      const std::string from = join_path(staging_, name);
-      const std::string to = join_path(target_, name);
-      if (::rename(from.c_str(), to.c_str()) != 0) fail_errno(to, "cannot be replaced");
-    }
-    for (const std::string& name : replaced_) ::unlink(join_path(target_, name).c_str());
-    sync_directory(target_);
-    remove_tree(staging_);
-  }
-  committed_ = true;
   sync_directory(parent.empty() ? "." : parent);
 }
 

@@ -1,5 +1,5 @@
-// Files: whole reads, read-only maps, and directories that appear whole or not at all. Every write goes
-// through here, so that tests can make the Nth one fail.
+// Files: whole reads, read-only maps, and writing. Every write and rename goes through here and
+// staged_directory.h, so that tests can make the Nth one fail.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/hash.h"
 
 namespace trl::base {
 
@@ -35,10 +37,11 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// Called before each write to disk with the path and byte count; may throw. Empty: none. For tests.
+// Called before each write to disk with the path and byte count, and before each rename with the new path and
+// 0; may throw. Empty: none. For tests.
 using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
 
-// A file written in pieces, synced by close().
+// A file written in pieces, synced by close(). Nothing is buffered.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false);
@@ -47,12 +50,16 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
   void write(std::string_view bytes);
   void write(const void* data, size_t size) { write({static_cast<const char*>(data), size}); }
-  void close();  // flush, fsync, close
+  void close();  // fsync, close
+  uint64_t size() const { return size_; }
+  uint64_t xxh3() const { return hash_.digest(); }  // of what was written so far
 
  private:
   std::string path_;
   const WriteFault* fault_;
   int descriptor_ = -1;
+  uint64_t size_ = 0;
+  Xxh3 hash_;
 };
 
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
@@ -60,30 +67,10 @@ void write_file(const std::string& path, std::string_view bytes, const WriteFaul
 void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
-
-// Files that become visible together: everything is written below staging(), synced, then moved into target
-// by commit(). When target is new it appears by one rename. When it exists, its other files stay and each
-// staged file replaces its namesake by a rename, the one named last (the marker) last. Without commit() the
-// staging directory is removed and target is as it was.
-class StagedDirectory {
- public:
-  explicit StagedDirectory(std::string target, const WriteFault* fault = nullptr);
-  ~StagedDirectory();
-  StagedDirectory(const StagedDirectory&) = delete;
-  StagedDirectory& operator=(const StagedDirectory&) = delete;
-  const std::string& staging() const { return staging_; }
-  const WriteFault* fault() const { return fault_; }
-  void write(std::string_view name, std::string_view bytes);
-  // Names in target that commit() must remove (weight shards of an earlier save that are not written again).
-  void replaces(std::string name) { replaced_.push_back(std::move(name)); }
-  void commit();
-
- private:
-  std::string target_;
-  std::string staging_;
-  const WriteFault* fault_;
-  std::vector<std::string> replaced_;
-  bool committed_ = false;
-};
+void sync_directory(const std::string& path);  // what was renamed in it stays so after a power cut
+// XXH3 of a file's bytes, read in pieces; throws not_found or io.
+uint64_t file_xxh3(const std::string& path);
+// The exception for what errno says now about a path: not_found or io.
+[[noreturn]] void fail_errno(const std::string& path, std::string_view what);
 
 }  // namespace trl::base

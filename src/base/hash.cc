@@ -5,9 +5,19 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 namespace trl::base {
 
 uint64_t xxh3_64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+Xxh3::Xxh3() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state_);
+}
+Xxh3::~Xxh3() { XXH3_freeState(state_); }
+void Xxh3::update(std::string_view bytes) { XXH3_64bits_update(state_, bytes.data(), bytes.size()); }
+uint64_t Xxh3::digest() const { return XXH3_64bits_digest(state_); }
 
 std::string sha256_hex(std::string_view bytes) {
   sha256_ctx context;

@@ -46,17 +46,22 @@ void check_name(std::string_view name) {
 
 }  // namespace
 
-void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
-                const base::WriteFault* fault, int64_t max_shard_bytes) {
+std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
+                                     std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {
   for (const engine::NamedBytes& file : files) check_name(file.name);
-  base::StagedDirectory staged(directory, fault);
-  const std::vector<std::string> written =
-      io::write_weights(staged.staging(), tensors_of(model), max_shard_bytes, staged.fault());
+  std::vector<std::string> weights = io::write_weights(staged, tensors_of(model), max_shard_bytes);
   for (const engine::NamedBytes& file : files) staged.write(file.name, file.bytes);
   if (!model.generation_config_json().is_null()) {
     staged.write(kGenerationConfig, json_text(model.generation_config_json()));
   }
   staged.write(kConfig, json_text(saved_config(model)));
+  return weights;
+}
+
+void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
+                const base::WriteFault* fault, int64_t max_shard_bytes) {
+  base::StagedDirectory staged(directory, fault);
+  const std::vector<std::string> written = write_model(staged, model, files, max_shard_bytes);
   if (base::is_directory(directory)) {
     for (const std::string& name : base::list_directory(directory)) {
       if (io::is_weight_file(name) && std::find(written.begin(), written.end(), name) == written.end()) {

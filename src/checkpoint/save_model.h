@@ -3,13 +3,18 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
-#include "base/files.h"
+#include "base/staged_directory.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
 #include "model/model.h"
 
 namespace trl::checkpoint {
+
+// The files of a model, into a directory that the caller commits. Returns the names of the weight files.
+std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
+                                     std::span<const engine::NamedBytes> files, int64_t max_shard_bytes);
 
 // Everything appears together or not at all: written aside, synced, renamed. Into an existing directory: its
 // other files stay, weight files of an earlier save that are not written again go.

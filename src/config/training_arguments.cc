@@ -14,6 +14,7 @@ namespace {
 
 Strategy strategy(const Config& config, std::string_view key) {
   const std::string value = config.get(key);
+  if (value == "best") return Strategy::best;
   return value == "no" ? Strategy::no : value == "epoch" ? Strategy::epoch : Strategy::steps;
 }
 
@@ -40,13 +41,6 @@ std::string output_dir(const Config& config) {
              shown(value));
   }
   return value;
-}
-
-void check_checkpoints(const Config& config) {
-  const Option& option = *find_option("save_steps");
-  if (config.get("save_strategy") != "steps" || config.get("save_steps") == option.default_value) return;
-  fail_key("save_steps", "save_steps: {} is refused: {}; give save_strategy: no",
-           shown(config.get("save_steps")), find_option("save_strategy")->unsupported);
 }
 
 void read_optimizer(const Config& config, TrainingArguments& out) {
@@ -97,13 +91,63 @@ void read_schedule(const Config& config, TrainingArguments& out) {
   out.on_nonfinite = on_nonfinite(config);
 }
 
+// Trainer's rule: what is loaded at the end must have been saved whenever it was evaluated.
+void check_best_model(const Config& config, const TrainingArguments& out) {
+  constexpr std::string_view kKey = "load_best_model_at_end";
+  if (out.save_strategy == Strategy::best) {
+    if (out.metric_for_best_model.empty()) {
+      fail_key("metric_for_best_model", "save_strategy best needs metric_for_best_model, for example loss");
+    }
+    if (out.eval_strategy == Strategy::no) {
+      fail_key("eval_strategy", "save_strategy best needs an eval_strategy: steps or epoch");
+    }
+    return;
+  }
+  if (!out.load_best_model_at_end) return;
+  if (out.eval_strategy != out.save_strategy || out.eval_strategy == Strategy::no) {
+    fail_key(kKey,
+             "{} needs the same eval_strategy and save_strategy, steps or epoch (or save_strategy best); "
+             "eval_strategy is {}, save_strategy is {}",
+             kKey, config.get("eval_strategy"), config.get("save_strategy"));
+  }
+  if (out.eval_strategy != Strategy::steps) return;
+  const double eval_steps = out.eval_steps.value_or(out.logging_steps);
+  const bool ratios = eval_steps < 1 && out.save_steps < 1;
+  constexpr double kMillion = 1e6;  // ratios are compared as Trainer does, to six digits
+  const double rest =
+      ratios ? std::fmod(std::round(out.save_steps * kMillion), std::round(eval_steps * kMillion))
+             : std::fmod(out.save_steps, eval_steps);
+  if (rest != 0 || (!ratios && (eval_steps < 1 || out.save_steps < 1))) {
+    fail_key(kKey, "{} needs save_steps to be a multiple of eval_steps; save_steps is {}, eval_steps is {}",
+             kKey, base::format_double(out.save_steps), base::format_double(eval_steps));
+  }
+}
+
+void read_checkpoints(const Config& config, TrainingArguments& out) {
+  out.save_strategy = strategy(config, "save_strategy");
+  out.save_steps = config.get_double("save_steps");
+  if (out.save_strategy == Strategy::steps) steps("save_steps", out.save_steps);
+  out.save_total_limit = config.get_optional_int("save_total_limit");
+  if (out.save_total_limit && *out.save_total_limit <= 0) out.save_total_limit.reset();
+  out.save_only_model = config.get_bool("save_only_model");
+  out.load_best_model_at_end = config.get_bool("load_best_model_at_end");
+  out.metric_for_best_model = config.get_text("metric_for_best_model").value_or("");
+  if (out.load_best_model_at_end && out.metric_for_best_model.empty()) out.metric_for_best_model = "loss";
+  out.greater_is_better =
+      config.get_optional_bool("greater_is_better").value_or(!out.metric_for_best_model.ends_with("loss"));
+  if (!out.metric_for_best_model.empty() && !out.metric_for_best_model.starts_with("eval_"))
+    out.metric_for_best_model.insert(0, "eval_");
+  out.resume_from_checkpoint = config.get_text("resume_from_checkpoint");
+  out.ignore_data_skip = config.get_bool("ignore_data_skip");
+  check_best_model(config, out);
+}
+
 }  // namespace
 
 TrainingArguments training_arguments(const Config& config) {
   TrainingArguments out;
   out.method = config.get("method");
   out.output_dir = output_dir(config);
-  check_checkpoints(config);
   out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
   out.per_device_eval_batch_size = config.get_int("per_device_eval_batch_size");
   out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
@@ -118,6 +162,7 @@ TrainingArguments training_arguments(const Config& config) {
   read_optimizer(config, out);
   read_loss(config, out);
   read_schedule(config, out);
+  read_checkpoints(config, out);
   return out;
 }
 
@@ -185,8 +230,8 @@ SftDataArguments sft_data_arguments(const Config& config) {
 
 std::vector<std::string> run_notes(const Config& config) {
   std::vector<std::string> notes;
-  notes.push_back(
-      fmt::format("save_strategy {}: {}", config.get("save_strategy"), "only the final model is written"));
+  if (config.get("save_strategy") == "no")
+    notes.push_back("save_strategy no: no checkpoints are written, only the final model");
   if (config.get("loss_type") == "chunked_nll")
     notes.push_back("loss_type chunked_nll: it is called nll now");
   if (config.get("truncation_mode") == "keep_end") {

@@ -13,7 +13,7 @@
 
 namespace trl::config {
 
-enum class Strategy : uint8_t { no, steps, epoch };
+enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -61,6 +61,16 @@ struct TrainingArguments {
   std::vector<std::string> report_to;
   std::string logging_dir;  // empty: none was given
   OnNonfinite on_nonfinite = OnNonfinite::error;
+  // checkpoints
+  Strategy save_strategy = Strategy::steps;
+  double save_steps = 500;  // below 1: a ratio of max_steps
+  std::optional<int64_t> save_total_limit;
+  bool save_only_model = false;
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model;  // "eval_..."; empty: nothing is compared
+  bool greater_is_better = false;
+  std::optional<std::string> resume_from_checkpoint;  // a path, "true" or "auto"
+  bool ignore_data_skip = false;
 };
 
 // Reads and cross-checks; throws Error(invalid_config).
@@ -89,8 +99,7 @@ struct SftDataArguments {
 };
 SftDataArguments sft_data_arguments(const Config& config);
 
-// Lines for the log at the start of a run: what holds for the defaults too (only the final model is written,
-// ...).
+// Lines for the log at the start of a run that are no warnings.
 std::vector<std::string> run_notes(const Config& config);
 
 }  // namespace trl::config

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "checkpoint/save_model.h"
 #include "config/config.h"
 #include "entry/guard.h"
 
@@ -16,7 +15,6 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.pad_to_multiple_of = config::sft_data_arguments(config).pad_to_multiple_of.value_or(1);
-  setup.save_steps = config.get_double("save_steps");
   setup.model = &model_.get();
   setup.train = spec.train;
   setup.eval = spec.eval;
@@ -26,15 +24,9 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.warn = [this](const std::string& line) {
     host_.log(static_cast<int32_t>(base::LogLevel::warning), "train", line);
   };
-  setup.save = [this](const std::string& directory) { save_model(directory); };
+  for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());
-}
-
-void TrainerObject::save_model(const std::string& directory) {
-  std::vector<engine::NamedBytes> files;
-  for (const auto& [name, bytes] : files_) files.push_back({name, bytes});
-  checkpoint::save_model(directory, model_.get(), files);
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
@@ -75,7 +67,7 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
 
 int32_t TrainerObject::save(std::string_view directory, engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
-    save_model(std::string(directory));
+    trainer_->save_model(std::string(directory));
     return Status::ok;
   });
 }

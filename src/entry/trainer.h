@@ -28,7 +28,6 @@ class TrainerObject final : public engine::Trainer {
  private:
   ~TrainerObject() = default;
   std::span<const engine::Metric> view(const telemetry::Record& record);
-  void save_model(const std::string& directory);
 
   engine::Host& host_;
   ModelObject& model_;

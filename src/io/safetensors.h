@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/staged_directory.h"
 #include "io/elements.h"
 
 namespace trl::io {
@@ -52,16 +53,15 @@ struct NamedTensor {
   std::vector<int64_t> shape;
   const void* data;
 };
-// Metadata {"format": "pt"}; wider types first, so that every tensor is aligned; written through
-// base::FileWriter.
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const base::WriteFault* fault = nullptr);
+// Metadata {"format": "pt"}; wider types first, so that every tensor is aligned. Does not close.
+void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors);
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors);  // a whole file
 inline constexpr int64_t kMaxShardBytes = 50'000'000'000;  // transformers' default
 // One file, or shards of at most max_shard_bytes (a larger tensor has one of its own) with
 // model.safetensors.index.json. Returns the names written.
-std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
-                                       int64_t max_shard_bytes = kMaxShardBytes,
-                                       const base::WriteFault* fault = nullptr);
+std::vector<std::string> write_weights(base::StagedDirectory& directory,
+                                       const std::vector<NamedTensor>& tensors,
+                                       int64_t max_shard_bytes = kMaxShardBytes);
 // Whether name is one that write_weights gives to a file; a new save removes those of an earlier one.
 bool is_weight_file(std::string_view name);
 

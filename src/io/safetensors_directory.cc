@@ -101,8 +101,7 @@ std::vector<std::string> Weights::names() const {
   return names;
 }
 
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const base::WriteFault* fault) {
+void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
@@ -110,15 +109,22 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   });
   const std::string header = header_text(order);
   const uint64_t header_bytes = header.size();
-  base::FileWriter writer(path, fault);
   writer.write(&header_bytes, sizeof header_bytes);
   writer.write(header);
   for (const NamedTensor* tensor : order) writer.write(tensor->data, static_cast<size_t>(bytes_of(*tensor)));
+}
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  base::FileWriter writer(path);
+  write_safetensors(writer, tensors);
   writer.close();
 }
 
-std::vector<std::string> write_weights(const std::string& directory, const std::vector<NamedTensor>& tensors,
-                                       int64_t max_shard_bytes, const base::WriteFault* fault) {
+std::vector<std::string> write_weights(base::StagedDirectory& directory,
+                                       const std::vector<NamedTensor>& tensors, int64_t max_shard_bytes) {
+  const auto write = [&](std::string_view name, const std::vector<NamedTensor>& part) {
+    directory.write(name, [&](base::FileWriter& writer) { write_safetensors(writer, part); });
+  };
   std::vector<std::vector<NamedTensor>> shards(1);
   int64_t total = 0;
   int64_t in_shard = 0;
@@ -133,18 +139,18 @@ std::vector<std::string> write_weights(const std::string& directory, const std::
     total += bytes;
   }
   if (shards.size() == 1) {
-    write_safetensors(base::join_path(directory, kSingle), tensors, fault);
+    write(kSingle, tensors);
     return {std::string(kSingle)};
   }
   std::vector<std::string> names;
   Json map = Json::object();
   for (size_t i = 0; i < shards.size(); ++i) {
     names.push_back(shard_name(i, shards.size()));
-    write_safetensors(base::join_path(directory, names.back()), shards[i], fault);
+    write(names.back(), shards[i]);
     for (const NamedTensor& tensor : shards[i]) map[tensor.name] = names.back();
   }
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
-  base::write_file(base::join_path(directory, kIndex), index.dump(2) + "\n", fault);
+  directory.write(kIndex, index.dump(2) + "\n");
   names.emplace_back(kIndex);
   return names;
 }

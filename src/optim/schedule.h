@@ -39,7 +39,7 @@ class Schedule {
  public:
   Schedule(const config::TrainingArguments& arguments, int64_t max_steps);
   double learning_rate(int64_t done) const;  // for the update after `done` updates
-  void evaluated(double metric) {            // the metric is eval_loss
+  void evaluated(double metric) {            // metric_for_best_model, or eval_loss
     if (on_plateau_) plateau_.evaluated(metric);
   }
   // Empty where the learning rate is a function of the update alone.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/number.h"
 
 namespace trl::telemetry {
 
@@ -28,15 +30,55 @@ std::string history_json(const std::vector<Record>& history) {
   return out + "\n  ]";
 }
 
-std::string callbacks_json(bool should_training_stop) {
+std::string callbacks_json(const TrainerState& state) {
   std::string out = "{\n    \"TrainerControl\": {\n      \"args\": {\n";
-  for (const char* flag : {"should_epoch_stop", "should_evaluate", "should_log", "should_save"}) {
+  for (const char* flag : {"should_epoch_stop", "should_evaluate", "should_log"}) {
     out += fmt::format("        \"{}\": false,\n", flag);
   }
-  return out +
-         fmt::format(
-             "        \"should_training_stop\": {}\n      }},\n      \"attributes\": {{}}\n    }}\n  }}",
-             should_training_stop);
+  return out + fmt::format(
+                   "        \"should_save\": {},\n        \"should_training_stop\": {}\n      }},\n"
+                   "      \"attributes\": {{}}\n    }}\n  }}",
+                   state.should_save, state.should_training_stop);
+}
+
+// Python writes what is not finite as words that JSON does not have: they become strings.
+std::string quote_nonfinite(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      out += text[i++];
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      const std::string_view rest = text.substr(i);
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!rest.starts_with(word)) continue;
+        out += fmt::format("\"{}\"", word);
+        i += word.size();
+        break;
+      }
+    }
+    if (i < text.size()) out += text[i];
+  }
+  return out;
+}
+
+double number(const base::Json& value) {
+  if (!value.is_string()) return value.get<double>();
+  return base::parse_double(value.get<std::string>()).value();
+}
+
+Record parse_record(const base::Json& json) {
+  Record record;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number_integer()) {
+      record.set_integer(name, value.get<int64_t>());
+    } else {
+      record.set(name, number(value));
+    }
+  }
+  return record;
 }
 
 }  // namespace
@@ -44,9 +86,10 @@ std::string callbacks_json(bool should_training_stop) {
 std::string trainer_state_json(const TrainerState& state) {
   const std::string epoch = state.global_step == 0 ? "0" : python_float(state.epoch);
   const std::pair<const char*, std::string> fields[] = {
-      {"best_global_step", "null"},
-      {"best_metric", "null"},
-      {"best_model_checkpoint", "null"},
+      {"best_global_step", state.best_global_step > 0 ? std::to_string(state.best_global_step) : "null"},
+      {"best_metric", state.best_metric ? python_float(*state.best_metric) : "null"},
+      {"best_model_checkpoint",
+       state.best_model_checkpoint.empty() ? "null" : json_string(state.best_model_checkpoint)},
       {"epoch", epoch},
       {"eval_steps", std::to_string(state.eval_steps)},
       {"global_step", std::to_string(state.global_step)},
@@ -59,7 +102,7 @@ std::string trainer_state_json(const TrainerState& state) {
       {"num_input_tokens_seen", "0"},
       {"num_train_epochs", std::to_string(state.num_train_epochs)},
       {"save_steps", std::to_string(state.save_steps)},
-      {"stateful_callbacks", callbacks_json(state.should_training_stop)},
+      {"stateful_callbacks", callbacks_json(state)},
       {"total_flos", state.total_flos == 0 ? "0" : python_float(state.total_flos)},
       {"train_batch_size", std::to_string(state.train_batch_size)},
       {"trial_name", "null"},
@@ -69,6 +112,24 @@ std::string trainer_state_json(const TrainerState& state) {
   for (const auto& [name, value] : fields)
     out += fmt::format("{}\n  \"{}\": {}", out.size() == 1 ? "" : ",", name, value);
   return out + "\n}\n";
+}
+
+TrainerState parse_trainer_state(std::string_view text, std::string_view origin) {
+  const base::Json json = base::parse_json(quote_nonfinite(text), origin);
+  try {
+    TrainerState state;
+    state.epoch = number(json.at("epoch"));
+    state.global_step = json.at("global_step").get<int64_t>();
+    state.total_flos = number(json.at("total_flos"));
+    if (!json.at("best_metric").is_null()) state.best_metric = number(json.at("best_metric"));
+    if (!json.at("best_global_step").is_null()) state.best_global_step = json.at("best_global_step");
+    if (!json.at("best_model_checkpoint").is_null())
+      state.best_model_checkpoint = json.at("best_model_checkpoint");
+    for (const base::Json& record : json.at("log_history")) state.log_history.push_back(parse_record(record));
+    return state;
+  } catch (const std::exception& error) {  // of nlohmann, or a word that is no number
+    fail(Status::format, "{}: is not the state of a training: {}", origin, error.what());
+  }
 }
 
 void write_trainer_state(const TrainerState& state, const std::string& directory) {

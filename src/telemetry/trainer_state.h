@@ -1,7 +1,9 @@
 // trainer_state.json: the state of a run as transformers' Trainer writes it (keys sorted, two spaces).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "telemetry/record.h"
@@ -18,11 +20,18 @@ struct TrainerState {
   int64_t num_train_epochs = 0;
   int64_t train_batch_size = 0;
   double total_flos = 0;
+  bool should_save = false;
   bool should_training_stop = false;
+  std::optional<double> best_metric;
+  int64_t best_global_step = 0;       // 0: none
+  std::string best_model_checkpoint;  // empty: none
   std::vector<Record> log_history;
 };
 
 std::string trainer_state_json(const TrainerState& state);
+// What a run continues with: epoch, step, total_flos, the best evaluation and the records. origin: for
+// messages. Throws Error(format).
+TrainerState parse_trainer_state(std::string_view text, std::string_view origin);
 // Replaces <directory>/trainer_state.json; makes the directory.
 void write_trainer_state(const TrainerState& state, const std::string& directory);
 

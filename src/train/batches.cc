@@ -27,10 +27,13 @@ void Batches::window_done() {
   window_.clear();
 }
 
-void Batches::next_epoch() {
-  ++epoch_;
-  done_ = 0;
+void Batches::next_epoch() { go_to(epoch_ + 1, 0); }
+
+void Batches::go_to(int64_t epoch, int64_t done) {
+  epoch_ = epoch;
+  done_ = done;
   positioned_ = false;
+  window_.clear();
 }
 
 }  // namespace trl::train

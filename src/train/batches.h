@@ -17,6 +17,7 @@ class Batches {
   const std::vector<MicroBatch>& fill_window(int64_t count);
   void window_done();
   void next_epoch();
+  void go_to(int64_t epoch, int64_t done);  // the next window begins behind `done` micro-batches of `epoch`
   int64_t epoch() const { return epoch_; }
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
 

@@ -51,19 +51,30 @@ void Trainer::follow_up() {
   for (;;) {
     if (should_log_) log_training();
     if (should_evaluate_) {
+      const std::string& best = arguments().metric_for_best_model;
       for (const telemetry::Entry& entry : evaluate().entries()) {
-        if (entry.name == "eval_loss" && state_.global_step > 0) schedule_.evaluated(entry.value);
+        if (entry.name == (best.empty() ? "eval_loss" : best) && state_.global_step > 0)
+          schedule_.evaluated(entry.value);
       }
     }
-    if (should_save_) save_output();
+    if (should_save_) save_due();
     if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
     end_epoch();
   }
 }
 
-void Trainer::save_output() {
-  save(arguments().output_dir);
-  should_save_ = false;
+void Trainer::save_due() {
+  state_.should_save = true;  // as Trainer's control says while it saves
+  state_.should_training_stop = stop_;
+  should_save_ = false;  // in the checkpoint too: it is done
+  try {
+    save_checkpoint(checkpoint_directory());
+  } catch (...) {
+    should_save_ = true;
+    state_.should_save = state_.should_training_stop = false;
+    throw;
+  }
+  state_.should_save = state_.should_training_stop = false;
   emit(engine::EventKind::save, {});
 }
 
@@ -74,6 +85,7 @@ void Trainer::end_epoch() {
   should_log_ = arguments().logging_strategy == config::Strategy::epoch;
   if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
     should_evaluate_ = true;
+  if (arguments().save_strategy == config::Strategy::epoch) should_save_ = true;
   emit(engine::EventKind::epoch, {});
 }
 
@@ -157,13 +169,15 @@ const telemetry::Record& Trainer::evaluate() {
   return evaluation_;
 }
 
+double Trainer::seconds() const { return seconds_before_ + (begun_ ? seconds_since(started_) : 0.0); }
+
 void Trainer::finish() {
   if (!finished_) {
     const double steps = static_cast<double>(state_.global_step);
     const double share = steps / static_cast<double>(std::max<int64_t>(plan_.max_steps, 1));
     const double total = loss_logged_ + static_cast<double>(loss_since_log_);
     telemetry::Record record;
-    write_speed(record, "train", seconds_since(started_), plan_.num_train_samples * share, steps);
+    write_speed(record, "train", seconds(), plan_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
     record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
     write_means(record);
@@ -173,7 +187,7 @@ void Trainer::finish() {
   }
   // what the last records and the end itself were answered with
   if (should_evaluate_) evaluate();
-  if (should_save_) save_output();
+  if (should_save_) save_due();
   telemetry::write_trainer_state(state_, arguments().output_dir);
 }
 

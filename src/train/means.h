@@ -16,12 +16,15 @@ class Means {
   void clear() { sums_.clear(); }
   void write(telemetry::Record& record, std::string_view prefix) const;
 
- private:
   struct Sum {
     std::string name;
     double total = 0;
     int64_t count = 0;
   };
+  const std::vector<Sum>& sums() const { return sums_; }
+  void set_sums(std::vector<Sum> sums) { sums_ = std::move(sums); }
+
+ private:
   std::vector<Sum> sums_;
 };
 

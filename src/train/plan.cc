@@ -14,11 +14,12 @@ constexpr int64_t kDefaultSteps = 500;  // TrainerState's, where nothing else is
 
 int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-}  // namespace
-
+// A number of updates, or below 1 a share of all of them.
 int64_t absolute_steps(double steps, int64_t max_steps) {
   return static_cast<int64_t>(steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps);
 }
+
+}  // namespace
 
 int64_t Plan::window(int64_t update, int64_t accumulation) const {
   const int64_t rest = batches_per_epoch % accumulation;
@@ -64,6 +65,7 @@ Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int6
     plan.eval_steps = arguments.eval_strategy == config::Strategy::steps ? plan.logging_steps : kDefaultSteps;
   }
   plan.eval_steps = std::max<int64_t>(1, plan.eval_steps);
+  plan.save_steps = std::max<int64_t>(1, absolute_steps(arguments.save_steps, plan.max_steps));
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// How long a run is and when it logs and evaluates: Trainer's arithmetic, done once (trainer.py
+// How long a run is and when it logs, evaluates and saves: Trainer's arithmetic, done once (trainer.py
 // set_initial_training_values, TrainerState.compute_steps).
 #pragma once
 #include <cstdint>
@@ -15,13 +15,11 @@ struct Plan {
   double num_train_samples = 0;
   int64_t logging_steps = 0;
   int64_t eval_steps = 0;
+  int64_t save_steps = 0;
 
   // Micro-batches of the update with this index in its epoch.
   int64_t window(int64_t update, int64_t accumulation) const;
 };
-
-// A number of updates, or below 1 a share of all of them.
-int64_t absolute_steps(double steps, int64_t max_steps);
 
 // batches, rows: of one epoch; -1: not known, which needs max_steps. Throws Error(invalid_config).
 Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int64_t rows);

@@ -3,11 +3,19 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <random>
+
 #include "base/error.h"
 
 namespace trl::train {
 
 namespace {
+
+// 64 random bits: two runs in one directory can be told apart.
+std::string new_run() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
 
 // What num_parameters(exclude_embeddings=True) counts.
 int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& parameters) {
@@ -63,11 +71,12 @@ Trainer::Trainer(Setup setup)
       optimizer_(optim::make_optimizer(parameters_, arguments())),
       schedule_(arguments(), plan_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size),
-      flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))) {
+      flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))),
+      run_(new_run()) {
   state_.max_steps = plan_.max_steps;
   state_.logging_steps = plan_.logging_steps;
   state_.eval_steps = plan_.eval_steps;
-  state_.save_steps = absolute_steps(setup_.save_steps, plan_.max_steps);
+  state_.save_steps = plan_.save_steps;
   state_.num_train_epochs = plan_.num_train_epochs;
   state_.train_batch_size = arguments().per_device_train_batch_size;
   stop_ = plan_.max_steps <= 0;
@@ -93,7 +102,7 @@ void Trainer::begin() {
   if (begun_) return;
   begun_ = true;
   started_ = Clock::now();
-  should_evaluate_ = arguments().eval_on_start;
+  if (!resumed_) should_evaluate_ = arguments().eval_on_start;
   telemetry::Record about;
   if (const int64_t rows = setup_.train->rows(); rows >= 0) {
     about.set_integer("num_examples", rows);
@@ -204,6 +213,9 @@ void Trainer::after_update(const Pass& pass, double norm, double learning_rate) 
   const bool last = done >= plan_.max_steps;
   should_log_ = (done == 1 && arguments().logging_first_step) ||
                 (arguments().logging_strategy == config::Strategy::steps && done % plan_.logging_steps == 0);
+  if (arguments().save_strategy == config::Strategy::steps && (done % plan_.save_steps == 0 || last)) {
+    should_save_ = true;
+  }
   if (arguments().eval_strategy == config::Strategy::steps && (done % plan_.eval_steps == 0 || last) &&
       arguments().eval_delay <= static_cast<double>(done)) {
     should_evaluate_ = true;

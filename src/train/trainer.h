@@ -5,11 +5,12 @@
 // transformers' Trainer's.
 #pragma once
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -27,13 +28,13 @@ namespace trl::train {
 struct Setup {
   config::TrainingArguments arguments;
   int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
-  double save_steps = 500;         // as trainer_state.json repeats it
   model::Model* model = nullptr;
   engine::BatchSource* train = nullptr;
-  engine::BatchSource* eval = nullptr;     // or null
-  engine::EventSink* events = nullptr;     // or null
-  const engine::Cancel* cancel = nullptr;  // or null
-  std::function<void(const std::string& directory)> save;
+  engine::BatchSource* eval = nullptr;                // or null
+  engine::EventSink* events = nullptr;                // or null
+  const engine::Cancel* cancel = nullptr;             // or null
+  std::vector<engine::NamedBytes> files;              // of every saved directory; outlive the trainer
+  const base::WriteFault* write_fault = nullptr;      // of the tests
   std::function<void(const std::string& line)> warn;  // or empty
 };
 
@@ -44,7 +45,11 @@ class Trainer {
   bool step();                          // false: nothing left
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
   void finish();                        // summary, train_end, trainer_state.json; a second call only writes
-  void save(const std::string& directory) { setup_.save(directory); }
+  void save_model(const std::string& directory);
+  void save_checkpoint(const std::string& directory);
+  // Goes on from a checkpoint as if the run had never ended. Before the first step; after an error nothing
+  // has changed.
+  void resume(const std::string& directory);
 
   const telemetry::Record& metrics() const { return metrics_; }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
@@ -60,12 +65,16 @@ class Trainer {
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double norm, double learning_rate);
   void follow_up();
-  void save_output();
+  void save_due();
+  std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();
   void log(telemetry::Record record);
   void emit(engine::EventKind kind, const telemetry::Record& record);
   void poll_cancel() const;
+  base::Json run_state() const;  // trl_state.json
+  void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);
+  double seconds() const;  // of training, those before a resume included
   void write_means(telemetry::Record& record);
   double padded_tokens(const MicroBatch& batch) const;
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
@@ -94,8 +103,11 @@ class Trainer {
   int64_t skipped_since_log_ = 0;  // of them, since the last log
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
+  double seconds_before_ = 0;
+  std::string run_;  // one name for all its checkpoints
 
   bool begun_ = false;
+  bool resumed_ = false;  // the run had begun in another process
   bool stop_ = false;
   bool finished_ = false;
   bool training_mode_ = false;  // as model.training: an evaluation was not the last thing that ran

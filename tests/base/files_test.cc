@@ -1,5 +1,6 @@
 // Files: whole reads, maps, and directories that appear whole or not at all.
 #include "base/files.h"
+#include "base/staged_directory.h"
 
 #include <gtest/gtest.h>
 

@@ -152,9 +152,15 @@ TEST(Weights, ShardsAndIndex) {
   const float a[] = {1, 2, 3, 4};
   const std::vector<NamedTensor> tensors = {
       {"x", ElementType::f32, {2}, a}, {"y", ElementType::f32, {4}, a}, {"z", ElementType::f32, {1}, a}};
-  EXPECT_EQ(write_weights(directory.path(), tensors), std::vector<std::string>{"model.safetensors"});
+  const auto write = [&](int64_t max_shard_bytes) {
+    base::StagedDirectory staged(directory.path());
+    const std::vector<std::string> names = write_weights(staged, tensors, max_shard_bytes);
+    staged.commit();
+    return names;
+  };
+  EXPECT_EQ(write(kMaxShardBytes), std::vector<std::string>{"model.safetensors"});
   base::remove_tree(directory.file("model.safetensors"));
-  const std::vector<std::string> names = write_weights(directory.path(), tensors, 12);
+  const std::vector<std::string> names = write(12);
   EXPECT_EQ(names,
             (std::vector<std::string>{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
                                       "model-00003-of-00003.safetensors", "model.safetensors.index.json"}));

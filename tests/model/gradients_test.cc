@@ -103,7 +103,7 @@ TEST(Gradients, CheckpointingChangesNoBit) {
       for (const bool checkpoint : {false, true}) {
         models.push_back(Model::open(test::golden_path("models/" + name), dtype));
         make_gradients(*models.back());
-        loss[checkpoint] = backward(*models.back(), batch, targets, 38, {compute, checkpoint}, nullptr);
+        loss[checkpoint] = backward(*models.back(), batch, targets, 38, {compute, checkpoint, {}}, nullptr);
       }
       EXPECT_EQ(loss[0], loss[1]);
       const auto plain = models[0]->parameters();

@@ -1,6 +1,7 @@
 // What happens around the steps, and in which order: logs, evaluations, events, the end of a run.
 #include <map>
 
+#include "io/temporary_file.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -41,7 +42,6 @@ struct Watched {
                    std::optional<test::Rows> eval_rows = {})
       : sft(tiny_run(settings, rows, eval_rows)) {
     sft.setup.events = &events;
-    sft.setup.save = [this](const std::string& directory) { saved.push_back(directory); };
   }
   void train() {
     trainer = &sft.start();
@@ -67,7 +67,6 @@ struct Watched {
     return 0;
   }
   Events events;
-  std::vector<std::string> saved;
   test::SftRun sft;
   Trainer* trainer = nullptr;
 };
@@ -151,13 +150,14 @@ TEST(Flow, eval_delay) {
 
 TEST(Flow, bits_of_events) {
   TRL_NEED_TINY_RUN();
-  Watched run({{"max_steps", "8"}}, {0, 63}, test::Rows{0, 2});
+  const test::TemporaryDirectory directory;
+  Watched run({{"max_steps", "8"}, {"output_dir", directory.path().c_str()}}, {0, 63}, test::Rows{0, 2});
   run.events.answers = {{"step 2", engine::kEventEvaluate | engine::kEventSave},
                         {"log 3", engine::kEventStop}};
   run.train();
   EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "step 2", "log 2", "log 2", "evaluate 2",
                                     "save 2", "step 3", "log 3", "epoch 3", "log 3", "end 3"}));
-  EXPECT_EQ(run.saved, Lines{run.sft.setup.arguments.output_dir});
+  EXPECT_EQ(base::list_directory(directory.path()), (Lines{"checkpoint-2", "trainer_state.json"}));
   EXPECT_FALSE(run.trainer->step());
   EXPECT_EQ(run.trainer->state().global_step, 3);
 }
@@ -181,7 +181,6 @@ TEST(Flow, every_event_may_be_answered_with_every_bit) {
       EXPECT_EQ(count("save"), (!stops || steps >= 3) + (bit == engine::kEventSave)) << event;
       EXPECT_EQ(count("evaluate"), (!stops || steps >= 1) + (bit == engine::kEventEvaluate)) << event;
       EXPECT_EQ(count("end"), 1) << event;
-      EXPECT_EQ(run.saved.size(), static_cast<size_t>(count("save"))) << event;
     }
   }
 }
@@ -203,12 +202,14 @@ TEST(Flow, events_have_their_numbers) {
 
 TEST(Flow, a_failed_save_is_tried_again) {
   TRL_NEED_TINY_RUN();
-  Watched run(test::Settings{{"max_steps", "2"}});
+  const test::TemporaryDirectory directory;
+  Watched run(test::Settings{{"max_steps", "2"}, {"output_dir", directory.path().c_str()}});
   run.events.answers = {{"step 1", engine::kEventSave}};
   int attempts = 0;
-  run.sft.setup.save = [&](const std::string&) {
+  const base::WriteFault fault = [&](const std::string&, size_t) {
     if (++attempts == 1) fail(Status::io, "disk full");
   };
+  run.sft.setup.write_fault = &fault;
   run.trainer = &run.sft.start();
   EXPECT_THROW(run.trainer->step(), Error);
   EXPECT_EQ(run.trainer->state().global_step, 1);  // the update itself was done

@@ -1,0 +1,159 @@
+#include "checkpoint/checkpoint.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace trl::checkpoint {
+
+namespace {
+
+using base::Json;
+
+constexpr std::string_view kTrainerState = "trainer_state.json";
+constexpr std::string_view kState = "trl_state.json";
+constexpr std::string_view kOptimizer = "optimizer.safetensors";
+constexpr int kFormat = 1;  // of trl_state.json and optimizer.safetensors; README.md
+
+io::ElementType element_type(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return io::ElementType::f32;
+    case at::kBFloat16:
+      return io::ElementType::bf16;
+    case at::kDouble:
+      return io::ElementType::f64;
+    case at::kLong:
+      return io::ElementType::i64;
+    case at::kInt:
+      return io::ElementType::i32;
+    case at::kByte:
+      return io::ElementType::u8;
+    default:
+      fail(Status::internal, "an optimizer's state of type {} has no place in a file",
+           c10::toString(tensor.scalar_type()));
+  }
+}
+
+std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state) {
+  std::vector<io::NamedTensor> tensors;
+  for (const optim::StateTensor& part : state) {
+    tensors.push_back({part.name, element_type(part.value), part.value.sizes().vec(), part.value.data_ptr()});
+  }
+  return tensors;
+}
+
+// A tensor in memory and what it is to become.
+struct Copy {
+  at::Tensor to;
+  const io::TensorView* from;
+};
+
+Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView* from,
+             const std::string& file) {
+  if (from == nullptr) fail(Status::format, "{}: tensor {} is missing", file, name);
+  if (from->shape != to.sizes().vec() || from->type != element_type(to)) {
+    fail(Status::invalid_argument, "{}: tensor {} is {} [{}], this run has {} [{}]", file, name,
+         from->type_name, fmt::join(from->shape, ", "), io::element_name(element_type(to)),
+         fmt::join(to.sizes().vec(), ", "));
+  }
+  return {to, from};
+}
+
+void apply(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies) std::memcpy(copy.to.data_ptr(), copy.from->data, copy.from->bytes);
+}
+
+std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model) {
+  std::vector<Copy> copies;
+  for (const tensor::Parameter* parameter : model.parameters()) {
+    copies.push_back(
+        checked(parameter->name, parameter->value, weights.find(parameter->name), weights.directory()));
+  }
+  return copies;
+}
+
+void check_owner(const std::string& directory, const std::string& run) {
+  if (!base::is_directory(directory)) return;
+  std::optional<Manifest> manifest;
+  try {
+    manifest = read_manifest(directory);
+  } catch (const Error&) {
+    return;  // one of ours, damaged
+  }
+  if (!manifest && base::list_directory(directory).empty()) return;
+  if (manifest && manifest->run == run) return;
+  fail(Status::io, "{}: {}; nothing was written there: give another output_dir, or move it away", directory,
+       manifest ? "is a checkpoint of another run" : "is there already and is not a checkpoint of this run");
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& directory, const Contents& contents, const base::WriteFault* fault) {
+  check_owner(directory, contents.run);
+  base::StagedDirectory staged(directory, fault);
+  write_model(staged, *contents.model, contents.files, io::kMaxShardBytes);
+  staged.write(kTrainerState, contents.trainer_state);
+  if (contents.resumable) {
+    staged.write(kOptimizer,
+                 [&](base::FileWriter& writer) { io::write_safetensors(writer, named(contents.optimizer)); });
+    Json state = {{"format", kFormat}};
+    state.update(contents.state);
+    staged.write(kState, state.dump(2) + "\n");
+  }
+  write_manifest(staged, contents.run);
+  staged.commit_whole();
+}
+
+Checkpoint::Checkpoint(std::string directory) : directory_(std::move(directory)) {
+  if (!base::is_directory(directory_)) fail(Status::not_found, "{}: there is no such checkpoint", directory_);
+  std::optional<Manifest> manifest = read_manifest(directory_);
+  if (!manifest) {
+    fail(Status::format,
+         "{}: holds no checksums.json, so it is not a checkpoint that can be resumed; a model directory is "
+         "given "
+         "as model_name_or_path",
+         directory_);
+  }
+  manifest_ = std::move(*manifest);
+  verify(directory_, manifest_);
+}
+
+std::string Checkpoint::trainer_state() const {
+  return base::read_file(base::join_path(directory_, kTrainerState));
+}
+
+Json Checkpoint::state() const {
+  const std::string path = base::join_path(directory_, kState);
+  if (!base::file_exists(path)) {
+    fail(
+        Status::format,
+        "{}: holds the model alone (save_only_model), so it cannot be resumed; give it as model_name_or_path",
+        directory_);
+  }
+  Json state = base::read_json_file(path);
+  if (state.value("format", 0) != kFormat) {
+    fail(Status::unsupported, "{}: format {} is not known to this version, which reads {}", path,
+         state.value("format", 0), kFormat);
+  }
+  return state;
+}
+
+void Checkpoint::load_model(model::Model& model) const {
+  const io::Weights weights = io::Weights::open_directory(directory_);
+  apply(model_copies(weights, model));
+}
+
+void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
+  const io::Weights weights = io::Weights::open_directory(directory_);
+  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  std::vector<Copy> copies = model_copies(weights, model);
+  for (const optim::StateTensor& part : optimizer) {
+    const auto found = states.tensors().find(part.name);
+    copies.push_back(checked(part.name, part.value,
+                             found == states.tensors().end() ? nullptr : &found->second, states.path()));
+  }
+  apply(copies);
+}
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,50 @@
+// A checkpoint: a saved model (transformers loads it) and all that a run needs to go on from there bit by
+// bit. README.md describes the files.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/save_model.h"
+#include "optim/optim.h"
+
+namespace trl::checkpoint {
+
+struct Contents {
+  std::string run;
+  model::Model* model = nullptr;
+  std::span<const engine::NamedBytes> files;
+  std::string trainer_state;  // trainer_state.json
+  // The rest is left out of a checkpoint of the model alone (save_only_model).
+  bool resumable = true;
+  base::Json state;  // trl_state.json
+  std::vector<optim::StateTensor> optimizer;
+};
+
+// Appears whole or not at all, also in place of an earlier one. Tensors are written from where they lie. A
+// directory that is not a checkpoint of this run is refused.
+void save_checkpoint(const std::string& directory, const Contents& contents,
+                     const base::WriteFault* fault = nullptr);
+
+// One that was found good: every file is what was written. Throws Error(format) naming the file, or
+// Error(not_found).
+class Checkpoint {
+ public:
+  explicit Checkpoint(std::string directory);
+  const std::string& directory() const { return directory_; }
+  const std::string& run() const { return manifest_.run; }
+  std::string trainer_state() const;
+  base::Json state() const;  // Error(format) where it holds the model alone
+
+  // Into the weights as they lie in memory. All is checked before the first byte is changed.
+  void load_model(model::Model& model) const;
+  void load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const;
+
+ private:
+  std::string directory_;
+  Manifest manifest_;
+};
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,73 @@
+#include "checkpoint/manifest.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace trl::checkpoint {
+
+namespace {
+
+using base::Json;
+using File = base::StagedDirectory::File;
+
+constexpr std::string_view kName = "checksums.json";
+
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
+
+// Plain names only: what a manifest says is not to be believed.
+bool is_plain(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
+}
+
+}  // namespace
+
+void write_manifest(base::StagedDirectory& staged, const std::string& run) {
+  Json files = Json::object();
+  for (const File& file : staged.written())
+    files[file.name] = {{"size", file.size}, {"xxh3", hex(file.xxh3)}};
+  staged.write(kName, Json{{"run", run}, {"files", files}}.dump(2) + "\n");
+}
+
+std::optional<Manifest> read_manifest(const std::string& directory) {
+  const std::string path = base::join_path(directory, kName);
+  if (!base::file_exists(path)) return std::nullopt;
+  const Json json = base::read_json_file(path);
+  try {
+    Manifest manifest{json.at("run").get<std::string>(), {}};
+    for (const auto& [name, file] : json.at("files").items()) {
+      if (!is_plain(name)) fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
+      const std::string sum = file.at("xxh3").get<std::string>();
+      size_t used = 0;
+      const uint64_t value = std::stoull(sum, &used, 16);
+      if (used != sum.size()) fail(Status::format, "{}: \"{}\" is not a checksum", path, sum);
+      manifest.files.push_back({name, file.at("size").get<uint64_t>(), value});
+    }
+    return manifest;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // of nlohmann, or of stoull
+    fail(Status::format, "{}: is not a list of checksums: {}", path, error.what());
+  }
+}
+
+void verify(const std::string& directory, const Manifest& manifest) {
+  for (const File& file : manifest.files) {
+    const std::string path = base::join_path(directory, file.name);
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error) fail(Status::format, "{}: the checkpoint is damaged: the file is missing", path);
+    if (size != file.size) {
+      fail(Status::format, "{}: the checkpoint is damaged: the file has {} bytes instead of {}", path, size,
+           file.size);
+    }
+    if (base::file_xxh3(path) != file.xxh3) {
+      fail(Status::format, "{}: the checkpoint is damaged: the file is not what was written (checksum)",
+           path);
+    }
+  }
+}
+
+}  // namespace trl::checkpoint

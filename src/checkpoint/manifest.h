@@ -1,0 +1,24 @@
+// checksums.json: which files a checkpoint consists of, and which run wrote it. A directory without it is no
+// checkpoint of this library.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/staged_directory.h"
+
+namespace trl::checkpoint {
+
+struct Manifest {
+  std::string run;  // the same for all checkpoints of a run, resumed ones included
+  std::vector<base::StagedDirectory::File> files;
+};
+
+// As the last file of the directory.
+void write_manifest(base::StagedDirectory& staged, const std::string& run);
+// none: there is no such file. Throws Error(format) where it cannot be understood.
+std::optional<Manifest> read_manifest(const std::string& directory);
+// Throws Error(format) naming the first file that is missing, truncated or changed.
+void verify(const std::string& directory, const Manifest& manifest);
+
+}  // namespace trl::checkpoint

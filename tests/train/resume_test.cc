@@ -1,0 +1,146 @@
+// A run that goes on from a checkpoint is the run that never ended: weights, optimizer state, records, order
+// of the rows, bit by bit.
+#include "checkpoint/checkpoint.h"
+#include "io/temporary_file.h"
+#include "train/tiny_run.h"
+
+namespace trl::train {
+namespace {
+
+using test::Settings;
+using test::SftRun;
+using test::TemporaryDirectory;
+using test::tiny_run;
+
+bool is_timing(const std::string& name) {
+  return name.ends_with("_runtime") || name.ends_with("_per_second");
+}
+
+// Records as text, with names sorted and without timings.
+std::vector<std::string> history(const telemetry::TrainerState& state) {
+  std::vector<std::string> lines;
+  for (const telemetry::Record& record : state.log_history) {
+    std::map<std::string, std::string> entries;
+    for (const telemetry::Entry& entry : record.entries()) {
+      if (!is_timing(entry.name)) entries[entry.name] = telemetry::to_text(entry);
+    }
+    std::string line;
+    for (const auto& [name, value] : entries) line += name + "=" + value + " ";
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+struct Outcome {
+  std::vector<std::string> history;
+  std::vector<at::Tensor> weights;
+  std::map<std::string, std::string> state;  // bytes of the last checkpoint's optimizer and sums
+  std::vector<std::vector<int64_t>> order;
+};
+
+Outcome outcome(SftRun& run, Trainer& trainer) {
+  while (trainer.step()) {
+  }
+  trainer.finish();
+  return {history(trainer.state()), run.weights(), {}, run.train_stream().order};
+}
+
+void expect_equal(const Outcome& got, const Outcome& want) {
+  EXPECT_EQ(got.history, want.history);
+  ASSERT_EQ(got.weights.size(), want.weights.size());
+  for (size_t i = 0; i < want.weights.size(); ++i) {
+    EXPECT_TRUE(at::equal(got.weights[i], want.weights[i])) << "weight " << i;
+  }
+  // What a resumed run reads is the end of what the whole one read.
+  ASSERT_LE(got.order.size(), want.order.size());
+  EXPECT_TRUE(std::equal(got.order.rbegin(), got.order.rend(), want.order.rbegin()));
+}
+
+struct Case {
+  const char* name;
+  Settings settings;
+  test::Rows rows;
+  std::optional<test::Rows> eval_rows;
+};
+
+const Case kCases[] = {
+    {"plain", {{"max_steps", "5"}, {"save_steps", "1"}}, {0, 63}, {}},
+    {"accumulation_shuffled_two_epochs",
+     {{"num_train_epochs", "2"},
+      {"per_device_train_batch_size", "2"},
+      {"gradient_accumulation_steps", "2"},
+      {"train_sampling_strategy", "random"},
+      {"save_steps", "1"}},
+     {0, 13},
+     {}},
+    {"eval_between_logging_3",
+     {{"num_train_epochs", "2"},
+      {"logging_steps", "3"},
+      {"eval_strategy", "steps"},
+      {"eval_steps", "2"},
+      {"train_sampling_strategy", "random"},
+      {"lr_scheduler_type", "cosine"},
+      {"warmup_steps", "2"},
+      {"save_steps", "1"}},
+     {0, 18},
+     test::Rows{20, 26}},
+    {"epoch_strategies",
+     {{"num_train_epochs", "3"},
+      {"logging_strategy", "epoch"},
+      {"eval_strategy", "epoch"},
+      {"save_strategy", "epoch"}},
+     {0, 10},
+     test::Rows{20, 26}},
+    {"bf16_weights",
+     {{"num_train_epochs", "2"},
+      {"dtype", "bfloat16"},
+      {"bf16", "true"},
+      {"logging_steps", "3"},
+      {"gradient_checkpointing", "true"},
+      {"save_steps", "1"}},
+     {0, 12},
+     {}},
+};
+
+class Resume : public testing::TestWithParam<size_t> {};
+
+TEST_P(Resume, is_bit_equal_from_every_checkpoint) {
+  TRL_NEED_TINY_RUN();
+  const Case& one = kCases[GetParam()];
+  const TemporaryDirectory directory;
+  const auto with = [&](const std::string& output) {
+    Settings settings = {{"save_strategy", "steps"}};
+    settings.insert(settings.end(), one.settings.begin(), one.settings.end());
+    settings.push_back({"output_dir", output.c_str()});
+    return tiny_run(settings, one.rows, one.eval_rows);
+  };
+  const std::string whole = directory.file("whole");
+  SftRun run = with(whole);
+  const Outcome want = outcome(run, run.start());
+  int resumed = 0;
+  for (const std::string& name : base::list_directory(whole)) {
+    if (!name.starts_with("checkpoint-")) continue;
+    SCOPED_TRACE(name);
+    SftRun again = with(directory.file("again"));
+    Trainer& trainer = again.start();
+    trainer.resume(base::join_path(whole, name));
+    EXPECT_EQ(fmt::format("checkpoint-{}", trainer.state().global_step), name);
+    expect_equal(outcome(again, trainer), want);
+    for (const char* file : {"optimizer.safetensors", "model.safetensors"}) {
+      const std::string last = fmt::format("checkpoint-{}/{}", trainer.state().global_step, file);
+      if (!base::file_exists(directory.file("again/" + last))) continue;  // the last one was resumed
+      EXPECT_EQ(base::read_file(directory.file("again/" + last)),
+                base::read_file(base::join_path(whole, last)))
+          << file;
+    }
+    base::remove_tree(directory.file("again"));
+    ++resumed;
+  }
+  EXPECT_GE(resumed, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Resume, testing::Range(size_t{0}, std::size(kCases)),
+                         [](const auto& param) { return kCases[param.param].name; });
+
+}  // namespace
+}  // namespace trl::train
