@@ -1,4 +1,5 @@
 // Stochastic rounding of bfloat16 weights: right on average, and the same bits in every run.
+#include "base/error.h"
 #include "optim/optim.h"
 #include "optim/weights.h"
 #include "tensor/parallel.h"
