@@ -212,6 +212,7 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
                                  "sft_llama3_untied",
                                  "sft_llama_bos",
                                  "sft_qwen3",
+                                 "sft_mistral_sliding",
                                  "sft_bf16_checkpoint",
                                  "sft_bf16_autocast",
                                  "sft_gradient_checkpointing"}) {
@@ -230,7 +231,7 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
     EXPECT_TRUE(config.warnings().empty()) << name << ": " << config.warnings().front();
     ++runs;
   }
-  EXPECT_EQ(runs, 20);
+  EXPECT_EQ(runs, 21);
 }
 
 }  // namespace

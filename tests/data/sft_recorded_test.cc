@@ -181,6 +181,7 @@ TEST(Recorded, FirstInputsOfTrajectories) {
                                           "sft_llama3_untied",
                                           "sft_llama_bos",
                                           "sft_qwen3",
+                                          "sft_mistral_sliding",
                                           "sft_bf16_checkpoint",
                                           "sft_bf16_autocast",
                                           "sft_gradient_checkpointing"};
@@ -217,7 +218,7 @@ TEST(Recorded, FirstInputsOfTrajectories) {
     }
     EXPECT_EQ(at, item["row_order"].size());
   }
-  EXPECT_EQ(batches, 40);
+  EXPECT_EQ(batches, 42);
 }
 
 // As `trainer.ok` says; a file whose trainer is not SFT's is only read there. One case differs on purpose:

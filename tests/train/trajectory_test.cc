@@ -25,6 +25,7 @@ constexpr const char* kCases[] = {
     "sft_llama3_untied",
     "sft_llama_bos",
     "sft_qwen3",
+    "sft_mistral_sliding",
     "sft_bf16_checkpoint",
     "sft_bf16_autocast",
     "sft_gradient_checkpointing",
