@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/isa.h"
 #include "optim/update.h"
 
 namespace trl::optim {
 
 namespace {
+
+using base::Isa;
+using base::isa;
 
 #define TRL_INLINE inline __attribute__((always_inline))
 
@@ -61,20 +65,7 @@ TRL_INLINE double sum_squares_body(const T* x, int64_t count) {
   return sum;
 }
 
-enum class Isa { baseline, avx2, avx512 };
-
-Isa isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return Isa::avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return Isa::avx2;
-#endif
-  return Isa::baseline;
-}
-
-#if defined(__x86_64__)
+#if TRL_CPU_VARIANTS
 #define TRL_AVX2 __attribute__((target("avx2")))
 #define TRL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512")))
 #else
@@ -93,11 +84,12 @@ TRL_AVX2 void adamw_avx2(T* value, const T* grad, T* m, T* v, int64_t count, con
 template <typename T>
 void adamw_any(T* value, const T* grad, T* m, T* v, int64_t count, const AdamwStep& step) {
   switch (isa()) {
+    case Isa::avx512bf16:
     case Isa::avx512:
       return adamw_avx512(value, grad, m, v, count, step);
     case Isa::avx2:
       return adamw_avx2(value, grad, m, v, count, step);
-    case Isa::baseline:
+    case Isa::generic:
       return adamw_body(value, grad, m, v, count, step);
   }
 }
@@ -113,11 +105,12 @@ TRL_AVX2 double sum_squares_avx2(const T* x, int64_t count) {
 template <typename T>
 double sum_squares_any(const T* x, int64_t count) {
   switch (isa()) {
+    case Isa::avx512bf16:
     case Isa::avx512:
       return sum_squares_avx512(x, count);
     case Isa::avx2:
       return sum_squares_avx2(x, count);
-    case Isa::baseline:
+    case Isa::generic:
       break;
   }
   return sum_squares_body(x, count);
