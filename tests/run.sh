@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: tests/run.sh [--slow] [--ci]
 # Installs what is missing, builds, and runs every test: the release build with the engine, then everything that opens
-# no engine under AddressSanitizer + UBSan and under ThreadSanitizer. --slow adds what is longer: the engine under
-# AddressSanitizer and the tests labelled slow. --ci adds the format check. Again it takes seconds to build.
+# no engine under AddressSanitizer + UBSan and under ThreadSanitizer. --slow adds what is longer: the tests labelled slow,
+# a build without SIMD, and the engine under AddressSanitizer. --ci adds the format check. Again it takes seconds to
+# build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -57,6 +58,7 @@ suite address build/address fast -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANI
 suite thread build/thread fast -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
 if [ $slow = yes ]; then
   suite slow build/release slow
+  suite scalar build/scalar 'fast|full' -DTRL_CPU=scalar -DTRL_BUILD_BENCH=OFF
   suite engine-address build/engine-address 'fast|full' -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -141,7 +141,8 @@ TRL_API const char* trl_version_string(void) TRL_NOEXCEPT;
 /**
  * How the library was built.
  *
- * A JSON object: version, abi, compiler, engine (whether this build has one) and features. The engine is not
+ * A JSON object: version, abi, compiler, cpu ("auto": kernels for several instruction sets, chosen at run
+ * time; "scalar": kernels without SIMD), engine (whether this build has one) and features. The engine is not
  * opened; trl_runtime_describe tells about it.
  *
  * @return borrowed, valid for the life of the process.

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/decode_stream.h"
 
 namespace trl::capi {
 
 class CompletionText {
  public:
   CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
-      : tokenizer_(&tokenizer), stops_(stops) {}
+      : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
   // Takes one token; the text that is now certain is written(), from where the last call left it. true: a
   // stop text has come.
   bool add(int32_t id);
@@ -25,10 +25,10 @@ class CompletionText {
 
  private:
   size_t certain() const;  // bytes of text_ that no stop text can still claim
-  const text::Tokenizer* tokenizer_;
+  int64_t vocab_size_;
+  text::DecodeStream stream_;
   std::span<const std::string> stops_;
   std::vector<int32_t> ids_;
-  std::string pending_;  // bytes that are no whole character yet
   std::string text_;
   size_t taken_ = 0;
   bool over_ = false;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/files.h"
+#include "base/isa.h"
 #include "base/json.h"
 #include "capi/guard.h"
 #include "engine/loader.h"
@@ -46,6 +47,7 @@ const char* trl_build_info(void) noexcept {
     static const std::string* const text = [] {
       trl::base::Json info = {
           {"version", TRL_VERSION_STRING}, {"abi", TRL_VERSION_MAJOR}, {"compiler", "gcc " __VERSION__}};
+      info["cpu"] = trl::base::kCpu;
       info["engine"] = has("engine");
       info["features"] = features();
       return new std::string(info.dump());

@@ -7,6 +7,7 @@
 #include "entry/guard.h"
 #include "entry/model.h"
 #include "entry/trainer.h"
+#include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
@@ -89,6 +90,7 @@ class EngineObject final : public engine::Engine {
     info["libtorch_shared_with_host"] = shared_torch_;
     info["onednn"] = kernels::onednn_version();
     info["instruction_sets"] = instruction_sets();
+    info["kernels"] = kernels::cpu().name;
     info["threads"] = tensor::threads();
     return info.dump();
   }

@@ -1,9 +1,10 @@
 // Which table this machine can run.
+#include "base/isa.h"
 #include "kernels/cpu_kernels.h"
 
 namespace trl::kernels {
 
-#if defined(__x86_64__)
+#if TRL_CPU_VARIANTS
 extern const CpuKernels kernels_avx512bf16, kernels_avx512, kernels_avx2;
 #endif
 extern const CpuKernels kernels_generic;
@@ -14,14 +15,11 @@ struct Variants {
   const CpuKernels* tables[5] = {};
   Variants() {
     int count = 0;
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx512 && __builtin_cpu_supports("avx512bf16")) tables[count++] = &kernels_avx512bf16;
-    if (avx512) tables[count++] = &kernels_avx512;
-    if (avx2) tables[count++] = &kernels_avx2;
+#if TRL_CPU_VARIANTS
+    const base::Isa best = base::isa();
+    if (best >= base::Isa::avx512bf16) tables[count++] = &kernels_avx512bf16;
+    if (best >= base::Isa::avx512) tables[count++] = &kernels_avx512;
+    if (best >= base::Isa::avx2) tables[count++] = &kernels_avx2;
 #endif
     tables[count] = &kernels_generic;
   }

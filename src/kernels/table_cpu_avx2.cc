@@ -1,7 +1,9 @@
 // The kernels for AVX2 with FMA.
 #include <cstddef>
 #include <cstdint>
-#if defined(__x86_64__)
+
+#include "base/isa.h"
+#if TRL_CPU_VARIANTS
 #include <immintrin.h>
 
 #include "kernels/cpu_kernels.h"

@@ -22,6 +22,7 @@ class Keys {
     const auto found = json_.find(key);
     return found == json_.end() || found->is_null() ? nullptr : &*found;
   }
+  bool has(const char* key) const { return json_.contains(key); }
   const Json& need(const char* key) const {
     const Json* value = find(key);
     if (value == nullptr) fail(Status::format, "{}: \"{}\" is missing", origin_, key);
@@ -117,12 +118,23 @@ bool has_bias(BiasRule rule, const Keys& keys, const char* key) {
   return rule == BiasRule::always || (rule == BiasRule::by_key && keys.flag_or(key, false));
 }
 
+// As transformers' configurations: 4096 where the key is missing, none where it is null.
+int64_t window_size(const Keys& keys) {
+  if (!keys.has("sliding_window")) return 4096;
+  return keys.size_or("sliding_window", 0, INT32_MAX);
+}
+
 // layer_types says it layer by layer; without it the layers from max_window_layers on slide.
-void parse_sliding(const Keys& keys, ModelConfig& config) {
+void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
   config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
-  if (!keys.flag_or("use_sliding_window", false)) return;
-  config.sliding_window = keys.size_or("sliding_window", 0, INT32_MAX);
+  if (rule == SlidingRule::none) return;
+  if (rule == SlidingRule::by_layer && !keys.flag_or("use_sliding_window", false)) return;
+  config.sliding_window = window_size(keys);
   if (config.sliding_window == 0) return;
+  if (rule == SlidingRule::every_layer) {
+    config.sliding_layers.assign(config.sliding_layers.size(), true);
+    return;
+  }
   const Json* types = keys.find("layer_types");
   if (types == nullptr) {
     const int64_t first = keys.find("max_window_layers") == nullptr || keys.number("max_window_layers") != 0
@@ -210,11 +222,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   config.mlp_bias = has_bias(family.mlp_bias, keys, "mlp_bias");
   config.qk_norm = family.qk_norm;
   if (keys.find("attention_dropout") != nullptr) config.attention_dropout = keys.number("attention_dropout");
-  if (family.sliding_window) {
-    parse_sliding(keys, config);
-  } else {
-    config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
-  }
+  parse_sliding(keys, family.sliding, config);
   config.rope = parse_rope(keys, config.max_position_embeddings);
   return config;
 }

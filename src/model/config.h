@@ -18,7 +18,7 @@ struct RopeConfig {
 };
 
 struct ModelConfig {
-  std::string model_type;    // "llama", "qwen2", "qwen3"
+  std::string model_type;    // "llama", "mistral", "qwen2", "qwen3"
   std::string architecture;  // "LlamaForCausalLM"
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;

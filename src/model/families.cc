@@ -7,10 +7,12 @@ namespace trl::model {
 namespace {
 constexpr BiasRule kNone = BiasRule::none;
 constexpr BiasRule kKey = BiasRule::by_key;
+constexpr SlidingRule kByLayer = SlidingRule::by_layer;
 constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", 0, kKey, kKey, kKey, false, false, true},
-    {"qwen2", "Qwen2ForCausalLM", 0, BiasRule::always, kNone, kNone, false, true, false},
-    {"qwen3", "Qwen3ForCausalLM", 128, kKey, kKey, kNone, true, true, false},
+    {"llama", "LlamaForCausalLM", 0, kKey, kKey, kKey, false, SlidingRule::none, true},
+    {"mistral", "MistralForCausalLM", 0, kNone, kNone, kNone, false, SlidingRule::every_layer, true},
+    {"qwen2", "Qwen2ForCausalLM", 0, BiasRule::always, kNone, kNone, false, kByLayer, false},
+    {"qwen3", "Qwen3ForCausalLM", 128, kKey, kKey, kNone, true, kByLayer, false},
 };
 }  // namespace
 

@@ -140,6 +140,10 @@ Json gguf_config_json(const io::Gguf& file) {
     config["attention_bias"] = has_tensor(file, "blk.0.attn_q.bias");
   if (meta.family().mlp_bias == BiasRule::by_key)
     config["mlp_bias"] = has_tensor(file, "blk.0.ffn_gate.bias");
+  if (meta.family().sliding == SlidingRule::every_layer) {
+    constexpr const char* kWindow = "attention.sliding_window";
+    config["sliding_window"] = meta.has(kWindow) ? Json(meta.integer(kWindow)) : Json();
+  }
   add_token_ids(file, config);
   return config;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/counter.h"
+#include "base/isa.h"
 
 namespace trl::optim {
 namespace {
@@ -36,20 +37,7 @@ TRL_INLINE void store_random(uint16_t& out, float value, base::CounterKey key, u
   out = cut(value, bits, base::counter_bits(key, index) >> 16);
 }
 
-enum class Isa { baseline, avx2, avx512 };
-
-inline Isa isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return Isa::avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return Isa::avx2;
-#endif
-  return Isa::baseline;
-}
-
-#if defined(__x86_64__)
+#if TRL_CPU_VARIANTS
 #define TRL_AVX2 __attribute__((target("avx2"), flatten))
 #define TRL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512"), flatten))
 #else
@@ -66,19 +54,20 @@ TRL_AVX2 void on_avx2(const Body& body) {
   body();
 }
 template <typename Body>
-__attribute__((flatten)) void on_baseline(const Body& body) {
+__attribute__((flatten)) void on_generic(const Body& body) {
   body();
 }
 // The body, compiled for each instruction set.
 template <typename Body>
 void run(const Body& body) {
-  switch (isa()) {
-    case Isa::avx512:
+  switch (base::isa()) {
+    case base::Isa::avx512bf16:
+    case base::Isa::avx512:
       return on_avx512(body);
-    case Isa::avx2:
+    case base::Isa::avx2:
       return on_avx2(body);
-    case Isa::baseline:
-      return on_baseline(body);
+    case base::Isa::generic:
+      return on_generic(body);
   }
 }
 

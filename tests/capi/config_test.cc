@@ -179,6 +179,11 @@ TEST(Version, IsTheHeaders) {
   EXPECT_STREQ(trl_version_string(), "0.1.0");
   const Json info = host::parse(trl_build_info());
   EXPECT_EQ(info["version"], "0.1.0");
+#ifdef TRL_CPU_SCALAR
+  EXPECT_EQ(info["cpu"], "scalar");
+#else
+  EXPECT_EQ(info["cpu"], "auto");
+#endif
   for (const auto& feature : info["features"])
     EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
   EXPECT_EQ(trl_has_feature("gguf"), 1);

@@ -60,7 +60,8 @@ std::string apply(const trl_tokenizer* tokenizer, const Json& conversation, Erro
 TEST(Tokenizer, RecordedIdsAndTexts) {
   NEED_GOLDEN("tokenizers/bpe_gpt2/cases.json");
   int cases = 0;
-  for (const std::string name : {"bpe_gpt2", "bpe_qwen2", "bpe_llama3", "real_smollm2", "real_qwen3"}) {
+  for (const std::string name :
+       {"bpe_gpt2", "bpe_qwen2", "bpe_llama3", "spm_style_bpe", "real_smollm2", "real_qwen3"}) {
     const auto tokenizer = open(host::golden("tokenizers/" + name));
     const Json recorded = host::golden_json("tokenizers/" + name + "/cases.json");
     for (const Json& c : recorded["cases"]) {

@@ -38,7 +38,8 @@ TEST(SaveModel, ReloadsEqual) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const TemporaryDirectory directory;
   int saved = 0;
-  for (const std::string name : {"llama", "llama3", "llama_sharded", "qwen2", "qwen2_bf16", "qwen3"}) {
+  for (const std::string name :
+       {"llama", "llama3", "llama_sharded", "mistral", "qwen2", "qwen2_bf16", "qwen3"}) {
     for (const std::string_view dtype : {"float32", "bfloat16"}) {
       SCOPED_TRACE(fmt::format("{} {}", name, dtype));
       const auto model = open(name, dtype);
@@ -66,7 +67,7 @@ TEST(SaveModel, ReloadsEqual) {
       ++saved;
     }
   }
-  EXPECT_EQ(saved, 12);
+  EXPECT_EQ(saved, 14);
 }
 
 TEST(SaveModel, ShardsComeAndGo) {

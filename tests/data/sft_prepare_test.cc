@@ -46,7 +46,7 @@ class LetterTokenizer final : public text::Tokenizer {
     }
     return out;
   }
-  std::string decode_bytes(std::span<const int32_t> ids, bool skip) const override {
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip, bool) const override {
     return decode(ids, skip);
   }
   std::optional<int32_t> token_to_id(std::string_view token) const override {

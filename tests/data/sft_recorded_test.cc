@@ -104,11 +104,11 @@ void expect_prepared(const base::Json& item, int threads) {
   }
 }
 
-// Byte-level BPE models; packing and padding-free batches, and SentencePiece-style vocabularies, are not read
-// here.
+// Packing and padding-free batches are not read here.
 TEST(Recorded, PreparedDatasets) {
   TRL_NEED_GOLDEN("data/prepared/index.json");
-  const std::set<std::string> models = {"models/qwen2", "models/qwen3", "models/llama", "models/llama3"};
+  const std::set<std::string> models = {"models/qwen2", "models/qwen3", "models/llama", "models/llama3",
+                                        "models/mistral"};
   int run = 0;
   const base::Json index = test::golden_json("data/prepared/index.json");
   for (const base::Json& entry : index["cases"]) {
@@ -120,7 +120,7 @@ TEST(Recorded, PreparedDatasets) {
     expect_prepared(test::golden_json("data/prepared/" + id + ".json"), 1 + run % 3);
     ++run;
   }
-  EXPECT_EQ(run, 25);
+  EXPECT_EQ(run, 28);
 }
 
 TEST(Recorded, TokenizedDatasets) {
@@ -198,7 +198,7 @@ TEST(Recorded, FirstInputsOfTrajectories) {
     }
     EXPECT_EQ(at, item["row_order"].size());
   }
-  EXPECT_EQ(batches, 50);
+  EXPECT_EQ(batches, 52);
 }
 
 // As `trainer.ok` says; a file whose trainer is not SFT's is only read there. One case differs on purpose:

@@ -45,7 +45,7 @@ std::unique_ptr<model::Model> open(const std::string& name) {
 
 TEST(Generate, GreedyAsRecorded) {
   TRL_NEED_GOLDEN("forward/qwen2/case.json");
-  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+  for (const std::string name : {"llama", "mistral", "qwen2", "qwen3"}) {
     SCOPED_TRACE(name);
     const Json json = test::golden_json("forward/" + name + "/case.json")["runs"]["greedy"];
     Prompts prompts;

@@ -60,6 +60,11 @@ TEST(Config, FamiliesDiffer) {
   EXPECT_TRUE(qwen3.qk_norm);
   EXPECT_FALSE(qwen3.attention_qkv_bias);
   EXPECT_EQ(qwen3.head_dim, 128);
+  const ModelConfig mistral =
+      parse_config(with(with(llama(), "model_type", "mistral"), "attention_bias", true), "");
+  EXPECT_EQ(mistral.architecture, "MistralForCausalLM");
+  EXPECT_FALSE(mistral.attention_qkv_bias || mistral.attention_out_bias || mistral.qk_norm);
+  EXPECT_EQ(mistral.head_dim, 16);
 }
 
 TEST(Config, RopeInBothStyles) {
@@ -121,9 +126,22 @@ TEST(Config, SlidingWindows) {
   expect_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
 }
 
+TEST(Config, EveryLayerOfMistralSlides) {
+  Json config = with(llama(), "model_type", "mistral");
+  EXPECT_EQ(parse_config(config, "").sliding_window, 4096);
+  EXPECT_EQ(parse_config(config, "").sliding_layers, std::vector<bool>(3, true));
+  config["sliding_window"] = 8;
+  EXPECT_EQ(parse_config(config, "").sliding_window, 8);
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(parse_config(config, "").sliding_window, 0);
+  EXPECT_EQ(parse_config(config, "").sliding_layers, std::vector<bool>(3, false));
+  expect_error(with(config, "sliding_window", 0), Status::format,
+               "\"sliding_window\" is 0; expected an integer");
+}
+
 TEST(Config, RefusesByName) {
   expect_error(with(llama(), "model_type", "gemma7"), Status::unsupported,
-               "model_type \"gemma7\" is not a known family; these are: llama, qwen2, qwen3");
+               "model_type \"gemma7\" is not a known family; these are: llama, mistral, qwen2, qwen3");
   expect_error(with(llama(), "model_type", nullptr), Status::format, "\"model_type\" is missing");
   for (const char* key :
        {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"}) {

@@ -15,7 +15,8 @@ using test::GoldenBatch;
 
 constexpr double kAtol = 2e-5;
 constexpr double kRtol = 1e-4;
-const std::vector<std::string> kModels = {"llama", "llama3", "llama_sharded", "qwen2", "qwen2_bf16", "qwen3"};
+const std::vector<std::string> kModels = {"llama", "llama3",     "llama_sharded", "mistral",
+                                          "qwen2", "qwen2_bf16", "qwen3"};
 
 struct Recorded {
   explicit Recorded(const std::string& name)
@@ -102,8 +103,8 @@ TEST(Forward, PaddedRightAndLeft) {
       ++runs;
     }
   }
-  EXPECT_EQ(runs, 12);
-  EXPECT_EQ(norms, 12 * 3);
+  EXPECT_EQ(runs, 14);
+  EXPECT_EQ(norms, 14 * 3);
 }
 
 TEST(Forward, PackedDocumentsDoNotSeeEachOther) {
@@ -129,7 +130,7 @@ TEST(Forward, PackedDocumentsDoNotSeeEachOther) {
         test::used_limit(logits, test::golden_tensor(recorded.tensors, "packed.logits")[0], kAtol, kRtol), 1);
     ++runs;
   }
-  EXPECT_EQ(runs, 6);
+  EXPECT_EQ(runs, 7);
 }
 
 TEST(Forward, GreedyDecodingThroughTheCache) {
@@ -157,7 +158,7 @@ TEST(Forward, GreedyDecodingThroughTheCache) {
       }
     }
   }
-  EXPECT_EQ(tokens, 6 * 3 * 24);
+  EXPECT_EQ(tokens, 7 * 3 * 24);
 }
 
 TEST(Forward, BfloatWeightsComputeInBfloat) {
@@ -178,19 +179,22 @@ TEST(Forward, BfloatWeightsComputeInBfloat) {
 // Prefill, then one token at a time, against the whole sequence at once.
 TEST(Forward, CacheAgreesWithTheWholeSequence) {
   TRL_NEED_GOLDEN("models/qwen3/config.json");
-  const auto model = Model::open(test::golden_path("models/qwen3"), "float32");
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 20; ++i) ids.push_back(i * 7 % 500);
   const at::NoGradGuard no_grad;
-  const at::Tensor whole = model->forward(test::forward_input({ids}), {});
-  const auto cache = model->new_cache(1);
-  const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
-  EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], 1e-5, 1e-5), 1);
-  const std::vector<int32_t> middle(ids.begin() + 5, ids.begin() + 9);
-  EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat)[0], whole[8], 1e-5, 1e-5), 1);
-  for (size_t i = 9; i < ids.size(); ++i) {
-    const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat);
-    EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], 1e-5, 1e-5), 1) << i;
+  for (const std::string name : {"qwen3", "mistral"}) {  // all of it, and a window of 8
+    SCOPED_TRACE(name);
+    const auto model = Model::open(test::golden_path("models/" + name), "float32");
+    const at::Tensor whole = model->forward(test::forward_input({ids}), {});
+    const auto cache = model->new_cache(1);
+    const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
+    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], 1e-5, 1e-5), 1);
+    const std::vector<int32_t> middle(ids.begin() + 5, ids.begin() + 11);
+    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat)[0], whole[10], 1e-5, 1e-5), 1);
+    for (size_t i = 11; i < ids.size(); ++i) {
+      const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat);
+      EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], 1e-5, 1e-5), 1) << i;
+    }
   }
 }
 

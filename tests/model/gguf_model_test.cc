@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/gguf_writer.h"
 #include "io/temporary_file.h"
+#include "model/families.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -62,6 +63,8 @@ void write_metadata(GgufWriter& writer, const ModelConfig& c) {
   writer.add(p + "rope.freq_base", static_cast<float>(c.rope.theta));
   writer.add(p + "attention.key_length", static_cast<uint32_t>(c.head_dim));
   writer.add(p + "attention.value_length", static_cast<uint32_t>(c.head_dim));
+  if (c.sliding_window > 0)
+    writer.add(p + "attention.sliding_window", static_cast<uint32_t>(c.sliding_window));
   writer.add("tokenizer.ggml.bos_token_id", uint32_t{5});
   writer.add("tokenizer.ggml.eos_token_id", uint32_t{6});
   writer.add("tokenizer.ggml.eot_token_id", uint32_t{7});
@@ -74,10 +77,10 @@ GgufWriter written(Model& model, bool narrow_matrices = false) {
   write_metadata(writer, c);
   for (const Parameter* parameter : model.parameters()) {
     at::Tensor value = parameter->value;
-    const bool llama = c.model_type == "llama";
-    if (llama && parameter->name.find("q_proj") != std::string::npos)
+    const bool pairs = find_family(c.model_type)->gguf_interleaved_rope;
+    if (pairs && parameter->name.find("q_proj") != std::string::npos)
       value = interleave(value, c.num_attention_heads);
-    if (llama && parameter->name.find("k_proj") != std::string::npos)
+    if (pairs && parameter->name.find("k_proj") != std::string::npos)
       value = interleave(value, c.num_key_value_heads);
     const bool narrow = narrow_matrices && value.dim() == 2;
     if (narrow) value = value.to(at::kBFloat16);
@@ -92,7 +95,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
   const at::NoGradGuard no_grad;
   const TemporaryDirectory directory;
   int opened = 0;
-  for (const std::string name : {"llama", "llama_sharded", "qwen2", "qwen3"}) {
+  for (const std::string name : {"llama", "llama_sharded", "mistral", "qwen2", "qwen3"}) {
     SCOPED_TRACE(name);
     const auto want = Model::open(test::golden_path("models/" + name), "float32");
     const auto got = Model::open(directory.write("m.gguf", written(*want).bytes()), "auto");
@@ -115,7 +118,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
                             "max_position_embeddings", "hidden_act", "tie_word_embeddings"}) {
       EXPECT_EQ(config[key], original[key]) << key;
     }
-    for (const char* key : {"attention_bias", "mlp_bias"}) {
+    for (const char* key : {"attention_bias", "mlp_bias", "sliding_window"}) {
       if (original.contains(key)) {
         EXPECT_EQ(config[key], original[key]) << key;
       }
@@ -129,7 +132,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
     EXPECT_EQ(got->generation_config_json()["eos_token_id"], Json({6, 7}));
     ++opened;
   }
-  EXPECT_EQ(opened, 4);
+  EXPECT_EQ(opened, 5);
 }
 
 TEST(GgufModel, DtypeFollowsTheEmbedding) {
@@ -184,8 +187,9 @@ TEST(GgufModel, RefusesWhatIsWrong) {
                "m.gguf: truncated: tensor");
   GgufWriter unknown;
   unknown.add("general.architecture", "mamba");
-  expect_error(directory.write("m.gguf", unknown.bytes()), Status::unsupported,
-               "general.architecture \"mamba\" is not a known family; these are: llama, qwen2, qwen3");
+  expect_error(
+      directory.write("m.gguf", unknown.bytes()), Status::unsupported,
+      "general.architecture \"mamba\" is not a known family; these are: llama, mistral, qwen2, qwen3");
   GgufWriter bare;
   bare.add("general.architecture", "llama");
   expect_error(directory.write("m.gguf", bare.bytes()), Status::format,

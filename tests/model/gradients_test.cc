@@ -59,7 +59,7 @@ TEST(Gradients, EveryTensorAsRecorded) {
   TRL_NEED_GOLDEN("grads/llama/case.json");
   int compared = 0;
   int whole = 0;
-  for (const std::string name : {"llama", "llama3", "qwen2", "qwen3"}) {
+  for (const std::string name : {"llama", "llama3", "mistral", "qwen2", "qwen3"}) {
     SCOPED_TRACE(name);
     const Json json = test::golden_json("grads/" + name + "/case.json");
     const std::string tensors = test::golden_path("grads/" + name + "/grads.safetensors");
@@ -85,13 +85,13 @@ TEST(Gradients, EveryTensorAsRecorded) {
     whole += all != nullptr;
   }
   EXPECT_EQ(whole, 3);
-  EXPECT_EQ(compared, 20 + 21 + 26 + 25);
+  EXPECT_EQ(compared, 20 + 21 + 21 + 26 + 25);
 }
 
 TEST(Gradients, CheckpointingChangesNoBit) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
   int compared = 0;
-  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+  for (const std::string name : {"llama", "mistral", "qwen2", "qwen3"}) {
     for (const auto& [dtype, compute] :
          {std::pair{"float32", at::kFloat}, {"float32", at::kBFloat16}, {"bfloat16", at::kBFloat16}}) {
       SCOPED_TRACE(fmt::format("{} {} {}", name, dtype, c10::toString(compute)));
@@ -115,7 +115,7 @@ TEST(Gradients, CheckpointingChangesNoBit) {
       }
     }
   }
-  EXPECT_EQ(compared, 3 * (20 + 26 + 25));
+  EXPECT_EQ(compared, 3 * (20 + 21 + 26 + 25));
 }
 
 TEST(Gradients, FrozenParametersGetNone) {

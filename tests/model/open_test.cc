@@ -72,8 +72,9 @@ TEST(Open, BadConfig) {
   Json config = copy.config();
   config["model_type"] = "mystery";
   copy.write(config);
-  expect_error(copy.directory.path(), Status::unsupported,
-               "config.json: model_type \"mystery\" is not a known family; these are: llama, qwen2, qwen3");
+  expect_error(
+      copy.directory.path(), Status::unsupported,
+      "config.json: model_type \"mystery\" is not a known family; these are: llama, mistral, qwen2, qwen3");
   copy.directory.write("config.json", "{\"model_type\": ");
   expect_error(copy.directory.path(), Status::format, "config.json:1:");
   expect_error(test::golden_path("models/llama"), Status::invalid_config,

@@ -23,6 +23,7 @@ inline constexpr const char* kSftTrajectories[] = {
     "sft_llama3_untied",
     "sft_llama_bos",
     "sft_qwen3",
+    "sft_mistral_sliding",
     "sft_bf16_checkpoint",
     "sft_bf16_autocast",
     "sft_gradient_checkpointing",
@@ -32,7 +33,7 @@ inline constexpr const char* kSftTrajectories[] = {
     "sft_label_smoothing",
     "sft_dft",
 };
-inline constexpr size_t kSftTrajectoryCount = 25;
+inline constexpr size_t kSftTrajectoryCount = 26;
 static_assert(std::size(kSftTrajectories) == kSftTrajectoryCount);
 
 }  // namespace trl::test

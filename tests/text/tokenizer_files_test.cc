@@ -194,7 +194,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        }),
        Status::unsupported, "the normalizer 'Nmt' is not read"},
       {"pre-tokenizer", json([](Json& j) {
-         j["pre_tokenizer"] = {{"type", "Metaspace"}};
+         j["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
        }),
        Status::unsupported, "known are ByteLevel"},
       {"post-processor", json([](Json& j) {

@@ -2,8 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "support/golden.h"
-#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/decode_stream.h"
 
 namespace trl::text {
 namespace {
@@ -41,12 +42,37 @@ TEST_P(RecordedTokenizer, GivesTheRecordedIdsAndTexts) {
   EXPECT_EQ(run, GetParam().cases);
 }
 
+// Token by token, whole characters at each step, it is the same text.
+TEST_P(RecordedTokenizer, StreamsTheRecordedTexts) {
+  const std::string folder = std::string("tokenizers/") + GetParam().name;
+  TRL_NEED_GOLDEN(folder + "/cases.json");
+  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+  size_t run = 0;
+  const base::Json recorded = test::golden_json(folder + "/cases.json");
+  for (const base::Json& c : recorded.at("cases")) {
+    const Ids ids = c.at(c.at("ids_with_special").is_null() ? "ids" : "ids_with_special");
+    for (const bool skip : {false, true}) {
+      DecodeStream stream(*tokenizer, skip);
+      std::string text;
+      for (const int32_t id : ids) {
+        const std::string step = stream.step(id);
+        EXPECT_EQ(base::find_invalid_utf8(step), base::kValid);
+        text += step;
+      }
+      EXPECT_EQ(text + stream.finish(), tokenizer->decode(ids, skip));
+    }
+    ++run;
+  }
+  EXPECT_EQ(run, GetParam().cases);
+}
+
 INSTANTIATE_TEST_SUITE_P(Recorded, RecordedTokenizer,
                          testing::Values(Counted{"bpe_gpt2", 190, 1000}, Counted{"bpe_qwen2", 210, 997},
                                          Counted{"bpe_llama3", 203, 1800},
                                          Counted{"real_smollm2", 230, 49152},
                                          Counted{"real_qwen3", 230, 151669},
-                                         Counted{"spm_style_bpe", 203, 1100}),
+                                         Counted{"spm_style_bpe", 203, 1100},
+                                         Counted{"sentencepiece_bpe", 190, 1200}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/metaspace.h"
 #include "text/tokenizer/pattern.h"
 
 namespace trl::text {
@@ -14,7 +15,7 @@ constexpr const char* kReplacement = "\xEF\xBF\xBD";
 // A token with a character outside of the byte alphabet stands for itself.
 class ByteLevel final : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens, bool) const override {
+  void apply(std::vector<std::string>& tokens, DecodeMode) const override {
     std::string bytes;
     for (const std::string& token : tokens) {
       const size_t before = bytes.size();
@@ -35,12 +36,12 @@ class ByteLevel final : public Decoder {
 // Runs of <0x00> ... tokens become bytes; a run that is no UTF-8 becomes one U+FFFD per byte.
 class ByteFallback final : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens, bool lossy) const override {
+  void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
     std::vector<std::string> out;
     std::string run;
     const auto flush = [&] {
       if (run.empty()) return;
-      if (!lossy || base::find_invalid_utf8(run) == base::kValid) {
+      if (!mode.lossy || base::find_invalid_utf8(run) == base::kValid) {
         out.push_back(std::move(run));
       } else {
         out.insert(out.end(), run.size(), kReplacement);
@@ -75,7 +76,7 @@ class ByteFallback final : public Decoder {
 
 class Fuse final : public Decoder {
  public:
-  void apply(std::vector<std::string>& tokens, bool) const override {
+  void apply(std::vector<std::string>& tokens, DecodeMode) const override {
     std::string all;
     for (const std::string& token : tokens) all += token;
     tokens.assign(1, std::move(all));
@@ -86,7 +87,7 @@ class Replace final : public Decoder {
  public:
   Replace(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(std::vector<std::string>& tokens, bool) const override {
+  void apply(std::vector<std::string>& tokens, DecodeMode) const override {
     MatchSpace space;
     std::string out;
     for (std::string& token : tokens) {
@@ -107,12 +108,13 @@ class Replace final : public Decoder {
 
 class Strip final : public Decoder {
  public:
-  Strip(std::string content, int64_t start, int64_t stop)
-      : content_(std::move(content)), start_(start), stop_(stop) {}
-  void apply(std::vector<std::string>& tokens, bool) const override {
+  Strip(std::string content, int64_t start, int64_t stop, bool whole)
+      : content_(std::move(content)), start_(start), stop_(stop), whole_(whole) {}
+  void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
+    const int64_t start = whole_ && mode.continues ? 0 : start_;
     for (std::string& token : tokens) {
       std::string_view rest = token;
-      for (int64_t i = 0; i < start_ && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
+      for (int64_t i = 0; i < start && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
       for (int64_t i = 0; i < stop_ && rest.ends_with(content_); ++i) rest.remove_suffix(content_.size());
       token = std::string(rest);
     }
@@ -122,23 +124,47 @@ class Strip final : public Decoder {
   std::string content_;  // one character
   int64_t start_;
   int64_t stop_;
+  bool whole_;  // the tokens were joined before: it is the text whose ends are stripped
+};
+
+// SentencePiece's mark of a space; the one that was put before the text goes again.
+class Metaspace final : public Decoder {
+ public:
+  explicit Metaspace(MetaspaceSettings settings) : settings_(std::move(settings)) {}
+  void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
+    const std::string& mark = settings_.replacement;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const bool first = i == 0 && !mode.continues && settings_.scheme != PrependScheme::never;
+      std::string& token = tokens[i];
+      for (size_t at = 0; (at = token.find(mark, at)) != std::string::npos; at += !first)
+        token.replace(at, mark.size(), first ? "" : " ");
+    }
+  }
+
+ private:
+  MetaspaceSettings settings_;
 };
 }  // namespace
 
-Decoders::Decoders(const Field& field) : present_(true) { read(field, 0); }
+Decoders::Decoders(const Field& field) : present_(true) {
+  bool joined = false;
+  read(field, joined, 0);
+}
 
-void Decoders::read(const Field& field, int depth) {
+void Decoders::read(const Field& field, bool& joined, int depth) {
   if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
   const std::string& type = field.type();
   const auto add = [&](auto step) { steps_.push_back(std::move(step)); };
   if (type == "Sequence") {
-    for (const Field& item : field.at("decoders").list()) read(item, depth + 1);
+    for (const Field& item : field.at("decoders").list()) read(item, joined, depth + 1);
   } else if (type == "ByteLevel") {
     add(std::make_unique<ByteLevel>());
+    joined = true;
   } else if (type == "ByteFallback") {
     add(std::make_unique<ByteFallback>());
   } else if (type == "Fuse") {
     add(std::make_unique<Fuse>());
+    joined = true;
   } else if (type == "Replace") {
     add(std::make_unique<Replace>(read_pattern(field.at("pattern")), field.at("content").text()));
   } else if (type == "Strip") {
@@ -146,20 +172,22 @@ void Decoders::read(const Field& field, int depth) {
     if (base::count_code_points(content.text()) != 1)
       fail(Status::format, "{}: '{}' where one character belongs", content.where(), content.text());
     add(std::make_unique<Strip>(content.text(), field.at("start").integer(0, 1 << 20),
-                                field.at("stop").integer(0, 1 << 20)));
+                                field.at("stop").integer(0, 1 << 20), joined));
+  } else if (type == "Metaspace") {
+    add(std::make_unique<Metaspace>(read_metaspace(field)));
   } else {
-    field.unknown("decoder", "ByteFallback, ByteLevel, Fuse, Replace, Sequence, Strip");
+    field.unknown("decoder", "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip");
   }
 }
 
-std::string Decoders::run(std::vector<std::string> tokens, bool lossy) const {
-  for (const std::unique_ptr<Decoder>& step : steps_) step->apply(tokens, lossy);
+std::string Decoders::run(std::vector<std::string> tokens, DecodeMode mode) const {
+  for (const std::unique_ptr<Decoder>& step : steps_) step->apply(tokens, mode);
   std::string text;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (i > 0 && !present_) text += ' ';
+    if (!present_ && (i > 0 || mode.continues)) text += ' ';
     text += tokens[i];
   }
-  return lossy ? base::replace_invalid_utf8(text) : text;
+  return mode.lossy ? base::replace_invalid_utf8(text) : text;
 }
 
 }  // namespace trl::text

@@ -8,11 +8,15 @@
 
 namespace trl::text {
 
+struct DecodeMode {
+  bool lossy = false;      // bytes that are no UTF-8 may be replaced
+  bool continues = false;  // text stands before these tokens
+};
+
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // lossy: bytes that are no UTF-8 may be replaced
-  virtual void apply(std::vector<std::string>& tokens, bool lossy) const = 0;
+  virtual void apply(std::vector<std::string>& tokens, DecodeMode mode) const = 0;
 };
 
 class Decoders {
@@ -20,10 +24,11 @@ class Decoders {
   Decoders() = default;
   explicit Decoders(const Field& field);  // decoder of tokenizer.json
 
-  std::string run(std::vector<std::string> tokens, bool lossy) const;
+  std::string run(std::vector<std::string> tokens, DecodeMode mode) const;
 
  private:
-  void read(const Field& field, int depth);
+  // joined: the steps so far make one text of the tokens
+  void read(const Field& field, bool& joined, int depth);
 
   std::vector<std::unique_ptr<Decoder>> steps_;
   bool present_ = false;  // without a decoder tokens are joined by spaces

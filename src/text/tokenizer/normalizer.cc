@@ -121,7 +121,7 @@ void Normalizers::read(const Field& field, int depth) {
 
 Piece Normalizers::run(Piece piece, std::vector<Buffer>& buffers, MatchSpace& space) const {
   for (size_t i = 0; i < steps_.size() && !piece.text.empty(); ++i) {
-    if (steps_[i]->apply(piece, buffers[i], space)) piece = buffers[i].piece(piece.spans != nullptr);
+    if (steps_[i]->apply(piece, buffers[i], space)) piece = buffers[i].piece(piece);
   }
   return piece;
 }

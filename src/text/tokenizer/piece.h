@@ -38,9 +38,10 @@ struct Span {
 struct Piece {
   std::string_view text;
   const Span* spans = nullptr;  // one per byte of text, or null: offsets are not wanted
+  bool first = false;           // it is the beginning of the text that was given to encode()
 
   Piece part(size_t begin, size_t end) const {
-    return {text.substr(begin, end - begin), spans ? spans + begin : nullptr};
+    return {text.substr(begin, end - begin), spans ? spans + begin : nullptr, first && begin == 0};
   }
 };
 
@@ -53,7 +54,8 @@ struct Buffer {
     text.clear();
     spans.clear();
   }
-  Piece piece(bool tracked) const { return {text, tracked ? spans.data() : nullptr}; }
+  // The text in the place of `from`.
+  Piece piece(const Piece& from) const { return {text, from.spans ? spans.data() : nullptr, from.first}; }
 };
 
 using PieceSink = FunctionRef<void(const Piece&)>;

@@ -119,7 +119,7 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   const auto plain = [&](const Piece& piece) {
     added_.split(normalizers_.run(piece, normal, space), true, normalized, found);
   };
-  added_.split({text, tracked ? spans.data() : nullptr}, false, plain, found);
+  added_.split({text, tracked ? spans.data() : nullptr, true}, false, plain, found);
   post_processor_.run(tokens, text, add_special_tokens, [&](size_t index) -> std::string_view {
     const auto text_found = found_texts.find(index);
     if (text_found != found_texts.end()) return text_found->second;
@@ -128,7 +128,7 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   return tokens;
 }
 
-std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special_tokens, bool lossy) const {
+std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special_tokens, DecodeMode mode) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
@@ -140,7 +140,7 @@ std::string Pipeline::decode(std::span<const int32_t> ids, bool skip_special_tok
       tokens.emplace_back(*token);
     }
   }
-  return decoders_.run(std::move(tokens), lossy);
+  return decoders_.run(std::move(tokens), mode);
 }
 
 int32_t Pipeline::token_to_id(std::string_view token) const {

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/characters.h"
+#include "text/tokenizer/metaspace.h"
 #include "text/tokenizer/pattern.h"
 #include "text/tokenizer/rewriter.h"
 
@@ -73,8 +74,34 @@ class PrefixSpace final : public PreTokenizer {
       own.spans.assign(1, piece.spans[0]);
       own.spans.insert(own.spans.end(), piece.spans, piece.spans + piece.text.size());
     }
-    next(own.piece(piece.spans != nullptr));
+    next(own.piece(piece));
   }
+};
+
+// Spaces become SentencePiece's mark, and one is put before the text.
+class Metaspace final : public PreTokenizer {
+ public:
+  explicit Metaspace(MetaspaceSettings settings) : settings_(std::move(settings)) {}
+  void split(const Piece& piece, Buffer& own, MatchSpace&, PieceSink next) const override {
+    const std::string& mark = settings_.replacement;
+    own.clear();
+    if (wanted(piece) && !piece.text.starts_with(' ') && !piece.text.starts_with(mark)) {
+      own.text = mark;
+      if (piece.spans) own.spans.assign(mark.size(), piece.spans[0]);
+    }
+    for (size_t i = 0; i < piece.text.size(); ++i) {
+      piece.text[i] == ' ' ? own.text.append(mark) : own.text.append(1, piece.text[i]);
+      if (piece.spans) own.spans.resize(own.text.size(), piece.spans[i]);
+    }
+    next(own.piece(piece));
+  }
+
+ private:
+  bool wanted(const Piece& piece) const {
+    return settings_.scheme == PrependScheme::always ||
+           (settings_.scheme == PrependScheme::first && piece.first);
+  }
+  MetaspaceSettings settings_;
 };
 
 // Writes bytes as characters of the byte alphabet.
@@ -92,7 +119,7 @@ class Bytes final : public PreTokenizer {
       if (piece.spans) own.spans.resize(own.spans.size() + (two ? 2 : 1), piece.spans[i]);
     }
     own.text.resize(static_cast<size_t>(out - own.text.data()));
-    next(own.piece(piece.spans != nullptr));
+    next(own.piece(piece));
   }
 };
 }  // namespace
@@ -126,9 +153,15 @@ void PreTokenizers::read(const Field& field, int depth) {
   } else if (type == "Whitespace") {
     add(std::make_unique<Split>(regex_pattern(R"([\w\u200C\u200D]+|[^\w\u200C\u200D\s]+)"), Behavior::removed,
                                 true));
+  } else if (type == "Metaspace") {
+    MetaspaceSettings settings = read_metaspace(field);
+    std::unique_ptr<Pattern> mark = literal_pattern(settings.replacement);
+    add(std::make_unique<Metaspace>(std::move(settings)));
+    if (field.boolean_or("split", true))
+      add(std::make_unique<Split>(std::move(mark), Behavior::merged_with_next));
   } else {
     field.unknown("pre-tokenizer",
-                  "ByteLevel, Digits, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit");
+                  "ByteLevel, Digits, Metaspace, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit");
   }
 }
 

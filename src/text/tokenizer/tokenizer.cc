@@ -36,10 +36,11 @@ class PipelineTokenizer final : public Tokenizer {
     return encoding;
   }
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
-    return pipeline_->decode(ids, skip_special_tokens, true);
+    return pipeline_->decode(ids, skip_special_tokens, {.lossy = true});
   }
-  std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens) const override {
-    return pipeline_->decode(ids, skip_special_tokens, false);
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens,
+                           bool continues) const override {
+    return pipeline_->decode(ids, skip_special_tokens, {.continues = continues});
   }
   std::optional<int32_t> token_to_id(std::string_view token) const override {
     const int32_t id = pipeline_->token_to_id(token);

@@ -47,8 +47,10 @@ class Tokenizer {
   // Throws Error(invalid_argument) for an id that is negative or not below vocab_size(); gaps below it give
   // no text. decode: invalid UTF-8 becomes U+FFFD.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
-  virtual std::string decode_bytes(std::span<const int32_t> ids,
-                                   bool skip_special_tokens) const = 0;  // raw, for streaming
+  // Raw, for DecodeStream. continues: text stands before, so that what happens at its beginning (a space that
+  // is stripped) does not happen here.
+  virtual std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens,
+                                   bool continues) const = 0;
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(int32_t id) const = 0;
   virtual int64_t vocab_size() const = 0;  // ids run below this

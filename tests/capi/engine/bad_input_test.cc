@@ -78,7 +78,7 @@ TEST(BadModel, UnknownFamilyNamesTheKnownOnes) {
   const Refused refused = open(model.path());
   EXPECT_EQ(refused.status, TRL_E_UNSUPPORTED);
   EXPECT_NAMES(refused, "quokka");
-  for (const char* family : {"llama", "qwen2", "qwen3"}) EXPECT_NAMES(refused, family);
+  for (const char* family : {"llama", "mistral", "qwen2", "qwen3"}) EXPECT_NAMES(refused, family);
 }
 
 TEST(BadModel, MalformedConfig) {

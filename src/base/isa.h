@@ -1,0 +1,24 @@
+// The instruction set that kernels are compiled for and chosen by. -DTRL_CPU=scalar leaves one element at a
+// time: no vectors, nothing to choose.
+#pragma once
+
+#if defined(__x86_64__) && !defined(TRL_CPU_SCALAR)
+#define TRL_CPU_VARIANTS 1  // variants beside the generic one are built
+#else
+#define TRL_CPU_VARIANTS 0
+#endif
+
+namespace trl::base {
+
+// Each has what those before it have. generic: any machine of the architecture.
+enum class Isa { generic, avx2, avx512, avx512bf16 };
+
+Isa isa();  // the best of those built that this machine can run
+
+#ifdef TRL_CPU_SCALAR
+inline constexpr const char* kCpu = "scalar";
+#else
+inline constexpr const char* kCpu = "auto";
+#endif
+
+}  // namespace trl::base
