@@ -1,5 +1,7 @@
 // A step happens or it does not: whatever interrupts it leaves the weights alone, and the run goes on as if
 // nothing had been.
+#include <c10/core/CPUAllocator.h>
+
 #include <limits>
 
 #include "tensor/parallel.h"
