@@ -864,7 +864,8 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
 TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
                                     trl_error** error) TRL_NOEXCEPT;
 
-/* What an event is about, and which numbers it has beside step, max_steps and epoch. Tolerate unknown ones. */
+/* What an event is about, and which numbers it has beside step, max_steps and epoch. Tolerate unknown ones.
+ */
 enum {
   TRL_ON_TRAIN_BEGIN = 0, /* num_examples, num_train_epochs, train_batch_size, gradient_accumulation_steps */
   TRL_ON_STEP = 1,        /* an optimizer step is done: loss, grad_norm, learning_rate, num_tokens ... */
@@ -886,9 +887,9 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * Trains to the end, or until the callback or trl_trainer_cancel stops it.
  *
  * Every event may be answered with every bit: TRL_EVENT_SAVE saves into output_dir and TRL_EVENT_EVALUATE
- * evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends the run before the
- * next step. The model of the end is saved by trl_trainer_save. The log has a line for each event, steps and
- * records as debug lines.
+ * evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends the run before
+ * the next step. The model of the end is saved by trl_trainer_save. The log has a line for each event, steps
+ * and records as debug lines.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.

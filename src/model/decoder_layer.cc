@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/fork.h"
 #include "tensor/counted.h"
 
 namespace trl::model {
@@ -17,8 +18,10 @@ void append_rows(at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
 }  // namespace
 
 at::Tensor DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) {
-  at::Tensor stream = kernels::add(x, attend(kernels::rms_norm(x, *input_norm, shape_.eps), context));
-  const at::Tensor h = kernels::rms_norm(stream, *mlp_norm, shape_.eps);
+  const auto [before, input] = kernels::fork(x);
+  const auto [stream, between] =
+      kernels::fork(kernels::add(before, attend(kernels::rms_norm(input, *input_norm, shape_.eps), context)));
+  const at::Tensor h = kernels::rms_norm(between, *mlp_norm, shape_.eps);
   const std::vector<at::Tensor> mlp = project(h, {gate_proj.get(), up_proj.get()}, context.compute);
   return kernels::add(stream, down_proj->forward(kernels::swiglu(mlp[0], mlp[1]), context.compute));
 }

@@ -87,6 +87,7 @@ std::string axes(const Axis& x, const Axis& y) {
         x.at(tick), x.at(tick), kHeight - kBottom, kHeight - kBottom + 5, x.at(tick), kHeight - kBottom + 19,
         short_number(tick, 10));
   }
+  out += fmt::format("<text class=\"y\" x=\"{}\" y=\"{}\">step</text>\n", kLeft - 8, kHeight - kBottom + 19);
   return out + fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
                            kWidth - kRight, kHeight - kBottom, kHeight - kBottom);
 }
@@ -97,7 +98,8 @@ std::string short_number(double value, int digits) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, digits);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value + 0.0, std::chars_format::general, digits);
   return std::string(buffer, end.ptr);
 }
 

@@ -24,7 +24,7 @@ struct Chart {
 
 std::string to_svg(const Chart& chart);
 
-std::string short_number(double value, int digits = 4);  // as %g writes it, in no locale
+std::string short_number(double value, int digits = 4);  // as %g writes it, in no locale; 0 has no sign
 std::string html_text(std::string_view text);            // with &, <, > and quotes escaped
 std::vector<double> round_ticks(double low, double high, int about);
 

@@ -223,7 +223,7 @@ class Report final : public Recorder {
     out += "</div>\n<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) + "</div>\n";
     return out +
-           "<footer>The horizontal axes count optimizer steps; the pointer shows single values.</footer>\n"
+           "<footer>The pointer on a curve shows its values.</footer>\n"
            "</body></html>\n";
   }
 

@@ -38,9 +38,9 @@ std::string warned(const Config& config) {
 
 TEST(Recipes, Handbook2023) {
   const Config config = loaded("handbook_2023_full.yaml");
-  EXPECT_EQ(
-      warned(config),
-      "use_flash_attention_2 dataset_splits do_eval hub_model_id log_level overwrite_output_dir push_to_hub ");
+  EXPECT_EQ(warned(config),
+            "use_flash_attention_2 dataset_splits do_eval hub_model_id log_level overwrite_output_dir "
+            "push_to_hub ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::epoch);
   EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
@@ -103,10 +103,9 @@ TEST(Recipes, TrlDocumentation) {
 
 TEST(Recipes, Json2024) {
   const Config config = loaded("trl_2024.json");
-  EXPECT_EQ(
-      warned(config),
-      "dataset_batch_size dataset_kwargs ddp_timeout trust_remote_code include_tokens_per_second "
-      "run_name lora_r ");
+  EXPECT_EQ(warned(config),
+            "dataset_batch_size dataset_kwargs ddp_timeout trust_remote_code include_tokens_per_second "
+            "run_name lora_r ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::steps);
   EXPECT_EQ(a.eval_steps, 50.0);

@@ -1,5 +1,7 @@
 // A step happens or it does not: whatever interrupts it leaves the weights alone, and the run goes on as if
 // nothing had been.
+#include <c10/core/CPUAllocator.h>
+
 #include <limits>
 
 #include "tensor/parallel.h"
@@ -112,6 +114,39 @@ TEST(Step, out_of_memory_anywhere_goes_on) {
   }
   expect_same(run.weights(), want.weights);
   expect_same(trainer.state().log_history, want.log);
+}
+
+// What libtorch allocates by itself, behind the counter.
+class WatchedAllocator final : public c10::Allocator {
+ public:
+  explicit WatchedAllocator(c10::Allocator& base) : base_(base) {}
+  c10::DataPtr allocate(size_t bytes) const override {
+    size_t seen = largest;
+    while (bytes > seen && !largest.compare_exchange_weak(seen, bytes)) {
+    }
+    return base_.allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return base_.raw_deleter(); }
+  mutable std::atomic<size_t> largest{0};
+
+ private:
+  c10::Allocator& base_;
+};
+
+TEST(Step, every_large_buffer_is_counted) {
+  TRL_NEED_TINY_RUN();
+  c10::Allocator& usual = *c10::GetCPUAllocator();
+  for (const char* checkpointing : {"false", "true"}) {
+    test::SftRun run =
+        tiny_run({{"max_steps", "2"}, {"gradient_checkpointing", checkpointing}}, {0, 63}, test::Rows{0, 3});
+    Trainer& trainer = run.start();
+    WatchedAllocator watched(usual);
+    c10::SetCPUAllocator(&watched);
+    EXPECT_TRUE(trainer.step());
+    trainer.evaluate();
+    c10::SetCPUAllocator(&usual);
+    EXPECT_LE(watched.largest, 1024u);  // a row of hidden states has more in any model that is worth training
+  }
 }
 
 // Every place of a step, and then of an evaluation, that asks for memory is refused once.

@@ -42,7 +42,7 @@ TEST(Records, EveryWriterHasTheWholeRun) {
   std::istringstream stream(host::read_file(scratch / "out" / "log_history.jsonl"));
   size_t count = 0;
   for (std::string line; std::getline(stream, line); ++count)
-    EXPECT_EQ(Json::parse(line), history[count]) << "record " << count;
+    EXPECT_EQ(nlohmann::json::parse(line), nlohmann::json(history[count])) << "record " << count;
   EXPECT_EQ(count, history.size());
   const std::string csv = host::read_file(scratch / "out" / "log_history.csv");
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(history.size()) + 1);
