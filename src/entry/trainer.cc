@@ -2,12 +2,11 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "entry/guard.h"
 
 namespace trl::entry {
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
-    : host_(host), model_(*static_cast<ModelObject*>(spec.model)) {
+    : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
   config::Config config;
   for (const engine::KeyValue& pair : spec.config) config.set(pair.key, pair.value);
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
@@ -20,7 +19,10 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.events = spec.events;
   setup.cancel = spec.cancel;
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
+  setup.log = &log_;
+  setup.options = config::result_options(config);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
+  trainer_->resume_as_configured();
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
@@ -54,9 +56,14 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
   });
 }
 
-int32_t TrainerObject::save(std::string_view directory, engine::ErrorSink& error) noexcept {
+int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
+                            engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
-    trainer_->save_model(std::string(directory));
+    if (kind == engine::SaveKind::checkpoint) {
+      trainer_->save_checkpoint(std::string(directory));
+    } else {
+      trainer_->save_model(std::string(directory));
+    }
     return Status::ok;
   });
 }

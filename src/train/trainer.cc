@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "checkpoint/directory.h"
 
 namespace trl::train {
 
@@ -95,6 +96,8 @@ bool Trainer::step() {
 
 void Trainer::begin() {
   if (begun_) return;
+  checkpoint::prepare_directory(arguments().output_dir, run_,
+                                arguments().save_strategy != config::Strategy::no);
   begun_ = true;
   started_ = Clock::now();
   if (!resumed_) should_evaluate_ = arguments().eval_on_start;
