@@ -363,7 +363,6 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"use_flash_attention_2", "true"},
       {"dataset_train_split", "train_sft"},
       {"dataloader_num_workers", "4"},
-      {"save_total_limit", "1"},
       {"lora_r", "8"},
       {"do_eval", "true"},
       {"logging_dir", "runs"},

@@ -18,8 +18,8 @@ class Warnings final : public base::LogSink {
   Names lines;
 };
 
-struct Run {
-  Run(const std::string& output, Settings settings, test::Rows rows = {0, 63},
+struct SavingRun {
+  SavingRun(const std::string& output, Settings settings, test::Rows rows = {0, 63},
       std::optional<test::Rows> eval_rows = {})
       : sft(test::tiny_run(with(std::move(settings), output), rows, eval_rows)) {
     sft.setup.log = &log;
@@ -69,7 +69,7 @@ TEST_F(Saving, Strategies) {
   for (const auto& [settings, want] : cases) {
     Settings all = settings;
     all.push_back({"max_steps", "5"});
-    Run run(out(), all, {0, 7});
+    SavingRun run(out(), all, {0, 7});
     run.train();
     EXPECT_EQ(checkpoints(), want);
     base::remove_tree(out());
@@ -92,7 +92,7 @@ TEST_F(Saving, TheBestIsKeptAndLoaded) {
                              {"eval_strategy", "steps"}, {"eval_steps", "1"},
                              {"learning_rate", "0.05"}, {"save_total_limit", "2"},
                              {"load_best_model_at_end", "true"}, {"lr_scheduler_type", "constant"}};
-  Run run(out(), settings, {0, 19}, test::Rows{20, 30});
+  SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
   const Trainer& trainer = run.train();
   const base::Json state = state_of(out());
   const int64_t best = state["best_global_step"];
@@ -116,7 +116,7 @@ TEST_F(Saving, WhenItIsTheBestSoFar) {
   const Settings settings = {{"max_steps", "5"},         {"save_strategy", "best"}, {"metric_for_best_model", "loss"},
                              {"eval_strategy", "steps"}, {"eval_steps", "1"},       {"learning_rate", "0.05"},
                              {"lr_scheduler_type", "constant"}};
-  Run run(out(), settings, {0, 19}, test::Rows{20, 30});
+  SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
   run.train();
   const base::Json state = state_of(out());
   Names want;
@@ -132,7 +132,7 @@ TEST_F(Saving, WhenItIsTheBestSoFar) {
 }
 
 TEST_F(Saving, AMetricThatIsNotThereIsNamed) {
-  Run run(out(), {{"max_steps", "2"}, {"eval_strategy", "steps"}, {"metric_for_best_model", "bleu"}}, {0, 19},
+  SavingRun run(out(), {{"max_steps", "2"}, {"eval_strategy", "steps"}, {"metric_for_best_model", "bleu"}}, {0, 19},
           test::Rows{20, 21});
   Trainer& trainer = run.sft.start();
   try {
@@ -146,8 +146,8 @@ TEST_F(Saving, AMetricThatIsNotThereIsNamed) {
 }
 
 TEST_F(Saving, AnotherRunsCheckpointsStopItBeforeTheFirstStep) {
-  Run(out(), {{"max_steps", "2"}, {"save_steps", "1"}}).train();
-  Run again(out(), {{"max_steps", "2"}});
+  SavingRun(out(), {{"max_steps", "2"}, {"save_steps", "1"}}).train();
+  SavingRun again(out(), {{"max_steps", "2"}});
   Trainer& trainer = again.sft.start();
   try {
     trainer.step();
@@ -157,19 +157,19 @@ TEST_F(Saving, AnotherRunsCheckpointsStopItBeforeTheFirstStep) {
     EXPECT_NE(error.message().find(out() + "/checkpoint-1"), std::string::npos) << error.message();
   }
   EXPECT_EQ(trainer.state().global_step, 0);
-  Run without(out(), {{"max_steps", "2"}, {"save_strategy", "no"}});
+  SavingRun without(out(), {{"max_steps", "2"}, {"save_strategy", "no"}});
   without.train();
   EXPECT_EQ(checkpoints(), (Names{"checkpoint-1", "checkpoint-2"}));
 }
 
 TEST_F(Saving, TrueAndAutoTakeTheNewestGoodOne) {
-  Run nothing(out(), {{"max_steps", "2"}, {"resume_from_checkpoint", "true"}});
+  SavingRun nothing(out(), {{"max_steps", "2"}, {"resume_from_checkpoint", "true"}});
   EXPECT_THROW(nothing.train(), Error);
-  Run first(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
+  SavingRun first(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
   first.train();
   for (const char* how : {"true", "auto"}) {
     base::write_file(out() + "/checkpoint-4/model.safetensors", "cut");
-    Run run(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", how}});
+    SavingRun run(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", how}});
     run.train();
     ASSERT_EQ(run.log.lines.size(), 1u);
     EXPECT_NE(run.log.lines[0].find("checkpoint-4/model.safetensors"), std::string::npos);
@@ -178,18 +178,18 @@ TEST_F(Saving, TrueAndAutoTakeTheNewestGoodOne) {
   }
   // None is good: auto begins anew, and may replace what this directory's run wrote.
   for (const std::string& name : checkpoints()) base::write_file(out() + "/" + name + "/config.json", "cut");
-  Run anew(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
+  SavingRun anew(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
   anew.train();
   EXPECT_EQ(anew.log.lines.size(), 4u);
   EXPECT_EQ(anew.sft.train_stream().order.size(), 4u);
 }
 
 TEST_F(Saving, ChangedOptionsAreWarnings) {
-  Run(out(), {{"max_steps", "2"}}, {0, 62}).train();
+  SavingRun(out(), {{"max_steps", "2"}}, {0, 62}).train();
   const std::string from = out() + "/checkpoint-2";
   const auto resumed = [&](const Settings& changed, test::Rows rows) {
     Settings settings = {{"max_steps", "2"}, {"resume_from_checkpoint", from.c_str()}};
-    Run run(out(), settings, rows);
+    SavingRun run(out(), settings, rows);
     Settings all = changed;
     run.sft.setup.options = config::result_options(test::tiny_config(all));
     run.sft.start().resume_as_configured();
@@ -209,26 +209,26 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
 
 // As Trainer: more epochs go on, another batch size counts the position from the steps.
 TEST_F(Saving, GoesOnWithOtherOptions) {
-  Run(out(), {{"num_train_epochs", "1"}}, {0, 7}).train();
-  Run more(out(), {{"num_train_epochs", "2"}, {"resume_from_checkpoint", "true"}}, {0, 7});
+  SavingRun(out(), {{"num_train_epochs", "1"}}, {0, 7}).train();
+  SavingRun more(out(), {{"num_train_epochs", "2"}, {"resume_from_checkpoint", "true"}}, {0, 7});
   EXPECT_EQ(more.train().state().global_step, 4);
   EXPECT_EQ(more.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
-  Run smaller(out(), {{"max_steps", "5"}, {"per_device_train_batch_size", "2"}, {"resume_from_checkpoint", "true"}},
+  SavingRun smaller(out(), {{"max_steps", "5"}, {"per_device_train_batch_size", "2"}, {"resume_from_checkpoint", "true"}},
               {0, 9});
   EXPECT_EQ(smaller.train().state().global_step, 5);
   EXPECT_EQ(smaller.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{8, 9}}));
 }
 
 TEST_F(Saving, IgnoreDataSkip) {
-  Run(out(), {{"max_steps", "3"}}, {0, 7}).train();
-  Run again(out(), {{"max_steps", "4"}, {"resume_from_checkpoint", "true"}, {"ignore_data_skip", "true"}}, {0, 7});
+  SavingRun(out(), {{"max_steps", "3"}}, {0, 7}).train();
+  SavingRun again(out(), {{"max_steps", "4"}, {"resume_from_checkpoint", "true"}, {"ignore_data_skip", "true"}}, {0, 7});
   again.train();
   EXPECT_EQ(again.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}}));
 }
 
 // The disk is full at any one write of a run with three saves: the step says so, the next call saves.
 TEST_F(Saving, AFaultInARunIsOneErrorAndNothingIsLost) {
-  Run whole(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
+  SavingRun whole(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
   whole.train();
   const auto want = whole.sft.weights();
   for (const int nth : {0, 1, 60, 150, 151, 152, 153, 200, 320, 400}) {
@@ -237,7 +237,7 @@ TEST_F(Saving, AFaultInARunIsOneErrorAndNothingIsLost) {
     const base::WriteFault fault = [&](const std::string& file, size_t) {
       if (count++ == nth) fail(Status::io, "{}: No space left on device", file);
     };
-    Run run(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
+    SavingRun run(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
     run.sft.setup.write_fault = &fault;
     Trainer& trainer = run.sft.start();
     int errors = 0;
@@ -262,7 +262,7 @@ TEST_F(Saving, AFaultInARunIsOneErrorAndNothingIsLost) {
 }
 
 TEST_F(Saving, AFolderThatVanishesIsMadeAgain) {
-  Run run(out(), {{"max_steps", "2"}, {"save_steps", "1"}});
+  SavingRun run(out(), {{"max_steps", "2"}, {"save_steps", "1"}});
   Trainer& trainer = run.sft.start();
   ASSERT_TRUE(trainer.step());
   base::remove_tree(out());
@@ -271,7 +271,7 @@ TEST_F(Saving, AFolderThatVanishesIsMadeAgain) {
 }
 
 TEST_F(Saving, ByHand) {
-  Run run(out(), {{"max_steps", "4"}, {"save_strategy", "no"}});
+  SavingRun run(out(), {{"max_steps", "4"}, {"save_strategy", "no"}});
   Trainer& trainer = run.sft.start();
   ASSERT_TRUE(trainer.step());
   trainer.save_checkpoint();
