@@ -69,6 +69,7 @@ double step(void* library, const std::string& path, double start) {
   trl_trainer* trainer = nullptr;
   trl_config* config = config_of(library, {{"model_name_or_path", path},
                                            {"output_dir", "/nonexistent"},
+                                           {"save_strategy", "no"},
                                            {"dtype", "bfloat16"},
                                            {"max_length", "512"},
                                            {"max_steps", "1"},

@@ -31,7 +31,8 @@ int fail(trl_error* error) {
 std::vector<std::pair<std::string, std::string>> keys(const Settings& s) {
   std::vector<std::pair<std::string, std::string>> pairs = {
       {"model_name_or_path", s.model},
-      {"output_dir", "/nonexistent"},  // nothing is saved
+      {"output_dir", "/nonexistent"},
+      {"save_strategy", "no"},
       {"max_steps", std::to_string(s.steps + 1)},
       {"per_device_train_batch_size", s.batch},
       {"max_length", s.max_length},

@@ -829,7 +829,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * Makes a trainer: reads and prepares the rows, opens the model, checks everything.
  *
  * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
- * copy is taken, later changes have no effect. Its warnings go to the log.
+ * copy is taken, later changes have no effect. Its warnings go to the log. With `resume_from_checkpoint` the
+ * trainer stands where that checkpoint was written; a damaged one is refused with TRL_E_FORMAT.
  *
  * @param runtime [in] nullable.
  * @param config [in] copied.
@@ -886,10 +887,10 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
 /**
  * Trains to the end, or until the callback or trl_trainer_cancel stops it.
  *
- * Every event may be answered with every bit: TRL_EVENT_SAVE saves into output_dir and TRL_EVENT_EVALUATE
- * evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends the run before
- * the next step. The model of the end is saved by trl_trainer_save. The log has a line for each event, steps
- * and records as debug lines.
+ * Every event may be answered with every bit: TRL_EVENT_SAVE writes a checkpoint into output_dir and
+ * TRL_EVENT_EVALUATE evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends
+ * the run before the next step. Checkpoints are written by themselves as save_strategy says. The model of the
+ * end is saved by trl_trainer_save. The log has a line for each event, steps and records as debug lines.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.
@@ -919,15 +920,17 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
- * template.
+ * template. With `save.kind` checkpoint also all that a later trainer needs to go on from here bit by bit
+ * (`resume_from_checkpoint`), unless save_only_model is true.
  *
- * Written aside and then moved, so that no half directory is ever seen.
+ * Written aside and then moved, so that no half directory is ever seen. Also after TRL_E_CANCELLED.
  *
  * @param trainer [in] not changed in what it trains.
- * @param path [in] nullable: output_dir.
- * @param options [in] nullable; the group `save`, which has no key yet.
+ * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in output_dir,
+ *   where save_total_limit counts it and trainer_state.json is written beside it.
+ * @param options [in] nullable; the group `save`.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_IO.
+ * @return TRL_OK, TRL_E_IO, also where path is a checkpoint of another run, TRL_E_NOT_FOUND.
  * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
  * @since 0.1
  */

@@ -30,6 +30,14 @@ int32_t answer_engine(engine::ErrorSink& error, Body&& body) noexcept {
 Batches::Batches(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options)
     : examples_(std::move(examples)), stream_(*examples_, options) {}
 
+uint64_t Batches::fingerprint() noexcept {
+  try {
+    if (fingerprint_ == 0) fingerprint_ = data::fingerprint(*examples_);
+  } catch (const std::bad_alloc&) {  // a warning less
+  }
+  return fingerprint_;
+}
+
 int32_t Batches::start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
     stream_.start_epoch(epoch, skip);

@@ -12,6 +12,7 @@ class Batches final : public engine::BatchSource {
   Batches(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options);
   int64_t batches_per_epoch() noexcept override { return stream_.batches_per_epoch(); }
   int64_t rows() noexcept override { return examples_->size(); }
+  uint64_t fingerprint() noexcept override;
   int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept override;
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
 
@@ -19,6 +20,7 @@ class Batches final : public engine::BatchSource {
   const std::unique_ptr<data::Examples> examples_;
   data::BatchStream stream_;
   data::HostBatch host_;
+  uint64_t fingerprint_ = 0;  // 0: not computed yet
 };
 
 }  // namespace trl::capi

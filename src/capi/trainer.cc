@@ -69,9 +69,9 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       config_(std::move(config)),
       train_(std::move(train)),
       eval_(std::move(eval)),
-      output_dir_(config::training_arguments(config_).output_dir),
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
+  config::training_arguments(config_);  // refuses before anything is read
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
@@ -149,10 +149,10 @@ void Trainer::evaluate() {
   });
 }
 
-void Trainer::save(const std::string& directory) {
+void Trainer::save(const std::string& directory, engine::SaveKind kind) {
   exclusively([&] {
     engine::ErrorCapture error;
-    error.check(trainer_->save(directory, error));
+    error.check(trainer_->save(directory, kind, error));
   });
 }
 
@@ -214,8 +214,10 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
                             trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(trainer, "trainer");
-    get_or_null(options, "options");
-    shared->save(path != nullptr ? std::string(path) : shared->output_dir());
+    const auto save_options = get_or_null(options, "options");
+    const bool checkpoint = save_options && save_options->copy().get("save.kind") == "checkpoint";
+    shared->save(path != nullptr ? path : "",
+                 checkpoint ? trl::engine::SaveKind::checkpoint : trl::engine::SaveKind::model);
   });
 }
 

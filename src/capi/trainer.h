@@ -26,7 +26,7 @@ class Trainer {
   bool step();  // false: nothing was left, and the run is closed
   void train(trl_event_fn on_event, void* user_data);
   void evaluate();
-  void save(const std::string& directory);
+  void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
   // Runs body while no other call is at work.
   template <class Body>
@@ -39,7 +39,6 @@ class Trainer {
 
   void cancel() noexcept { cancel_.token.cancel(); }  // signal-safe
   const trl_metrics& metrics() const { return metrics_; }
-  const std::string& output_dir() const { return output_dir_; }
   const std::string& model_path() const { return model_path_; }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
@@ -61,7 +60,7 @@ class Trainer {
   const std::shared_ptr<Runtime> runtime_;
   const config::Config config_;
   const std::shared_ptr<Dataset> train_, eval_;
-  const std::string output_dir_, model_path_;
+  const std::string model_path_;
   std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   Cancel cancel_;

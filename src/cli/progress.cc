@@ -55,14 +55,21 @@ void Progress::draw(bool bar) const {
                        std::string(kWidth - full, ' '), line);
   }
   if (has_loss_) line += fmt::format("  loss {:.4f}", loss_);
-  if (tokens_ > 0 && elapsed > 0) line += fmt::format("  {:.0f} tokens/s", tokens_ / elapsed);
+  const double tokens = tokens_ - first_tokens_, steps = step_ - first_step_;
+  if (tokens > 0 && elapsed > 0) line += fmt::format("  {:.0f} tokens/s", tokens / elapsed);
   line += fmt::format("  {:.2f} GB", resident_gb());
-  if (step_ > 0) line += fmt::format("  {} left", duration(elapsed / step_ * (max_steps_ - step_)));
+  if (steps > 0) line += fmt::format("  {} left", duration(elapsed / steps * (max_steps_ - step_)));
   std::fprintf(stderr, bar ? "\r\x1b[K%s" : "%s\n", line.c_str());
 }
 
 void Progress::on_step(const trl_metrics* metrics) {
+  const double before = step_;
   read(metrics);
+  if (before == 0 && step_ > 1) {  // a resumed run: what was done before took other time
+    first_step_ = step_;
+    first_tokens_ = tokens_;
+    start_ = std::chrono::steady_clock::now();
+  }
   if (enabled_ && terminal_) draw(true);
 }
 

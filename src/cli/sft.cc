@@ -87,14 +87,27 @@ void warn_of_own_directory(const std::string& model, const std::string& output) 
         "output_dir is the model's own directory: at the end its weights are replaced by the tuned ones");
 }
 
-int interrupted(const Trainer& trainer, const std::string& output) {
+// A checkpoint beside the others, and what to do with it.
+int interrupted(const Trainer& trainer, const Config& config) {
   Error error;
-  check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
-  spdlog::warn(
-      "interrupted: the model as it stands lies in {}; the optimizer's state is not kept. To go on from "
-      "these "
-      "weights: --model_name_or_path {}",
-      output, output);
+  Config options;
+  const char* state = nullptr;
+  check(trl_config_create(options.out(), error.out()), error);
+  check(trl_config_set(options.get(), "save.kind", "checkpoint", error.out()), error);
+  check(trl_trainer_save(trainer.get(), nullptr, options.get(), error.out()), error);
+  check(trl_trainer_describe(trainer.get(), &state, error.out()), error);
+  const auto step = nlohmann::json::parse(state)["global_step"].get<int64_t>();
+  const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
+  if (get(config, "save_only_model") == "true") {
+    spdlog::warn(
+        "interrupted: the model as it stands lies in {}, without the optimizer's state (save_only_model). To "
+        "go on "
+        "from these weights: --model_name_or_path {}",
+        path, path);
+  } else {
+    spdlog::warn("interrupted after step {}. To go on: the same command with --resume_from_checkpoint {}",
+                 step, path);
+  }
   return 128 + Interrupt::signal_number();
 }
 
@@ -130,7 +143,7 @@ int sft(const Words& words) {
   Progress progress(get(config, "disable_tqdm") != "true");
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
   progress.finish();
-  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) return interrupted(trainer, output);
+  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) return interrupted(trainer, config);
   check(status, error);
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
   spdlog::info("saved in {}", output);

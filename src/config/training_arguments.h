@@ -76,6 +76,10 @@ struct TrainingArguments {
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
 
+// Name and value of every option that the weights of a run depend on, beside those that make the rows: what a
+// checkpoint remembers.
+std::vector<std::pair<std::string, std::string>> result_options(const Config& config);
+
 // What the data pipeline of SFT reads.
 struct SftDataArguments {
   std::string dataset_text_field = "text";

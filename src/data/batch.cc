@@ -3,10 +3,28 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "data/sft.h"
 
 namespace trl::data {
+
+uint64_t fingerprint(const Examples& examples) {
+  base::Xxh3 hash;
+  const auto add = [&](const void* data, int64_t bytes) {
+    hash.update({static_cast<const char*>(data), static_cast<size_t>(bytes)});
+  };
+  std::vector<int32_t> labels;
+  for (int64_t row = 0; row < examples.size(); ++row) {
+    const auto [ids, length] = examples.input_ids(row);
+    labels.resize(static_cast<size_t>(length));
+    examples.copy_labels(row, labels.data());
+    add(&length, sizeof length);
+    add(ids, length * 4);
+    add(labels.data(), length * 4);
+  }
+  return hash.digest();
+}
 
 void collate(const Examples& examples, const std::vector<int64_t>& rows, HostBatch& out) {
   out.row_ids.clear();

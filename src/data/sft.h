@@ -49,6 +49,9 @@ class Examples {
 // Reads the whole source. Dropped and cut rows are counted in warnings; nothing left is Error(format).
 std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);
 
+// Of all ids and labels, in their order.
+uint64_t fingerprint(const Examples& examples);
+
 // One micro-batch without padding (see engine::Batch, whose fields these are).
 struct HostBatch {
   std::vector<int32_t> input_ids, labels, position_ids, cu_seqlens;

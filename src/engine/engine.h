@@ -70,6 +70,8 @@ class BatchSource {
  public:
   virtual int64_t batches_per_epoch() noexcept = 0;  // -1: not known (streaming)
   virtual int64_t rows() noexcept = 0;               // -1: not known
+  // Of the rows as they are trained on, in their order, so that a resume notices other ones. 0: not known.
+  virtual uint64_t fingerprint() noexcept { return 0; }
   // Makes epoch `epoch` current and skips its first `skip` batches.
   virtual int32_t start_epoch(int64_t epoch, int64_t skip, ErrorSink& error) noexcept = 0;
   // ok: *batch is valid until the next call; end: the epoch is over.
@@ -151,6 +153,8 @@ class Cancel {
   ~Cancel() = default;
 };
 
+enum class SaveKind : int32_t { model, checkpoint };
+
 struct TrainerSpec {
   std::span<const KeyValue> config;   // keys set by the user, canonical names and values (config::Config)
   Model* model = nullptr;             // must outlive the trainer; its weights are trained in place
@@ -172,7 +176,9 @@ class Trainer {
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends
   // after it.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
-  virtual int32_t save(std::string_view directory, ErrorSink& error) noexcept = 0;
+  // directory empty: output_dir for the model, and in it checkpoint-<step> for a checkpoint, which then counts
+  // as one that the run itself wrote (save_total_limit, trainer_state.json).
+  virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;
   virtual std::string_view state_json() noexcept = 0;  // trainer_state.json as of now, until the next call

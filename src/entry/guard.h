@@ -5,9 +5,22 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/engine.h"
 
 namespace trl::entry {
+
+// Log lines go to the host.
+class HostLog final : public base::LogSink {
+ public:
+  explicit HostLog(engine::Host& host) : host_(host) {}
+  void write(base::LogLevel level, std::string_view component, std::string_view text) noexcept override {
+    host_.log(static_cast<int32_t>(level), component, text);
+  }
+
+ private:
+  engine::Host& host_;
+};
 
 // libtorch's warnings on this thread go to the host's log while this lives (c10's handler is thread-local).
 class WarningsToHost final : public c10::WarningHandler {

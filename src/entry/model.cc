@@ -2,27 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "base/log.h"
 #include "checkpoint/save_model.h"
 #include "entry/guard.h"
 #include "generate/generate.h"
 
 namespace trl::entry {
-
-namespace {
-
-class HostLog final : public base::LogSink {
- public:
-  explicit HostLog(engine::Host& host) : host_(host) {}
-  void write(base::LogLevel level, std::string_view component, std::string_view text) noexcept override {
-    host_.log(static_cast<int32_t>(level), component, text);
-  }
-
- private:
-  engine::Host& host_;
-};
-
-}  // namespace
 
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host) {
   HostLog log(host);

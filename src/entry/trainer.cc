@@ -1,14 +1,12 @@
 #include "entry/trainer.h"
 
 #include "base/error.h"
-#include "base/log.h"
 #include "config/config.h"
-#include "entry/guard.h"
 
 namespace trl::entry {
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
-    : host_(host), model_(*static_cast<ModelObject*>(spec.model)) {
+    : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
   config::Config config;
   for (const engine::KeyValue& pair : spec.config) config.set(pair.key, pair.value);
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
@@ -21,12 +19,12 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   events_ = std::make_unique<RecordingEvents>(host, config, spec);
   setup.events = events_.get();
   setup.cancel = spec.cancel;
-  setup.warn = [this](const std::string& line) {
-    host_.log(static_cast<int32_t>(base::LogLevel::warning), "train", line);
-  };
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
+  setup.log = &log_;
+  setup.options = config::result_options(config);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());
+  trainer_->resume_as_configured();
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
@@ -65,9 +63,14 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
   });
 }
 
-int32_t TrainerObject::save(std::string_view directory, engine::ErrorSink& error) noexcept {
+int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
+                            engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
-    trainer_->save_model(std::string(directory));
+    if (kind == engine::SaveKind::checkpoint) {
+      trainer_->save_checkpoint(std::string(directory));
+    } else {
+      trainer_->save_model(std::string(directory));
+    }
     return Status::ok;
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "entry/guard.h"
 #include "entry/model.h"
 #include "entry/recording_events.h"
 #include "train/trainer.h"
@@ -20,7 +21,7 @@ class TrainerObject final : public engine::Trainer {
   int32_t step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
   int32_t evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
   int32_t finish(engine::ErrorSink& error) noexcept override;
-  int32_t save(std::string_view directory, engine::ErrorSink& error) noexcept override;
+  int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;
   int64_t global_step() noexcept override { return trainer_->state().global_step; }
   int64_t max_steps() noexcept override { return trainer_->max_steps(); }
   std::string_view state_json() noexcept override;
@@ -30,6 +31,7 @@ class TrainerObject final : public engine::Trainer {
   std::span<const engine::Metric> view(const telemetry::Record& record);
 
   engine::Host& host_;
+  HostLog log_;
   ModelObject& model_;
   std::vector<std::pair<std::string, std::string>> files_;
   std::unique_ptr<RecordingEvents> events_;

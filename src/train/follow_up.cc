@@ -56,6 +56,7 @@ void Trainer::follow_up() {
         if (entry.name == (best.empty() ? "eval_loss" : best) && state_.global_step > 0)
           schedule_.evaluated(entry.value);
       }
+      note_best();
     }
     if (should_save_) save_due();
     if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
@@ -64,17 +65,14 @@ void Trainer::follow_up() {
 }
 
 void Trainer::save_due() {
-  state_.should_save = true;  // as Trainer's control says while it saves
-  state_.should_training_stop = stop_;
   should_save_ = false;  // in the checkpoint too: it is done
   try {
-    save_checkpoint(checkpoint_directory());
+    write_checkpoint(checkpoint_directory());
   } catch (...) {
     should_save_ = true;
-    state_.should_save = state_.should_training_stop = false;
     throw;
   }
-  state_.should_save = state_.should_training_stop = false;
+  if (arguments().save_total_limit) rotate(*arguments().save_total_limit, true);
   emit(engine::EventKind::save, {});
 }
 
@@ -173,6 +171,7 @@ double Trainer::seconds() const { return seconds_before_ + (begun_ ? seconds_sin
 
 void Trainer::finish() {
   if (!finished_) {
+    load_best();
     const double steps = static_cast<double>(state_.global_step);
     const double share = steps / static_cast<double>(std::max<int64_t>(plan_.max_steps, 1));
     const double total = loss_logged_ + static_cast<double>(loss_since_log_);

@@ -1,7 +1,9 @@
-// Checkpoints of a run: what they hold beside model and optimizer, and going on from one.
+// Going on from a checkpoint: what a run keeps beside model and optimizer, and what may not change between.
+#include <ATen/Parallel.h>
+
 #include "base/error.h"
 #include "base/number.h"
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/directory.h"
 #include "train/trainer.h"
 
 namespace trl::train {
@@ -45,23 +47,22 @@ std::map<std::string, double> numbers_of(const Json& json) {
 
 }  // namespace
 
-void Trainer::save_model(const std::string& directory) {
-  checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault);
-}
-
-std::string Trainer::checkpoint_directory() const {
-  return base::join_path(arguments().output_dir, fmt::format("checkpoint-{}", state_.global_step));
-}
-
-void Trainer::save_checkpoint(const std::string& directory) {
-  checkpoint::Contents contents;
-  contents.run = run_;
-  contents.model = setup_.model;
-  contents.files = setup_.files;
-  contents.trainer_state = telemetry::trainer_state_json(state_);
-  contents.state = run_state();
-  contents.optimizer = optimizer_->state();
-  checkpoint::save_checkpoint(directory, contents, setup_.write_fault);
+void Trainer::resume_as_configured() {
+  const std::optional<std::string>& from = arguments().resume_from_checkpoint;
+  if (!from) return;
+  if (*from != "true" && *from != "auto") return resume(*from);
+  base::NullLog none;
+  const std::string& directory = arguments().output_dir;
+  const std::optional<checkpoint::Checkpoint> found =
+      checkpoint::newest_good(directory, setup_.log != nullptr ? *setup_.log : none);
+  if (found) return resume(*found);
+  if (*from == "true") {
+    fail_key("resume_from_checkpoint",
+             "resume_from_checkpoint true: {} holds no checkpoint that can be resumed; auto starts from the "
+             "beginning then",
+             directory);
+  }
+  if (const std::string run = checkpoint::newest_run(directory); !run.empty()) run_ = run;
 }
 
 base::Json Trainer::run_state() const {
@@ -88,32 +89,64 @@ base::Json Trainer::run_state() const {
         {"skipped_since_log", skipped_since_log_},
         {"seconds", exact(seconds())}}},
       {"schedule", numbers_json(schedule_.state())},
+      {"fingerprint", fingerprint()},
       {"optimizer_steps", optimizer_->steps()},
       {"begun", begun_},
   };
 }
 
-void Trainer::resume(const std::string& directory) {
+base::Json Trainer::fingerprint() const {
+  Json options = Json::object();
+  for (const auto& [name, value] : setup_.options) options[name] = value;
+  options["runtime.threads"] = std::to_string(at::get_num_threads());  // sums are in the order of the threads
+  const uint64_t rows = setup_.train->fingerprint();
+  return {{"options", options},
+          {"rows", setup_.train->rows()},
+          {"dataset", rows == 0 ? Json() : Json(fmt::format("{:016x}", rows))}};
+}
+
+void Trainer::warn_of_changes(const Json& before) const {
+  constexpr const char* kEnd = "the run will not be the one that was interrupted";
+  const Json now = fingerprint();
+  for (const auto& [name, value] : now.at("options").items()) {
+    const Json& was = before.at("options");
+    if (was.contains(name) && was.at(name) != value) {
+      warn("{} is {}, the checkpoint was made with {}: {}", name, value.get<std::string>(),
+           was.at(name).get<std::string>(), kEnd);
+    }
+  }
+  if (now.at("rows") != before.at("rows")) {
+    warn("the training dataset has {} rows, the checkpoint was made with {}: {}", now.at("rows").dump(),
+         before.at("rows").dump(), kEnd);
+  } else if (!before.at("dataset").is_null() && now.at("dataset") != before.at("dataset")) {
+    warn("the content of the training dataset is not what the checkpoint was made with: {}", kEnd);
+  }
+}
+
+void Trainer::resume(const std::string& directory) { resume(checkpoint::Checkpoint(directory)); }
+
+void Trainer::resume(const checkpoint::Checkpoint& from) {
+  const std::string& directory = from.directory();
   if (begun_) fail(Status::busy, "a run that has begun cannot go on from {}", directory);
-  const checkpoint::Checkpoint from(directory);
   telemetry::TrainerState state =
       telemetry::parse_trainer_state(from.trainer_state(), directory + "/trainer_state.json");
+  const Json json = from.state();
   try {
-    restore(from, std::move(state), from.state());
+    restore(from, std::move(state), json);
+    warn_of_changes(json.at("fingerprint"));
   } catch (const Json::exception& error) {
     fail(Status::format, "{}/trl_state.json: cannot be understood: {}", directory, error.what());
   }
+  if (setup_.log != nullptr)
+    setup_.log->info("checkpoint", "going on from {}, step {} of {}", directory, state_.global_step,
+                     plan_.max_steps);
 }
 
 void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const Json& json) {
   const Json position = json.at("position"), due = json.at("due"), sums = json.at("sums");
   const std::vector<Means::Sum> means = means_of(sums.at("means"));
-  const int64_t optimizer_steps = json.at("optimizer_steps");
-  const std::map<std::string, double> schedule = numbers_of(json.at("schedule"));
-  from.load(*setup_.model, optimizer_->state());
-
-  optimizer_->set_steps(optimizer_steps);
-  schedule_.load(schedule);
+  optimizer_->set_steps(json.at("optimizer_steps"));
+  schedule_.load(numbers_of(json.at("schedule")));
   run_ = from.run();
   state_.epoch = state.epoch;
   state_.global_step = state.global_step;
@@ -123,10 +156,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   state_.best_model_checkpoint = state.best_model_checkpoint;
   state_.log_history = std::move(state.log_history);
 
-  batches_.go_to(position.at("epoch"), position.at("micro_batches_done"));
-  updates_in_epoch_ = position.at("updates_done");
-  in_epoch_ = position.at("in_epoch");
-  epoch_complete_ = position.at("epoch_complete");
+  restore_position(position);
   should_log_ = due.at("log");
   should_evaluate_ = due.at("evaluate");
   should_save_ = due.at("save");
@@ -143,6 +173,29 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   seconds_before_ = exact(sums.at("seconds"));
   resumed_ = json.at("begun");
   stop_ = state_.global_step >= plan_.max_steps;
+  from.load(*setup_.model, optimizer_->state());
+}
+
+// An epoch that has another length now: the position is counted from the steps, as Trainer does.
+void Trainer::restore_position(const Json& position) {
+  int64_t epoch = position.at("epoch"), done = position.at("micro_batches_done");
+  updates_in_epoch_ = position.at("updates_done");
+  in_epoch_ = position.at("in_epoch");
+  epoch_complete_ = position.at("epoch_complete");
+  const int64_t accumulation = arguments().gradient_accumulation_steps;
+  if (position.at("micro_batches_per_epoch") != plan_.batches_per_epoch ||
+      position.at("gradient_accumulation_steps") != accumulation) {
+    epoch = state_.global_step / plan_.updates_per_epoch;
+    updates_in_epoch_ = state_.global_step % plan_.updates_per_epoch;
+    done = updates_in_epoch_ * accumulation;
+    in_epoch_ = updates_in_epoch_ > 0;
+    epoch_complete_ = false;
+  }
+  if (arguments().ignore_data_skip && !epoch_complete_) {
+    done = updates_in_epoch_ = 0;
+    in_epoch_ = false;
+  }
+  batches_.go_to(epoch, done);
 }
 
 }  // namespace trl::train

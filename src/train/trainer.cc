@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "checkpoint/directory.h"
 
 namespace trl::train {
 
@@ -100,6 +101,8 @@ bool Trainer::step() {
 
 void Trainer::begin() {
   if (begun_) return;
+  checkpoint::prepare_directory(arguments().output_dir, run_,
+                                arguments().save_strategy != config::Strategy::no);
   begun_ = true;
   started_ = Clock::now();
   if (!resumed_) should_evaluate_ = arguments().eval_on_start;
@@ -176,10 +179,10 @@ bool Trainer::accepts(double value, std::string_view what,
   if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
   const std::string line =
       fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step", what,
-                  state_.global_step + 1, value, row_list(batches));
+                  state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches));
   if (arguments().on_nonfinite == OnNonfinite::error)
     throw Error(Status::invalid_argument, line, "on_nonfinite");
-  if (setup_.warn) setup_.warn("on_nonfinite skip: " + line);
+  if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);
   return false;
 }
 

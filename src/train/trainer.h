@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
@@ -30,12 +31,13 @@ struct Setup {
   int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
   model::Model* model = nullptr;
   engine::BatchSource* train = nullptr;
-  engine::BatchSource* eval = nullptr;                // or null
-  engine::EventSink* events = nullptr;                // or null
-  const engine::Cancel* cancel = nullptr;             // or null
-  std::vector<engine::NamedBytes> files;              // of every saved directory; outlive the trainer
-  const base::WriteFault* write_fault = nullptr;      // of the tests
-  std::function<void(const std::string& line)> warn;  // or empty
+  engine::BatchSource* eval = nullptr;                       // or null
+  engine::EventSink* events = nullptr;                       // or null
+  const engine::Cancel* cancel = nullptr;                    // or null
+  std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
+  base::LogSink* log = nullptr;                              // or null
+  std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
+  const base::WriteFault* write_fault = nullptr;             // of the tests
 };
 
 class Trainer {
@@ -45,11 +47,13 @@ class Trainer {
   bool step();                          // false: nothing left
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
   void finish();                        // summary, train_end, trainer_state.json; a second call only writes
-  void save_model(const std::string& directory);
-  void save_checkpoint(const std::string& directory);
-  // Goes on from a checkpoint as if the run had never ended. Before the first step; after an error nothing
-  // has changed.
+  // directory empty: where the run itself would save.
+  void save_model(const std::string& directory = {});
+  void save_checkpoint(const std::string& directory = {});
+  // Goes on from a checkpoint as if the run had never ended. Before the first step; after an error the
+  // weights are as before, and this trainer is of no use.
   void resume(const std::string& directory);
+  void resume_as_configured();  // resume_from_checkpoint
 
   const telemetry::Record& metrics() const { return metrics_; }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
@@ -73,7 +77,19 @@ class Trainer {
   void emit(engine::EventKind kind, const telemetry::Record& record);
   void poll_cancel() const;
   base::Json run_state() const;  // trl_state.json
+  void resume(const checkpoint::Checkpoint& from);
   void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);
+  void restore_position(const base::Json& position);
+  base::Json fingerprint() const;  // of all that the rest of the run depends on
+  void warn_of_changes(const base::Json& before) const;
+  void write_checkpoint(const std::string& directory);
+  void rotate(int64_t limit, bool keep_newest);
+  void note_best();
+  void load_best();
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> text, Args&&... args) const {
+    if (setup_.log != nullptr) setup_.log->warning("checkpoint", text, std::forward<Args>(args)...);
+  }
   double seconds() const;  // of training, those before a resume included
   void write_means(telemetry::Record& record);
   double padded_tokens(const MicroBatch& batch) const;

@@ -93,6 +93,80 @@ TEST_F(Files, StagedDirectoryMergesAndRemovesWhatItReplaces) {
   EXPECT_EQ(list_directory(target), (std::vector<std::string>{"a", "mine"}));
 }
 
+TEST_F(Files, StagedDirectoryKnowsWhatItWrote) {
+  StagedDirectory staged(path("model"));
+  staged.write("a", "12");
+  staged.write("b", [](FileWriter& writer) {
+    writer.write("1");
+    writer.write("2");
+  });
+  ASSERT_EQ(staged.written().size(), 2u);
+  EXPECT_EQ(staged.written()[0].name, "a");
+  EXPECT_EQ(staged.written()[0].size, 2u);
+  EXPECT_EQ(staged.written()[0].xxh3, xxh3_64("12"));
+  EXPECT_EQ(staged.written()[1].xxh3, xxh3_64("12"));
+  staged.commit();
+  EXPECT_EQ(file_xxh3(path("model/b")), xxh3_64("12"));
+  EXPECT_THROW(file_xxh3(path("model")), Error);
+  EXPECT_THROW(file_xxh3(path("gone")), Error);
+}
+
+// Whichever rename fails: the old files are back.
+TEST_F(Files, ACommitThatFailsIsUndone) {
+  const std::string target = path("model");
+  make_directories(target);
+  for (const char* name : {"a", "b", "mine", "shard"}) write_file(target + "/" + name, "old");
+  int renames = 0;
+  for (int nth = 0;; ++nth) {
+    renames = 0;
+    const WriteFault fault = [&](const std::string& file, size_t bytes) {
+      if (bytes == 0 && renames++ == nth) throw Error(Status::io, file + ": failed");
+    };
+    StagedDirectory staged(target, &fault);
+    for (const char* name : {"a", "b", "c"}) staged.write(name, "new");
+    staged.replaces("shard");
+    try {
+      staged.commit();
+      break;
+    } catch (const Error&) {
+      EXPECT_EQ(list_directory(target), (std::vector<std::string>{"a", "b", "mine", "shard"})) << nth;
+      for (const std::string& name : list_directory(target)) EXPECT_EQ(read_file(target + "/" + name), "old");
+    }
+  }
+  EXPECT_EQ(renames, 4);
+  EXPECT_EQ(list_directory(target), (std::vector<std::string>{"a", "b", "c", "mine"}));
+  EXPECT_EQ(read_file(target + "/a"), "new");
+}
+
+TEST_F(Files, AWholeDirectoryIsReplaced) {
+  const std::string target = path("checkpoint-1");
+  for (const char* text : {"first", "second"}) {
+    StagedDirectory staged(target);
+    staged.write(text, text);
+    staged.commit_whole();
+    EXPECT_EQ(list_directory(target), std::vector<std::string>{text});
+  }
+  EXPECT_EQ(list_directory(root_), std::vector<std::string>{"checkpoint-1"});
+  remove_directory(target);
+  EXPECT_TRUE(list_directory(root_).empty());
+}
+
+TEST_F(Files, WhatALivingProcessWritesIsNotCleared) {
+  const auto ours = [](std::string_view target) { return target.starts_with("checkpoint-"); };
+  {
+    StagedDirectory staged(path("checkpoint-1"));
+    staged.write("a", "1");
+    make_directories(path("checkpoint-1.1.tmp"));
+    make_directories(path("other.1.tmp"));
+    clear_unfinished(root_, ours);
+    EXPECT_EQ(list_directory(root_).size(), 2u);
+    EXPECT_THROW(StagedDirectory(path("checkpoint-1")), Error);  // written by somebody else
+    staged.commit();
+  }
+  EXPECT_EQ(list_directory(root_), (std::vector<std::string>{"checkpoint-1", "other.1.tmp"}));
+  EXPECT_NO_THROW(clear_unfinished(path("gone"), ours));
+}
+
 TEST_F(Files, ReplaceFileKeepsTheOldOneWhenWritingFails) {
   write_file(path("a"), "old");
   const WriteFault fault = [](const std::string&, size_t) { throw Error(Status::io, "no space"); };

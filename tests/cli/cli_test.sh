@@ -134,20 +134,47 @@ case_evaluates() {
   [ "$(grep -c '"eval_loss"' out)" -eq 2 ] || die "evaluations"
 }
 
-# interrupted SIGNAL CODE: after the first record
+# interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run goes on from it
 interrupted() {
-  "$trl" "${sft[@]}" --max_steps 100000 >out 2>err &
+  local long=(--logging_steps 1 --save_strategy no --num_train_epochs 3)
+  "$trl" "${sft[@]}" "${long[@]}" --max_steps 100000 >out 2>err &
   local child=$! code=0
   for _ in $(seq 600); do grep -q loss out && break; sleep 0.1; done
   kill -"$1" "$child"
   wait "$child" || code=$?
   [ "$code" -eq "$2" ] || die "exit code $code, expected $2"
-  says err "model"
-  [ -s model/model.safetensors ] || die "nothing was saved"
-  run 0 generate --model_name_or_path model --prompt "It opens" --max_new_tokens 2
+  says err "--resume_from_checkpoint model/checkpoint-"
+  local checkpoint
+  checkpoint=$(grep -o 'model/checkpoint-[0-9]*' err | tail -1)
+  local step=${checkpoint##*-}
+  [ -s "$checkpoint/optimizer.safetensors" ] || die "no checkpoint"
+  [ -s model/trainer_state.json ] || die "model/trainer_state.json is missing"
+  grep -q "\"global_step\": $step" "$checkpoint/trainer_state.json" || die "trainer_state.json is not of step $step"
+  run 0 generate --model_name_or_path "$checkpoint" --prompt "It opens" --max_new_tokens 2
+  run 0 "${sft[@]}" "${long[@]}" --max_steps $((step + 1)) --resume_from_checkpoint "$checkpoint"
+  [ "$(grep -c '"loss"' out)" -eq 1 ] || die "it did not go on from step $step"
+  says err "max_steps is $((step + 1)), the checkpoint was made with 100000"
 }
 case_sigint_saves_and_ends_with_130() { interrupted INT 130; }
 case_sigterm_saves_and_ends_with_143() { interrupted TERM 143; }
+case_resumes_from_the_newest_checkpoint() {
+  run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --save_total_limit 2
+  [ "$(cd model && echo checkpoint-*)" = "checkpoint-2 checkpoint-3" ] || die "$(ls model)"
+  cp model/model.safetensors whole
+  rm -r model/checkpoint-3
+  run 1 "${sft[@]}" --max_steps 3; says err "is of another run"
+  run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --save_total_limit 2 --resume_from_checkpoint true
+  cmp model/model.safetensors whole || die "other weights"
+  printf x | dd of=model/checkpoint-3/model.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
+  run 1 "${sft[@]}" --max_steps 3 --resume_from_checkpoint model/checkpoint-3
+  says err "model/checkpoint-3/model.safetensors: the checkpoint is damaged"
+  run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --resume_from_checkpoint auto
+  says err "is passed over"
+  cmp model/model.safetensors whole || die "other weights"
+  run 2 "${sft[@]}" --max_steps 3 --output_dir fresh --resume_from_checkpoint true
+  says err "fresh holds no checkpoint"
+  run 0 "${sft[@]}" --max_steps 1 --output_dir fresh --resume_from_checkpoint auto
+}
 
 case_generate_writes_the_completion_alone() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens today" --max_new_tokens 5

@@ -142,12 +142,9 @@ TEST(Arguments, ChecksAcrossKeys) {
   EXPECT_EQ(
       refusal({{"loss_type", "dft"}, {"label_smoothing_factor", "0.1"}}),
       "label_smoothing_factor: 0.1 belongs to loss_type nll: give it with loss_type: nll, or 0 with dft");
-  EXPECT_EQ(refusal({{"save_steps", "100"}}),
-            "save_steps: '100' is refused: checkpoints are not in this build: only the final model is "
-            "written; give "
-            "save_strategy: no");
-  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "100"}, {"save_strategy", "no"}})));
-  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "500"}, {"save_strategy", "steps"}})));
+  EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
+            "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
+  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
   EXPECT_EQ(refusal({{"output_dir", "~/out"}}),
             "output_dir: '~/out' is not accepted: '~' is not expanded, give the whole path");
   EXPECT_EQ(refusal({{"chat_template", "{{ x }}"}, {"chat_template_path", "a.jinja"}}),
@@ -161,12 +158,67 @@ TEST(Arguments, ChecksAcrossKeys) {
             "dataset_kwargs: skip_prepare_dataset: 'maybe' is not accepted; give true or false");
 }
 
-TEST(Arguments, NotesSayThatOnlyTheFinalModelIsWritten) {
-  EXPECT_EQ(run_notes(Config()),
-            std::vector<std::string>{"save_strategy steps: only the final model is written"});
+TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
+  EXPECT_EQ(run_notes(Config()), std::vector<std::string>{});
   EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
-            "save_strategy no: only the final model is written");
-  EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 2u);
+            "save_strategy no: no checkpoints are written, only the final model");
+  EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 1u);
+}
+
+TEST(Arguments, Checkpoints) {
+  const TrainingArguments defaults = training_arguments(Config());
+  EXPECT_EQ(defaults.save_strategy, Strategy::steps);
+  EXPECT_EQ(defaults.save_steps, 500);
+  EXPECT_EQ(defaults.save_total_limit, std::nullopt);
+  EXPECT_EQ(defaults.metric_for_best_model, "");
+  EXPECT_EQ(defaults.resume_from_checkpoint, std::nullopt);
+  EXPECT_EQ(training_arguments(with({{"save_total_limit", "0"}})).save_total_limit, std::nullopt);
+  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "false"}})).resume_from_checkpoint, std::nullopt);
+  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "True"}})).resume_from_checkpoint, "true");
+  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "auto"}})).resume_from_checkpoint, "auto");
+  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "out/y"}})).resume_from_checkpoint, "out/y");
+}
+
+// Trainer's rules (training_args.py __post_init__, trainer.py __init__).
+TEST(Arguments, BestModel) {
+  const auto best = [](const Settings& more) {
+    Settings all = {
+        {"load_best_model_at_end", "true"}, {"eval_strategy", "steps"}, {"eval_steps", "2"}, {"save_steps", "4"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return with(all);
+  };
+  const TrainingArguments arguments = training_arguments(best({}));
+  EXPECT_EQ(arguments.metric_for_best_model, "eval_loss");
+  EXPECT_FALSE(arguments.greater_is_better);
+  const TrainingArguments accuracy = training_arguments(best({{"metric_for_best_model", "mean_token_accuracy"}}));
+  EXPECT_EQ(accuracy.metric_for_best_model, "eval_mean_token_accuracy");
+  EXPECT_TRUE(accuracy.greater_is_better);
+  EXPECT_FALSE(training_arguments(best({{"metric_for_best_model", "eval_entropy"}, {"greater_is_better", "false"}}))
+                   .greater_is_better);
+  EXPECT_NO_THROW(training_arguments(best({{"eval_steps", "0.1"}, {"save_steps", "0.3"}})));
+  EXPECT_NO_THROW(
+      training_arguments(with({{"load_best_model_at_end", "true"}, {"eval_strategy", "epoch"}, {"save_strategy", "epoch"}})));
+  EXPECT_NO_THROW(training_arguments(
+      with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}, {"metric_for_best_model", "loss"}})));
+  const auto why = [&](const Config& config) -> std::string {
+    try {
+      training_arguments(config);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(why(best({{"eval_steps", "3"}})),
+            "load_best_model_at_end needs save_steps to be a multiple of eval_steps; save_steps is 4, eval_steps is 3");
+  EXPECT_NE(why(best({{"eval_steps", "0.5"}})), "taken");
+  EXPECT_NE(why(best({{"eval_steps", "0.2"}, {"save_steps", "0.3"}})), "taken");
+  EXPECT_EQ(why(best({{"save_strategy", "epoch"}})),
+            "load_best_model_at_end needs the same eval_strategy and save_strategy, steps or epoch (or save_strategy "
+            "best); eval_strategy is steps, save_strategy is epoch");
+  EXPECT_EQ(why(with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}})),
+            "save_strategy best needs metric_for_best_model, for example loss");
+  EXPECT_EQ(why(with({{"save_strategy", "best"}, {"metric_for_best_model", "loss"}})),
+            "save_strategy best needs an eval_strategy: steps or epoch");
 }
 
 std::string text_of(const base::Json& value) {

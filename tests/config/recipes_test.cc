@@ -81,7 +81,7 @@ TEST(Recipes, OpenR1) {
   EXPECT_EQ(
       warned(config),
       "attn_implementation dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
-      "overwrite_output_dir push_to_hub report_to save_total_limit wandb_project ");
+      "overwrite_output_dir push_to_hub report_to wandb_project ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.learning_rate, 1e-5);
   EXPECT_EQ(a.gradient_accumulation_steps, 8);

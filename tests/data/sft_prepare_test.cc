@@ -2,12 +2,12 @@
 // is said of bad rows, and that neither threads nor blocks change anything.
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <numeric>
 
 #include "base/error.h"
 #include "data/numpy_shuffle.h"
 #include "data/sft.h"
+#include "support/warnings.h"
 
 namespace trl::data {
 namespace {
@@ -73,18 +73,6 @@ constexpr const char* kMarkedTemplate =
     "{{ eos_token }}{% endgeneration %}{% else %}{{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}a:{% endif %}";
 
-class Lines final : public base::LogSink {
- public:
-  void write(base::LogLevel level, std::string_view, std::string_view text) noexcept override {
-    const std::lock_guard lock(mutex_);
-    if (level == base::LogLevel::warning) warnings.emplace_back(text);
-  }
-  std::vector<std::string> warnings;
-
- private:
-  std::mutex mutex_;
-};
-
 struct Shop {
   explicit Shop(std::string chat_template = "", int threads = 2)
       : tokenizer(std::move(chat_template)), pool(threads) {
@@ -109,7 +97,7 @@ struct Shop {
   }
   LetterTokenizer tokenizer;
   config::SftDataArguments arguments;
-  Lines log;
+  test::Warnings log;
   base::ThreadPool pool;
   base::MemoryCounter memory;
   PrepareContext context;
@@ -143,7 +131,7 @@ TEST(Prepare, TextGetsEosUnlessItEndsWithIt) {
   EXPECT_EQ(
       trained(*shop.prepare("{\"text\":\"ab\"}\n{\"text\":\"c<e>\"}\n{\"text\":\"<e> \"}\n{\"text\":\"\"}")),
       (Rows{"^ab$ ^ab$", "^c$ ^c$", "^$ $ ^$ $", "^$ ^$"}));
-  EXPECT_TRUE(shop.log.warnings.empty());
+  EXPECT_TRUE(shop.log.lines.empty());
 }
 
 TEST(Prepare, PromptAndCompletion) {
@@ -170,9 +158,9 @@ TEST(Prepare, EosGoesToTheTextFieldFirst) {
 TEST(Prepare, BoundaryIsTheCommonPrefix) {
   Shop shop;
   EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"a<\",\"completion\":\"e>b\"}")), (Rows{"^a$b$ ..$b$"}));
-  ASSERT_EQ(shop.log.warnings.size(), 1u);
-  EXPECT_NE(shop.log.warnings[0].find("in 1 of 1 rows"), std::string::npos);
-  EXPECT_NE(shop.log.warnings[0].find("(the first: t.jsonl:1: '<')"), std::string::npos);
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find("in 1 of 1 rows"), std::string::npos);
+  EXPECT_NE(shop.log.lines[0].find("(the first: t.jsonl:1: '<')"), std::string::npos);
 }
 
 TEST(Prepare, ColumnsAreRenamed) {
@@ -233,7 +221,7 @@ TEST(Prepare, AssistantOnly) {
   EXPECT_EQ(trained(*shop.prepare("{\"prompt\":" + turns +
                                   R"(,"completion":[{"role":"assistant","content":"t"}]})")),
             (Rows{"u:p$a:q$u:r$a:s$a:t$ ..................t$"}));
-  EXPECT_TRUE(shop.log.warnings.empty());
+  EXPECT_TRUE(shop.log.lines.empty());
   const Error error = shop.error("{\"messages\":" + turns +
                                  R"(})"
                                  "\n"
@@ -249,8 +237,8 @@ TEST(Prepare, AssistantOnlyWithoutTheStopToken) {
       "%}");
   shop.arguments.assistant_only_loss = true;
   shop.prepare(R"({"messages":[{"role":"assistant","content":"q"}]})");
-  ASSERT_EQ(shop.log.warnings.size(), 1u);
-  EXPECT_NE(shop.log.warnings[0].find("may not learn to stop"), std::string::npos);
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find("may not learn to stop"), std::string::npos);
 }
 
 TEST(Prepare, TemplatesThatDoNotServe) {
@@ -314,13 +302,13 @@ TEST(Prepare, TruncationIsToldOnce) {
   EXPECT_EQ(trained(*examples), (Rows{"^ab$ ..b$", "^abc ..bc"}));
   EXPECT_EQ(examples->source_row(1), 2);
   EXPECT_EQ(examples->total_tokens(), 8);
-  EXPECT_EQ(shop.log.warnings, (Rows{"t.jsonl: 2 of 4 rows dropped, since no trained token is left in them "
-                                     "(the first: t.jsonl:2); 3 rows "
-                                     "cut to max_length 4"}));
-  shop.log.warnings.clear();
+  EXPECT_EQ(shop.log.lines, (Rows{"t.jsonl: 2 of 4 rows dropped, since no trained token is left in them "
+                                  "(the first: t.jsonl:2); 3 rows "
+                                  "cut to max_length 4"}));
+  shop.log.lines.clear();
   shop.arguments.truncation_keep_end = true;
   EXPECT_EQ(trained(*shop.prepare(rows)), (Rows{"^ab$ ..b$", "efg$ ..g$", "def$ def$", "bcg$ ..g$"}));
-  EXPECT_EQ(shop.log.warnings, (Rows{"t.jsonl: 3 of 4 rows cut to max_length 4; 0 rows dropped"}));
+  EXPECT_EQ(shop.log.lines, (Rows{"t.jsonl: 3 of 4 rows cut to max_length 4; 0 rows dropped"}));
   shop.arguments.truncation_keep_end = false;
   shop.arguments.max_length = 2;
   EXPECT_EQ(shop.error("{\"prompt\":\"abc\",\"completion\":\"d\"}").message(),

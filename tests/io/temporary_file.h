@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -13,9 +14,10 @@ namespace trl::test {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    char path[] = "/tmp/trl_test_XXXXXX";
-    path_ = ::mkdtemp(path);
+  TemporaryDirectory() : TemporaryDirectory("/tmp") {}
+  // Where syncing costs nothing, for tests that save often.
+  static TemporaryDirectory in_memory() {
+    return TemporaryDirectory(base::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
   }
   ~TemporaryDirectory() { base::remove_tree(path_); }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -28,6 +30,9 @@ class TemporaryDirectory {
   }
 
  private:
+  explicit TemporaryDirectory(const std::string& parent) : path_(parent + "/trl_test_XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + ": cannot be made");
+  }
   std::string path_;
 };
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/error.h"
 #include "support/golden.h"
 #include "telemetry/trainer_state.h"
 
@@ -89,6 +90,39 @@ TEST(TrainerState, is_written_as_transformers_does) {
   ASSERT_NE(expected.find(saving), std::string::npos);
   expected.replace(expected.find(saving), saving.size(), "\"should_save\": false");
   EXPECT_EQ(trainer_state_json(state), expected);
+}
+
+TEST(TrainerState, is_read_back) {
+  TrainerState state;
+  state.epoch = 1.0 / 3;
+  state.global_step = 7;
+  state.total_flos = 1e17;
+  state.best_metric = 0.1 + 0.2;
+  state.best_global_step = 6;
+  state.best_model_checkpoint = "out/\"NaN\" \\ Infinity/checkpoint-6";
+  Record record;
+  record.set("loss", std::numeric_limits<double>::quiet_NaN());
+  record.set("grad_norm", std::numeric_limits<double>::infinity());
+  record.set("least", -std::numeric_limits<double>::infinity());
+  record.set("tiny", 5e-324);
+  record.set_integer("step", 7);
+  state.log_history = {record, {}};
+  const TrainerState again = parse_trainer_state(trainer_state_json(state), "state");
+  EXPECT_EQ(trainer_state_json(again), trainer_state_json([&] {
+              TrainerState want = again;
+              want.log_history = state.log_history;
+              return want;
+            }()));
+  EXPECT_EQ(again.epoch, state.epoch);
+  EXPECT_EQ(again.global_step, 7);
+  EXPECT_EQ(again.total_flos, 1e17);
+  EXPECT_EQ(again.best_metric, state.best_metric);
+  EXPECT_EQ(again.best_global_step, 6);
+  EXPECT_EQ(again.best_model_checkpoint, state.best_model_checkpoint);
+  EXPECT_EQ(again.log_history.size(), 2u);
+  for (const char* bad : {"", "[]", "{}", "{\"epoch\": 1}", "{\"epoch\": NaNx}"}) {
+    EXPECT_THROW(parse_trainer_state(bad, "state"), Error) << bad;
+  }
 }
 
 TEST(TrainerState, before_the_first_step) {

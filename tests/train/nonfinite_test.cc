@@ -2,6 +2,7 @@
 // steps after it. error is in step_test.cc too.
 #include <limits>
 
+#include "support/warnings.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -52,7 +53,7 @@ struct Outcome {
   explicit Outcome(test::Settings more, bool poisoned = true, int64_t left_out = -1) {
     more.push_back({"logging_steps", "2"});
     test::SftRun run = tiny_run(more);
-    run.setup.warn = [&](const std::string& line) { warnings.push_back(line); };
+    run.setup.log = &log_lines;
     Without without(run.train_stream(), left_out);
     if (left_out >= 0) run.setup.train = &without;
     Trainer& trainer = run.start();
@@ -74,7 +75,7 @@ struct Outcome {
   std::vector<telemetry::Record> log;
   std::vector<Numbers> steps;
   std::vector<int64_t> skipped;
-  std::vector<std::string> warnings;
+  test::Warnings log_lines;
 };
 
 void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
@@ -99,9 +100,9 @@ TEST(Nonfinite, skip_leaves_the_step_out) {
   EXPECT_EQ(got.steps[0].loss, others.steps[0].loss);
   EXPECT_EQ(got.steps[2].loss, others.steps[1].loss);
   EXPECT_EQ(got.steps[3].loss, others.steps[2].loss);
-  ASSERT_EQ(got.warnings.size(), 1u);
+  ASSERT_EQ(got.log_lines.lines.size(), 1u);
   EXPECT_EQ(
-      got.warnings[0],
+      got.log_lines.lines[0],
       "on_nonfinite skip: the loss of step 2 is nan (dataset rows 4, 5, 6, 7); the weights are as before the "
       "step");
 }
@@ -150,7 +151,7 @@ TEST(Nonfinite, continue_is_trainers) {
   EXPECT_TRUE(std::isnan(value(got.log[0], "grad_norm")));
   EXPECT_TRUE(std::isnan(got.steps[2].loss));
   for (const at::Tensor& weight : got.weights) EXPECT_TRUE(at::isnan(weight).all().item<bool>());
-  EXPECT_TRUE(got.warnings.empty());
+  EXPECT_TRUE(got.log_lines.lines.empty());
   test::Settings unfiltered = settings;
   unfiltered.push_back({"logging_nan_inf_filter", "false"});
   EXPECT_TRUE(std::isnan(value(Outcome(unfiltered).log[0], "loss")));

@@ -1,5 +1,8 @@
 // A run that goes on from a checkpoint is the run that never ended: weights, optimizer state, records, order
 // of the rows, bit by bit.
+#include <random>
+
+#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "io/temporary_file.h"
 #include "train/tiny_run.h"
@@ -34,7 +37,6 @@ std::vector<std::string> history(const telemetry::TrainerState& state) {
 struct Outcome {
   std::vector<std::string> history;
   std::vector<at::Tensor> weights;
-  std::map<std::string, std::string> state;  // bytes of the last checkpoint's optimizer and sums
   std::vector<std::vector<int64_t>> order;
 };
 
@@ -42,7 +44,7 @@ Outcome outcome(SftRun& run, Trainer& trainer) {
   while (trainer.step()) {
   }
   trainer.finish();
-  return {history(trainer.state()), run.weights(), {}, run.train_stream().order};
+  return {history(trainer.state()), run.weights(), run.train_stream().order};
 }
 
 void expect_equal(const Outcome& got, const Outcome& want) {
@@ -107,7 +109,7 @@ class Resume : public testing::TestWithParam<size_t> {};
 TEST_P(Resume, is_bit_equal_from_every_checkpoint) {
   TRL_NEED_TINY_RUN();
   const Case& one = kCases[GetParam()];
-  const TemporaryDirectory directory;
+  const TemporaryDirectory directory = TemporaryDirectory::in_memory();
   const auto with = [&](const std::string& output) {
     Settings settings = {{"save_strategy", "steps"}};
     settings.insert(settings.end(), one.settings.begin(), one.settings.end());
@@ -137,6 +139,58 @@ TEST_P(Resume, is_bit_equal_from_every_checkpoint) {
     ++resumed;
   }
   EXPECT_GE(resumed, 3);
+}
+
+// Answers yes at one poll.
+class CancelAt final : public engine::Cancel {
+ public:
+  bool cancelled() const noexcept override { return ++polls == at; }
+  mutable int64_t polls = 0;
+  int64_t at = 0;  // 0: never
+};
+
+TEST(Cancel, then_save_and_resume_is_the_run_that_went_on) {
+  TRL_NEED_TINY_RUN();
+  constexpr unsigned kSeed = 7;
+  const TemporaryDirectory directory = TemporaryDirectory::in_memory();
+  const std::string output = directory.file("out");
+  const auto make = [&] {
+    return tiny_run({{"num_train_epochs", "2"},
+                     {"per_device_train_batch_size", "2"},
+                     {"gradient_accumulation_steps", "2"},
+                     {"train_sampling_strategy", "random"},
+                     {"logging_steps", "3"},
+                     {"eval_strategy", "steps"},
+                     {"eval_steps", "2"},
+                     {"eval_on_start", "true"},
+                     {"output_dir", output.c_str()}},
+                    {0, 13}, test::Rows{20, 26});
+  };
+  CancelAt count;
+  SftRun whole = make();
+  whole.setup.cancel = &count;
+  const Outcome want = outcome(whole, whole.start());
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 12; ++round) {
+    CancelAt cancel;
+    cancel.at = std::uniform_int_distribution<int64_t>(1, count.polls)(random);
+    SCOPED_TRACE(fmt::format("seed {}, cancelled at poll {} of {}", kSeed, cancel.at, count.polls));
+    SftRun run = make();
+    run.setup.cancel = &cancel;
+    Trainer& trainer = run.start();
+    EXPECT_THROW(outcome(run, trainer), Error);
+    trainer.save_checkpoint(directory.file("saved"));
+    SftRun again = make();
+    Trainer& resumed = again.start();
+    resumed.resume(directory.file("saved"));
+    expect_equal(outcome(again, resumed), want);
+    // The one that was cancelled can go on as well.
+    while (trainer.step()) {
+    }
+    trainer.finish();
+    EXPECT_EQ(history(trainer.state()), want.history);
+    base::remove_tree(directory.file("saved"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Resume, testing::Range(size_t{0}, std::size(kCases)),

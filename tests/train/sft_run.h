@@ -53,6 +53,7 @@ class Stream final : public engine::BatchSource {
       : examples_(std::move(examples)), stream_(*examples_, options) {}
   int64_t batches_per_epoch() noexcept override { return stream_.batches_per_epoch(); }
   int64_t rows() noexcept override { return stream_.rows(); }
+  uint64_t fingerprint() noexcept override { return data::fingerprint(*examples_); }
   int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink&) noexcept override {
     stream_.start_epoch(epoch, skip);
     return 0;

@@ -1,0 +1,102 @@
+#include "checkpoint/directory.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/number.h"
+
+namespace trl::checkpoint {
+
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-";
+
+int64_t step_of(std::string_view name) {  // -1: the name of something else
+  if (!name.starts_with(kPrefix)) return -1;
+  const std::optional<int64_t> step = base::parse_int64(name.substr(kPrefix.size()));
+  return step && *step >= 0 && checkpoint_name(*step) == name ? *step : -1;
+}
+
+std::vector<std::string> oldest_first(const std::string& output_dir) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  if (!base::is_directory(output_dir)) return {};
+  for (const std::string& name : base::list_directory(output_dir)) {
+    const std::string path = base::join_path(output_dir, name);
+    if (step_of(name) >= 0 && base::is_directory(path)) found.emplace_back(step_of(name), path);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+enum class Owner { known, none, unreadable };
+
+Owner owner(const std::string& checkpoint, std::string* run) {
+  try {
+    const std::optional<Manifest> manifest = read_manifest(checkpoint);
+    if (!manifest) return Owner::none;
+    *run = manifest->run;
+    return Owner::known;
+  } catch (const Error&) {
+    return Owner::unreadable;
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
+
+void prepare_directory(const std::string& output_dir, const std::string& run, bool saves) {
+  base::clear_unfinished(output_dir, [](std::string_view target) {
+    return step_of(target) >= 0 || target == "trainer_state.json";
+  });
+  if (!saves) return;
+  for (const std::string& path : oldest_first(output_dir)) {
+    std::string other;
+    const Owner found = owner(path, &other);
+    if (found == Owner::unreadable || (found == Owner::known && other == run)) continue;
+    throw Error(Status::io,
+                fmt::format("{} is of another run: resume_from_checkpoint auto goes on from it; else give another "
+                            "output_dir or move it away, or save_strategy no",
+                            path),
+                "output_dir");
+  }
+}
+
+std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log) {
+  const std::vector<std::string> paths = oldest_first(output_dir);
+  for (size_t i = paths.size(); i-- > 0;) {
+    try {
+      Checkpoint found(paths[i]);
+      found.state();
+      return found;
+    } catch (const Error& error) {
+      log.warning("checkpoint", "{}; it is passed over", error.message());
+    }
+  }
+  return std::nullopt;
+}
+
+std::string newest_run(const std::string& output_dir) {
+  std::string run;
+  for (const std::string& path : oldest_first(output_dir)) owner(path, &run);
+  return run;
+}
+
+void rotate(const std::string& output_dir, const std::string& run, int64_t limit, const std::string& best,
+            bool keep_newest) {
+  std::vector<std::string> own;
+  for (const std::string& path : oldest_first(output_dir)) {
+    std::string other;
+    if (owner(path, &other) == Owner::unreadable || other == run) own.push_back(path);
+  }
+  auto left = static_cast<int64_t>(own.size());
+  for (size_t i = 0; i < own.size() && left > limit; ++i) {
+    if (base::file_name(own[i]) == best || (keep_newest && i + 1 == own.size())) continue;
+    base::remove_directory(own[i]);
+    --left;
+  }
+}
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,28 @@
+// The checkpoints of an output directory: checkpoint-<step>, as Trainer names them.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+
+namespace trl::checkpoint {
+
+std::string checkpoint_name(int64_t step);
+
+// Before the first step of `run`: what an interrupted save left is removed. Throws Error(io) where the
+// directory holds checkpoints of another run, which this one would replace or remove; saves false: it writes
+// none.
+void prepare_directory(const std::string& output_dir, const std::string& run, bool saves);
+
+// The newest one that a run can go on from; each newer one that is damaged is a warning. none: there is none.
+std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log);
+// The run that wrote the newest one, damaged or not; empty: none did.
+std::string newest_run(const std::string& output_dir);
+
+// Removes the oldest of `run` until `limit` are left (Trainer's save_total_limit): never the best one (its
+// name, or empty), and, unless keep_newest is false, never the newest.
+void rotate(const std::string& output_dir, const std::string& run, int64_t limit, const std::string& best,
+            bool keep_newest = true);
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,87 @@
+// Saving during a run: checkpoints, how many of them stay, and which is the best (trainer.py
+// _save_checkpoint, _determine_best_metric, _load_best_model).
+#include "base/error.h"
+#include "checkpoint/directory.h"
+#include "train/trainer.h"
+
+namespace trl::train {
+
+void Trainer::save_model(const std::string& directory) {
+  checkpoint::save_model(directory.empty() ? arguments().output_dir : directory, *setup_.model, setup_.files,
+                         setup_.write_fault);
+}
+
+std::string Trainer::checkpoint_directory() const {
+  return base::join_path(arguments().output_dir, checkpoint::checkpoint_name(state_.global_step));
+}
+
+void Trainer::save_checkpoint(const std::string& directory) {
+  if (!directory.empty()) return write_checkpoint(directory);
+  write_checkpoint(checkpoint_directory());
+  if (arguments().save_total_limit) rotate(*arguments().save_total_limit, true);
+  telemetry::write_trainer_state(state_, arguments().output_dir);
+}
+
+void Trainer::write_checkpoint(const std::string& directory) {
+  telemetry::TrainerState state = state_;
+  state.should_save = true;  // as Trainer's control says while it saves
+  state.should_training_stop = stop_;
+  if (state.best_global_step > 0) {
+    const std::string best =
+        base::join_path(arguments().output_dir, checkpoint::checkpoint_name(state.best_global_step));
+    if (best == directory || base::is_directory(best)) state.best_model_checkpoint = best;
+  }
+  checkpoint::Contents contents;
+  contents.run = run_;
+  contents.model = setup_.model;
+  contents.files = setup_.files;
+  contents.trainer_state = telemetry::trainer_state_json(state);
+  contents.resumable = !arguments().save_only_model;
+  if (contents.resumable) {
+    contents.state = run_state();
+    contents.optimizer = optimizer_->state();
+  }
+  checkpoint::save_checkpoint(directory, contents, setup_.write_fault);
+  state_.best_model_checkpoint = state.best_model_checkpoint;
+}
+
+// The checkpoint is saved: what cannot be removed is no reason to stop.
+void Trainer::rotate(int64_t limit, bool keep_newest) {
+  try {
+    checkpoint::rotate(arguments().output_dir, run_, limit, base::file_name(state_.best_model_checkpoint),
+                       keep_newest);
+  } catch (const Error& error) {
+    warn("save_total_limit: {}", error.message());
+  }
+}
+
+void Trainer::note_best() {
+  const std::string& metric = arguments().metric_for_best_model;
+  if (metric.empty() || state_.global_step == 0) return;
+  std::vector<std::string_view> names;
+  const telemetry::Entry* found = nullptr;
+  for (const telemetry::Entry& entry : evaluation_.entries()) {
+    names.push_back(entry.name);
+    if (entry.name == metric) found = &entry;
+  }
+  if (found == nullptr) {
+    fail_key("metric_for_best_model", "metric_for_best_model: the evaluation has no {}; it has {}", metric,
+             fmt::join(names, ", "));
+  }
+  const double value = found->value;
+  const bool better = !state_.best_metric || (arguments().greater_is_better ? value > *state_.best_metric
+                                                                            : value < *state_.best_metric);
+  if (!better || std::isnan(value)) return;
+  state_.best_metric = value;
+  state_.best_global_step = state_.global_step;
+  if (arguments().save_strategy == config::Strategy::best) should_save_ = true;
+}
+
+void Trainer::load_best() {
+  if (!arguments().load_best_model_at_end || state_.best_model_checkpoint.empty()) return;
+  const std::string name = base::file_name(state_.best_model_checkpoint);
+  checkpoint::Checkpoint(base::join_path(arguments().output_dir, name)).load_model(*setup_.model);
+  if (arguments().save_total_limit == 1) rotate(1, false);
+}
+
+}  // namespace trl::train

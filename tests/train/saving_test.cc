@@ -1,0 +1,293 @@
+// When a run saves, what it keeps, which is the best, and what a resume notices.
+#include "checkpoint/directory.h"
+#include "io/temporary_file.h"
+#include "support/warnings.h"
+#include "train/tiny_run.h"
+
+namespace trl::train {
+namespace {
+
+using test::Settings;
+using test::TemporaryDirectory;
+using test::Warnings;
+using Names = std::vector<std::string>;
+
+struct SavingRun {
+  SavingRun(const std::string& output, Settings settings, test::Rows rows = {0, 63},
+            std::optional<test::Rows> eval_rows = {})
+      : sft(test::tiny_run(with(std::move(settings), output), rows, eval_rows)) {
+    sft.setup.log = &log;
+    sft.setup.options = config::result_options(test::tiny_config({}));
+  }
+  static Settings with(Settings settings, const std::string& output) {
+    settings.insert(settings.begin(), {"save_strategy", "steps"});
+    settings.push_back({"output_dir", output.c_str()});
+    return settings;
+  }
+  Trainer& train() {
+    Trainer& trainer = sft.start();
+    trainer.resume_as_configured();
+    while (trainer.step()) {
+    }
+    trainer.finish();
+    return trainer;
+  }
+  Warnings log;
+  test::SftRun sft;
+};
+
+class Saving : public testing::Test {
+ protected:
+  void SetUp() override { TRL_NEED_TINY_RUN(); }
+  std::string out() const { return directory_.file("out"); }
+  Names checkpoints() const {
+    Names names;
+    for (const std::string& name : base::list_directory(out()))
+      if (name.starts_with("checkpoint-")) names.push_back(name);
+    return names;
+  }
+
+ private:
+  const TemporaryDirectory directory_ = TemporaryDirectory::in_memory();
+};
+
+TEST_F(Saving, Strategies) {
+  const std::pair<Settings, Names> cases[] = {
+      {{{"save_steps", "2"}}, {"checkpoint-2", "checkpoint-4", "checkpoint-5"}},
+      {{{"save_steps", "0.5"}}, {"checkpoint-3", "checkpoint-5"}},
+      {{}, {"checkpoint-5"}},
+      {{{"save_strategy", "epoch"}}, {"checkpoint-2", "checkpoint-4", "checkpoint-5"}},
+      {{{"save_strategy", "no"}}, {}},
+      {{{"save_steps", "1"}, {"save_total_limit", "2"}}, {"checkpoint-4", "checkpoint-5"}},
+  };
+  for (const auto& [settings, want] : cases) {
+    Settings all = settings;
+    all.push_back({"max_steps", "5"});
+    SavingRun run(out(), all, {0, 7});
+    run.train();
+    EXPECT_EQ(checkpoints(), want);
+    base::remove_tree(out());
+  }
+}
+
+base::Json state_of(const std::string& directory) {
+  return base::read_json_file(directory + "/trainer_state.json");
+}
+
+double eval_loss(const base::Json& state, int64_t step) {
+  for (const base::Json& record : state["log_history"])
+    if (record["step"] == step && record.contains("eval_loss")) return record["eval_loss"];
+  return 0;
+}
+
+TEST_F(Saving, TheBestIsKeptAndLoaded) {
+  // A learning rate that soon makes it worse: the best evaluation is not the last.
+  const Settings settings = {{"max_steps", "5"},
+                             {"save_steps", "1"},
+                             {"eval_strategy", "steps"},
+                             {"eval_steps", "1"},
+                             {"learning_rate", "0.05"},
+                             {"save_total_limit", "2"},
+                             {"load_best_model_at_end", "true"},
+                             {"lr_scheduler_type", "constant"}};
+  SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
+  const Trainer& trainer = run.train();
+  const base::Json state = state_of(out());
+  const int64_t best = state["best_global_step"];
+  double least = 1e9;
+  for (int64_t step = 1; step <= 5; ++step) least = std::min(least, eval_loss(state, step));
+  EXPECT_EQ(eval_loss(state, best), least);
+  EXPECT_EQ(state["best_metric"], least);
+  EXPECT_LT(best, 5);
+  const std::string name = checkpoint::checkpoint_name(best);
+  EXPECT_EQ(state["best_model_checkpoint"], out() + "/" + name);
+  EXPECT_EQ(checkpoints().size(), 2u);
+  EXPECT_TRUE(base::file_exists(out() + "/" + name));
+  EXPECT_EQ(trainer.state().best_global_step, best);
+  const auto weights = run.sft.weights();
+  const auto model = model::Model::open(out() + "/" + name, "float32");
+  for (size_t i = 0; i < weights.size(); ++i)
+    EXPECT_TRUE(at::equal(weights[i], model->parameters()[i]->value));
+}
+
+TEST_F(Saving, WhenItIsTheBestSoFar) {
+  const Settings settings = {{"max_steps", "5"},
+                             {"save_strategy", "best"},
+                             {"metric_for_best_model", "loss"},
+                             {"eval_strategy", "steps"},
+                             {"eval_steps", "1"},
+                             {"learning_rate", "0.05"},
+                             {"lr_scheduler_type", "constant"}};
+  SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
+  run.train();
+  const base::Json state = state_of(out());
+  Names want;
+  double best = 1e9;
+  for (int64_t step = 1; step <= 5; ++step) {
+    if (eval_loss(state, step) >= best) continue;
+    best = eval_loss(state, step);
+    want.push_back(checkpoint::checkpoint_name(step));
+  }
+  EXPECT_LT(want.size(), 5u);
+  EXPECT_EQ(checkpoints(), want);
+  EXPECT_EQ(state["best_model_checkpoint"], out() + "/" + want.back());
+}
+
+TEST_F(Saving, AMetricThatIsNotThereIsNamed) {
+  SavingRun run(out(), {{"max_steps", "2"}, {"eval_strategy", "steps"}, {"metric_for_best_model", "bleu"}},
+                {0, 19}, test::Rows{20, 21});
+  Trainer& trainer = run.sft.start();
+  try {
+    while (trainer.step()) {
+    }
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "metric_for_best_model");
+    EXPECT_NE(error.message().find("eval_loss"), std::string::npos) << error.message();
+  }
+}
+
+TEST_F(Saving, AnotherRunsCheckpointsStopItBeforeTheFirstStep) {
+  SavingRun(out(), {{"max_steps", "2"}, {"save_steps", "1"}}).train();
+  SavingRun again(out(), {{"max_steps", "2"}});
+  Trainer& trainer = again.sft.start();
+  try {
+    trainer.step();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::io);
+    EXPECT_NE(error.message().find(out() + "/checkpoint-1"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(trainer.state().global_step, 0);
+  SavingRun without(out(), {{"max_steps", "2"}, {"save_strategy", "no"}});
+  without.train();
+  EXPECT_EQ(checkpoints(), (Names{"checkpoint-1", "checkpoint-2"}));
+}
+
+TEST_F(Saving, TrueAndAutoTakeTheNewestGoodOne) {
+  SavingRun nothing(out(), {{"max_steps", "2"}, {"resume_from_checkpoint", "true"}});
+  EXPECT_THROW(nothing.train(), Error);
+  SavingRun first(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
+  first.train();
+  for (const char* how : {"true", "auto"}) {
+    base::write_file(out() + "/checkpoint-4/model.safetensors", "cut");
+    SavingRun run(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", how}});
+    run.train();
+    ASSERT_EQ(run.log.lines.size(), 1u);
+    EXPECT_NE(run.log.lines[0].find("checkpoint-4/model.safetensors"), std::string::npos);
+    EXPECT_EQ(run.sft.train_stream().order.size(), 1u);                // only step 4 was done again
+    EXPECT_NO_THROW(checkpoint::Checkpoint(out() + "/checkpoint-4"));  // the damaged one was replaced
+  }
+  // None is good: auto begins anew, and may replace what this directory's run wrote.
+  for (const std::string& name : checkpoints()) base::write_file(out() + "/" + name + "/config.json", "cut");
+  SavingRun anew(out(), {{"max_steps", "4"}, {"save_steps", "1"}, {"resume_from_checkpoint", "auto"}});
+  anew.train();
+  EXPECT_EQ(anew.log.lines.size(), 4u);
+  EXPECT_EQ(anew.sft.train_stream().order.size(), 4u);
+}
+
+TEST_F(Saving, ChangedOptionsAreWarnings) {
+  SavingRun(out(), {{"max_steps", "2"}}, {0, 62}).train();
+  const std::string from = out() + "/checkpoint-2";
+  const auto resumed = [&](const Settings& changed, test::Rows rows) {
+    Settings settings = {{"max_steps", "2"}, {"resume_from_checkpoint", from.c_str()}};
+    SavingRun run(out(), settings, rows);
+    Settings all = changed;
+    run.sft.setup.options = config::result_options(test::tiny_config(all));
+    run.sft.start().resume_as_configured();
+    return run.log.lines;
+  };
+  EXPECT_EQ(resumed({}, {0, 62}), Names{});
+  EXPECT_EQ(
+      resumed({{"seed", "7"}, {"per_device_train_batch_size", "2"}}, {0, 62}),
+      (Names{
+          "per_device_train_batch_size is 2, the checkpoint was made with 4: the run will not be the one "
+          "that "
+          "was interrupted",
+          "seed is 7, the checkpoint was made with 42: the run will not be the one that was interrupted"}));
+  EXPECT_EQ(resumed({}, {0, 61}), Names{"the training dataset has 62 rows, the checkpoint was made with 63: "
+                                        "the run will not be the one that "
+                                        "was interrupted"});
+  EXPECT_EQ(resumed({}, {1, 63}),
+            Names{"the content of the training dataset is not what the checkpoint was made "
+                  "with: the run will not be the one that was interrupted"});
+}
+
+// As Trainer: more epochs go on, another batch size counts the position from the steps.
+TEST_F(Saving, GoesOnWithOtherOptions) {
+  SavingRun(out(), {{"num_train_epochs", "1"}}, {0, 7}).train();
+  SavingRun more(out(), {{"num_train_epochs", "2"}, {"resume_from_checkpoint", "true"}}, {0, 7});
+  EXPECT_EQ(more.train().state().global_step, 4);
+  EXPECT_EQ(more.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  SavingRun smaller(
+      out(), {{"max_steps", "5"}, {"per_device_train_batch_size", "2"}, {"resume_from_checkpoint", "true"}},
+      {0, 9});
+  EXPECT_EQ(smaller.train().state().global_step, 5);
+  EXPECT_EQ(smaller.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{8, 9}}));
+}
+
+TEST_F(Saving, IgnoreDataSkip) {
+  SavingRun(out(), {{"max_steps", "3"}}, {0, 7}).train();
+  SavingRun again(
+      out(), {{"max_steps", "4"}, {"resume_from_checkpoint", "true"}, {"ignore_data_skip", "true"}}, {0, 7});
+  again.train();
+  EXPECT_EQ(again.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}}));
+}
+
+// The disk is full at any one write of a run with three saves: the step says so, the next call saves.
+TEST_F(Saving, AFaultInARunIsOneErrorAndNothingIsLost) {
+  SavingRun whole(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
+  whole.train();
+  const auto want = whole.sft.weights();
+  for (const int nth : {0, 1, 60, 150, 151, 152, 153, 200, 320, 400}) {
+    base::remove_tree(out());
+    int count = 0;
+    const base::WriteFault fault = [&](const std::string& file, size_t) {
+      if (count++ == nth) fail(Status::io, "{}: No space left on device", file);
+    };
+    SavingRun run(out(), {{"max_steps", "3"}, {"save_steps", "1"}});
+    run.sft.setup.write_fault = &fault;
+    Trainer& trainer = run.sft.start();
+    int errors = 0;
+    for (bool more = true; more;) {
+      try {
+        more = trainer.step();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::io);
+        ++errors;
+        base::NullLog log;
+        const auto good = checkpoint::newest_good(out(), log);
+        EXPECT_EQ(good.has_value(), trainer.state().global_step > 1);
+      }
+    }
+    trainer.finish();
+    EXPECT_EQ(errors, nth < count ? 1 : 0);
+    EXPECT_EQ(checkpoints(), (Names{"checkpoint-1", "checkpoint-2", "checkpoint-3"}));
+    for (const std::string& name : checkpoints()) EXPECT_NO_THROW(checkpoint::Checkpoint(out() + "/" + name));
+    const auto got = run.sft.weights();
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i]));
+  }
+}
+
+TEST_F(Saving, AFolderThatVanishesIsMadeAgain) {
+  SavingRun run(out(), {{"max_steps", "2"}, {"save_steps", "1"}});
+  Trainer& trainer = run.sft.start();
+  ASSERT_TRUE(trainer.step());
+  base::remove_tree(out());
+  ASSERT_TRUE(trainer.step());
+  EXPECT_EQ(checkpoints(), Names{"checkpoint-2"});
+}
+
+TEST_F(Saving, ByHand) {
+  SavingRun run(out(), {{"max_steps", "4"}, {"save_strategy", "no"}});
+  Trainer& trainer = run.sft.start();
+  ASSERT_TRUE(trainer.step());
+  trainer.save_checkpoint();
+  EXPECT_EQ(base::list_directory(out()), (Names{"checkpoint-1", "trainer_state.json"}));
+  trainer.save_checkpoint(out() + "/mine");
+  EXPECT_EQ(checkpoint::Checkpoint(out() + "/mine").run(),
+            checkpoint::Checkpoint(out() + "/checkpoint-1").run());
+}
+
+}  // namespace
+}  // namespace trl::train
