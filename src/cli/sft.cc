@@ -90,12 +90,13 @@ int interrupted(const Trainer& trainer, const Config& config) {
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
   if (get(config, "save_only_model") == "true") {
     spdlog::warn(
-        "interrupted: the model as it stands lies in {}, without the optimizer's state (save_only_model). To go on "
+        "interrupted: the model as it stands lies in {}, without the optimizer's state (save_only_model). To "
+        "go on "
         "from these weights: --model_name_or_path {}",
         path, path);
   } else {
-    spdlog::warn("interrupted after step {}. To go on: the same command with --resume_from_checkpoint {}", step,
-                 path);
+    spdlog::warn("interrupted after step {}. To go on: the same command with --resume_from_checkpoint {}",
+                 step, path);
   }
   return 128 + Interrupt::signal_number();
 }

@@ -1,5 +1,5 @@
-// Saving during a run: checkpoints, how many of them stay, and which is the best (trainer.py _save_checkpoint,
-// _determine_best_metric, _load_best_model).
+// Saving during a run: checkpoints, how many of them stay, and which is the best (trainer.py
+// _save_checkpoint, _determine_best_metric, _load_best_model).
 #include "base/error.h"
 #include "checkpoint/directory.h"
 #include "train/trainer.h"
@@ -69,8 +69,8 @@ void Trainer::note_best() {
              fmt::join(names, ", "));
   }
   const double value = found->value;
-  const bool better =
-      !state_.best_metric || (arguments().greater_is_better ? value > *state_.best_metric : value < *state_.best_metric);
+  const bool better = !state_.best_metric || (arguments().greater_is_better ? value > *state_.best_metric
+                                                                            : value < *state_.best_metric);
   if (!better || std::isnan(value)) return;
   state_.best_metric = value;
   state_.best_global_step = state_.global_step;

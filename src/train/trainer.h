@@ -30,11 +30,11 @@ struct Setup {
   int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
   model::Model* model = nullptr;
   engine::BatchSource* train = nullptr;
-  engine::BatchSource* eval = nullptr;            // or null
-  engine::EventSink* events = nullptr;            // or null
-  const engine::Cancel* cancel = nullptr;         // or null
-  std::vector<engine::NamedBytes> files;          // of every saved directory; outlive the trainer
-  base::LogSink* log = nullptr;                   // or null
+  engine::BatchSource* eval = nullptr;                       // or null
+  engine::EventSink* events = nullptr;                       // or null
+  const engine::Cancel* cancel = nullptr;                    // or null
+  std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
+  base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
   const base::WriteFault* write_fault = nullptr;             // of the tests
 };

@@ -117,7 +117,8 @@ TEST_F(Checkpoints, ADamagedFileIsNamed) {
       std::string flipped = bytes;
       flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
       overwrite(file, flipped);
-      if (name == "checksums.json" && at == bytes.size() - 1) continue;  // the newline, not JSON any more or still
+      if (name == "checksums.json" && at == bytes.size() - 1)
+        continue;  // the newline, not JSON any more or still
       const std::string why = refusal("bad");
       // A byte of the list itself may make another file's entry wrong.
       EXPECT_NE(why.find(name == "checksums.json" ? path("bad/") : file), std::string::npos) << why;
@@ -142,7 +143,8 @@ TEST_F(Checkpoints, OneOfAnotherShapeTouchesNothing) {
     opened.load(*other.model, other.contents.optimizer);
     FAIL() << "loaded";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find(other.contents.optimizer.back().name), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find(other.contents.optimizer.back().name), std::string::npos)
+        << error.message();
   }
   EXPECT_TRUE(at::equal(other.model->parameters()[0]->value, before));
   const auto narrow = model::Model::open(test::golden_path("models/llama"), "bfloat16");
@@ -209,8 +211,7 @@ TEST_F(Checkpoints, WhatIsNotOursIsNeitherReplacedNorRemoved) {
 TEST_F(Checkpoints, RotationKeepsTheNewestAndTheBest) {
   Example example;
   const auto fill = [&] {
-    for (const int step : {1, 2, 9, 10, 11})
-      save_checkpoint(path(checkpoint_name(step)), example.contents);
+    for (const int step : {1, 2, 9, 10, 11}) save_checkpoint(path(checkpoint_name(step)), example.contents);
   };
   fill();
   rotate(root(), "aaaa", 2, "checkpoint-2");
@@ -245,8 +246,8 @@ TEST_F(Checkpoints, TheNewestGoodOneIsFound) {
 }
 
 TEST_F(Checkpoints, UnfinishedOnesAreCleared) {
-  for (const char* name : {"checkpoint-3.123.tmp", "checkpoint-3.123.old", "checkpoint-3.x.tmp", "notes.123.tmp",
-                           "checkpoint-3.tmp"})
+  for (const char* name : {"checkpoint-3.123.tmp", "checkpoint-3.123.old", "checkpoint-3.x.tmp",
+                           "notes.123.tmp", "checkpoint-3.tmp"})
     base::make_directories(path(name));
   overwrite(path("trainer_state.json.99.tmp"), "{");
   prepare_directory(root(), "aaaa", true);

@@ -1,11 +1,11 @@
-// A run that is killed anywhere, also while a checkpoint is written, and started again ends with the weights of
-// the run that was left alone. The run lives in a process of its own, which kills itself at a given point: before
-// a write, a rename, a micro-batch or an event.
+// A run that is killed anywhere, also while a checkpoint is written, and started again ends with the weights
+// of the run that was left alone. The run lives in a process of its own, which kills itself at a given point:
+// before a write, a rename, a micro-batch or an event.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
 #include <random>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "io/temporary_file.h"
 #include "train/tiny_run.h"
@@ -94,8 +94,8 @@ bool run_child(const std::string& output, int64_t point) {
     setenv(kOutput, output.c_str(), 1);
     setenv(kPoint, std::to_string(point).c_str(), 1);
     if (freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
-    execl("/proc/self/exe", "train_test", "--gtest_also_run_disabled_tests", "--gtest_filter=Kill.DISABLED_child",
-          nullptr);
+    execl("/proc/self/exe", "train_test", "--gtest_also_run_disabled_tests",
+          "--gtest_filter=Kill.DISABLED_child", nullptr);
     _exit(127);
   }
   int status = 0;
@@ -110,7 +110,9 @@ TEST(Kill, a_run_killed_at_twenty_points_ends_as_if_it_had_not_been) {
   TRL_NEED_TINY_RUN();
   constexpr unsigned kSeed = 20261121;
   const test::TemporaryDirectory directory = test::TemporaryDirectory::in_memory();
-  const auto weights = [](const std::string& output) { return base::read_file(output + "/model.safetensors"); };
+  const auto weights = [](const std::string& output) {
+    return base::read_file(output + "/model.safetensors");
+  };
   ASSERT_TRUE(run_child(directory.file("whole"), 0));
   const std::string want = weights(directory.file("whole"));
   const int64_t points = std::stoll(base::read_file(directory.file("whole/points")));

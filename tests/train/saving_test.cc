@@ -20,7 +20,7 @@ class Warnings final : public base::LogSink {
 
 struct SavingRun {
   SavingRun(const std::string& output, Settings settings, test::Rows rows = {0, 63},
-      std::optional<test::Rows> eval_rows = {})
+            std::optional<test::Rows> eval_rows = {})
       : sft(test::tiny_run(with(std::move(settings), output), rows, eval_rows)) {
     sft.setup.log = &log;
     sft.setup.options = config::result_options(test::tiny_config({}));
@@ -88,10 +88,14 @@ double eval_loss(const base::Json& state, int64_t step) {
 
 TEST_F(Saving, TheBestIsKeptAndLoaded) {
   // A learning rate that soon makes it worse: the best evaluation is not the last.
-  const Settings settings = {{"max_steps", "5"},       {"save_steps", "1"},
-                             {"eval_strategy", "steps"}, {"eval_steps", "1"},
-                             {"learning_rate", "0.05"}, {"save_total_limit", "2"},
-                             {"load_best_model_at_end", "true"}, {"lr_scheduler_type", "constant"}};
+  const Settings settings = {{"max_steps", "5"},
+                             {"save_steps", "1"},
+                             {"eval_strategy", "steps"},
+                             {"eval_steps", "1"},
+                             {"learning_rate", "0.05"},
+                             {"save_total_limit", "2"},
+                             {"load_best_model_at_end", "true"},
+                             {"lr_scheduler_type", "constant"}};
   SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
   const Trainer& trainer = run.train();
   const base::Json state = state_of(out());
@@ -113,8 +117,12 @@ TEST_F(Saving, TheBestIsKeptAndLoaded) {
 }
 
 TEST_F(Saving, WhenItIsTheBestSoFar) {
-  const Settings settings = {{"max_steps", "5"},         {"save_strategy", "best"}, {"metric_for_best_model", "loss"},
-                             {"eval_strategy", "steps"}, {"eval_steps", "1"},       {"learning_rate", "0.05"},
+  const Settings settings = {{"max_steps", "5"},
+                             {"save_strategy", "best"},
+                             {"metric_for_best_model", "loss"},
+                             {"eval_strategy", "steps"},
+                             {"eval_steps", "1"},
+                             {"learning_rate", "0.05"},
                              {"lr_scheduler_type", "constant"}};
   SavingRun run(out(), settings, {0, 19}, test::Rows{20, 30});
   run.train();
@@ -132,8 +140,8 @@ TEST_F(Saving, WhenItIsTheBestSoFar) {
 }
 
 TEST_F(Saving, AMetricThatIsNotThereIsNamed) {
-  SavingRun run(out(), {{"max_steps", "2"}, {"eval_strategy", "steps"}, {"metric_for_best_model", "bleu"}}, {0, 19},
-          test::Rows{20, 21});
+  SavingRun run(out(), {{"max_steps", "2"}, {"eval_strategy", "steps"}, {"metric_for_best_model", "bleu"}},
+                {0, 19}, test::Rows{20, 21});
   Trainer& trainer = run.sft.start();
   try {
     while (trainer.step()) {
@@ -173,7 +181,7 @@ TEST_F(Saving, TrueAndAutoTakeTheNewestGoodOne) {
     run.train();
     ASSERT_EQ(run.log.lines.size(), 1u);
     EXPECT_NE(run.log.lines[0].find("checkpoint-4/model.safetensors"), std::string::npos);
-    EXPECT_EQ(run.sft.train_stream().order.size(), 1u);  // only step 4 was done again
+    EXPECT_EQ(run.sft.train_stream().order.size(), 1u);                // only step 4 was done again
     EXPECT_NO_THROW(checkpoint::Checkpoint(out() + "/checkpoint-4"));  // the damaged one was replaced
   }
   // None is good: auto begins anew, and may replace what this directory's run wrote.
@@ -196,15 +204,19 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
     return run.log.lines;
   };
   EXPECT_EQ(resumed({}, {0, 62}), Names{});
-  EXPECT_EQ(resumed({{"seed", "7"}, {"per_device_train_batch_size", "2"}}, {0, 62}),
-            (Names{"per_device_train_batch_size is 2, the checkpoint was made with 4: the run will not be the one that "
-                   "was interrupted",
-                   "seed is 7, the checkpoint was made with 42: the run will not be the one that was interrupted"}));
-  EXPECT_EQ(resumed({}, {0, 61}),
-            Names{"the training dataset has 62 rows, the checkpoint was made with 63: the run will not be the one that "
-                  "was interrupted"});
-  EXPECT_EQ(resumed({}, {1, 63}), Names{"the content of the training dataset is not what the checkpoint was made "
-                                        "with: the run will not be the one that was interrupted"});
+  EXPECT_EQ(
+      resumed({{"seed", "7"}, {"per_device_train_batch_size", "2"}}, {0, 62}),
+      (Names{
+          "per_device_train_batch_size is 2, the checkpoint was made with 4: the run will not be the one "
+          "that "
+          "was interrupted",
+          "seed is 7, the checkpoint was made with 42: the run will not be the one that was interrupted"}));
+  EXPECT_EQ(resumed({}, {0, 61}), Names{"the training dataset has 62 rows, the checkpoint was made with 63: "
+                                        "the run will not be the one that "
+                                        "was interrupted"});
+  EXPECT_EQ(resumed({}, {1, 63}),
+            Names{"the content of the training dataset is not what the checkpoint was made "
+                  "with: the run will not be the one that was interrupted"});
 }
 
 // As Trainer: more epochs go on, another batch size counts the position from the steps.
@@ -213,15 +225,17 @@ TEST_F(Saving, GoesOnWithOtherOptions) {
   SavingRun more(out(), {{"num_train_epochs", "2"}, {"resume_from_checkpoint", "true"}}, {0, 7});
   EXPECT_EQ(more.train().state().global_step, 4);
   EXPECT_EQ(more.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
-  SavingRun smaller(out(), {{"max_steps", "5"}, {"per_device_train_batch_size", "2"}, {"resume_from_checkpoint", "true"}},
-              {0, 9});
+  SavingRun smaller(
+      out(), {{"max_steps", "5"}, {"per_device_train_batch_size", "2"}, {"resume_from_checkpoint", "true"}},
+      {0, 9});
   EXPECT_EQ(smaller.train().state().global_step, 5);
   EXPECT_EQ(smaller.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{8, 9}}));
 }
 
 TEST_F(Saving, IgnoreDataSkip) {
   SavingRun(out(), {{"max_steps", "3"}}, {0, 7}).train();
-  SavingRun again(out(), {{"max_steps", "4"}, {"resume_from_checkpoint", "true"}, {"ignore_data_skip", "true"}}, {0, 7});
+  SavingRun again(
+      out(), {{"max_steps", "4"}, {"resume_from_checkpoint", "true"}, {"ignore_data_skip", "true"}}, {0, 7});
   again.train();
   EXPECT_EQ(again.sft.train_stream().order, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3}}));
 }
@@ -277,7 +291,8 @@ TEST_F(Saving, ByHand) {
   trainer.save_checkpoint();
   EXPECT_EQ(base::list_directory(out()), (Names{"checkpoint-1", "trainer_state.json"}));
   trainer.save_checkpoint(out() + "/mine");
-  EXPECT_EQ(checkpoint::Checkpoint(out() + "/mine").run(), checkpoint::Checkpoint(out() + "/checkpoint-1").run());
+  EXPECT_EQ(checkpoint::Checkpoint(out() + "/mine").run(),
+            checkpoint::Checkpoint(out() + "/checkpoint-1").run());
 }
 
 }  // namespace

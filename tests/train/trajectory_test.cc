@@ -193,7 +193,8 @@ TEST(Trajectories, resume_is_trls) {
   EXPECT_EQ(state.size(), want.size());
   for (const base::Json& name : golden["checkpoint_files"]) {
     const std::string text = name;
-    if (text.ends_with(".pt") || text.ends_with(".pth") || text.ends_with(".bin")) continue;  // ours: README.md
+    if (text.ends_with(".pt") || text.ends_with(".pth") || text.ends_with(".bin"))
+      continue;  // ours: README.md
     EXPECT_TRUE(base::file_exists(from + "/" + text) || text.find("token") != text.npos ||
                 text == "chat_template.jinja")
         << text;
