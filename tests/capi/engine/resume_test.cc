@@ -82,7 +82,9 @@ TEST(Resume, ADamagedCheckpointIsRefusedByName) {
     EXPECT_EQ(trl_trainer_create(nullptr, config.get(), run.rows.get(), nullptr, &trainer, error), status)
         << error.message();
     EXPECT_EQ(trainer, nullptr);
-    if (status == TRL_E_FORMAT) EXPECT_TRUE(error.names(file.string())) << error.message();
+    if (status == TRL_E_FORMAT) {
+      EXPECT_TRUE(error.names(file.string())) << error.message();
+    }
   }
 }
 
