@@ -1,7 +1,8 @@
 // usage: checkpoint_bench --model DIR|FILE.gguf --dataset FILE [--dtype T] [--output DIR] [--rounds N]
-// Saving and resuming a checkpoint through the C ABI. A JSON line: bytes of a checkpoint; seconds to save it and to
-// write as many bytes into as many files with plain write and fsync, medians; peak resident memory beyond what
-// training held, of the save, and of the whole process that resumes beside one that only opens the model.
+// Saving and resuming a checkpoint through the C ABI. A JSON line: bytes of a checkpoint; seconds to save it
+// and to write as many bytes into as many files with plain write and fsync, medians; peak resident memory
+// beyond what training held, of the save, and of the whole process that resumes beside one that only opens
+// the model.
 #include <fcntl.h>
 #include <trl.h>
 
@@ -51,10 +52,14 @@ trl_trainer* open_trainer(const Settings& s, const std::string& resume) {
   trl_trainer* trainer = nullptr;
   check(trl_config_create(&config, &error), error);
   const std::pair<const char*, std::string> keys[] = {
-      {"model_name_or_path", s.model}, {"output_dir", s.output},
-      {"max_steps", "100"},            {"per_device_train_batch_size", "1"},
-      {"max_length", "128"},           {"save_strategy", "no"},
-      {"dtype", s.dtype},              {"resume_from_checkpoint", resume.empty() ? "null" : resume}};
+      {"model_name_or_path", s.model},
+      {"output_dir", s.output},
+      {"max_steps", "100"},
+      {"per_device_train_batch_size", "1"},
+      {"max_length", "128"},
+      {"save_strategy", "no"},
+      {"dtype", s.dtype},
+      {"resume_from_checkpoint", resume.empty() ? "null" : resume}};
   for (const auto& [key, value] : keys) check(trl_config_set(config, key, value.c_str(), &error), error);
   check(trl_dataset_open(nullptr, s.dataset.c_str(), config, &rows, &error), error);
   check(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error), error);
@@ -134,14 +139,17 @@ int main(int argc, char** argv) {
   const std::string from[] = {"", saved.string()};
   for (int i = 0; i < 2; ++i) {
     const std::string out =
-        trl::bench::run_child({"/proc/self/exe", "--child", "--model", s.model, "--dataset", s.dataset, "--dtype",
-                               s.dtype, "--output", s.output, "--resume", from[i]});
-    if (std::sscanf(out.c_str(), "%lf %ld", &seconds[i], &peaks[i]) != 2) fail("the process that resumes failed");
+        trl::bench::run_child({"/proc/self/exe", "--child", "--model", s.model, "--dataset", s.dataset,
+                               "--dtype", s.dtype, "--output", s.output, "--resume", from[i]});
+    if (std::sscanf(out.c_str(), "%lf %ld", &seconds[i], &peaks[i]) != 2)
+      fail("the process that resumes failed");
   }
   const double save = trl::bench::median(saves), plain = trl::bench::median(writes);
   std::printf(
-      "{\"bench\": \"checkpoint\", \"bytes\": %ju, \"save_seconds\": %.3f, \"plain_write_seconds\": %.3f, \"ratio\": "
-      "%.2f, \"save_extra_bytes\": %ld, \"open_seconds\": %.3f, \"resume_seconds\": %.3f, \"open_peak_bytes\": %ld, "
+      "{\"bench\": \"checkpoint\", \"bytes\": %ju, \"save_seconds\": %.3f, \"plain_write_seconds\": %.3f, "
+      "\"ratio\": "
+      "%.2f, \"save_extra_bytes\": %ld, \"open_seconds\": %.3f, \"resume_seconds\": %.3f, "
+      "\"open_peak_bytes\": %ld, "
       "\"resume_peak_bytes\": %ld}\n",
       bytes, save, plain, save / plain, extra, seconds[0], seconds[1], peaks[0], peaks[1]);
   trl_config_destroy(options);

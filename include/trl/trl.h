@@ -926,8 +926,8 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * Written aside and then moved, so that no half directory is ever seen. Also after TRL_E_CANCELLED.
  *
  * @param trainer [in] not changed in what it trains.
- * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in output_dir,
- *   where save_total_limit counts it and trainer_state.json is written beside it.
+ * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in
+ * output_dir, where save_total_limit counts it and trainer_state.json is written beside it.
  * @param options [in] nullable; the group `save`.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_IO, also where path is a checkpoint of another run, TRL_E_NOT_FOUND.

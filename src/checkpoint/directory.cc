@@ -56,11 +56,12 @@ void prepare_directory(const std::string& output_dir, const std::string& run, bo
     std::string other;
     const Owner found = owner(path, &other);
     if (found == Owner::unreadable || (found == Owner::known && other == run)) continue;
-    throw Error(Status::io,
-                fmt::format("{} is of another run: resume_from_checkpoint auto goes on from it; else give another "
-                            "output_dir or move it away, or save_strategy no",
-                            path),
-                "output_dir");
+    throw Error(
+        Status::io,
+        fmt::format("{} is of another run: resume_from_checkpoint auto goes on from it; else give another "
+                    "output_dir or move it away, or save_strategy no",
+                    path),
+        "output_dir");
   }
 }
 

@@ -169,12 +169,35 @@ TrainingArguments training_arguments(const Config& config) {
 
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const char* name :
-       {"method", "dtype", "per_device_train_batch_size", "gradient_accumulation_steps", "num_train_epochs",
-        "max_steps", "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "warmup_ratio",
-        "optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
-        "label_smoothing_factor", "neftune_noise_alpha", "loss_type", "bf16", "mixed_precision", "seed",
-        "data_seed", "train_sampling_strategy", "dataloader_drop_last", "stochastic_rounding", "on_nonfinite"}) {
+  for (const char* name : {"method",
+                           "dtype",
+                           "per_device_train_batch_size",
+                           "gradient_accumulation_steps",
+                           "num_train_epochs",
+                           "max_steps",
+                           "learning_rate",
+                           "lr_scheduler_type",
+                           "lr_scheduler_kwargs",
+                           "warmup_steps",
+                           "warmup_ratio",
+                           "optim",
+                           "optim_args",
+                           "weight_decay",
+                           "adam_beta1",
+                           "adam_beta2",
+                           "adam_epsilon",
+                           "max_grad_norm",
+                           "label_smoothing_factor",
+                           "neftune_noise_alpha",
+                           "loss_type",
+                           "bf16",
+                           "mixed_precision",
+                           "seed",
+                           "data_seed",
+                           "train_sampling_strategy",
+                           "dataloader_drop_last",
+                           "stochastic_rounding",
+                           "on_nonfinite"}) {
     out.emplace_back(name, config.get(name));
   }
   return out;

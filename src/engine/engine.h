@@ -176,8 +176,8 @@ class Trainer {
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends
   // after it.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
-  // directory empty: output_dir for the model, and in it checkpoint-<step> for a checkpoint, which then counts
-  // as one that the run itself wrote (save_total_limit, trainer_state.json).
+  // directory empty: output_dir for the model, and in it checkpoint-<step> for a checkpoint, which then
+  // counts as one that the run itself wrote (save_total_limit, trainer_state.json).
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;

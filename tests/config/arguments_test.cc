@@ -173,7 +173,8 @@ TEST(Arguments, Checkpoints) {
   EXPECT_EQ(defaults.metric_for_best_model, "");
   EXPECT_EQ(defaults.resume_from_checkpoint, std::nullopt);
   EXPECT_EQ(training_arguments(with({{"save_total_limit", "0"}})).save_total_limit, std::nullopt);
-  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "false"}})).resume_from_checkpoint, std::nullopt);
+  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "false"}})).resume_from_checkpoint,
+            std::nullopt);
   EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "True"}})).resume_from_checkpoint, "true");
   EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "auto"}})).resume_from_checkpoint, "auto");
   EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "out/y"}})).resume_from_checkpoint, "out/y");
@@ -182,22 +183,26 @@ TEST(Arguments, Checkpoints) {
 // Trainer's rules (training_args.py __post_init__, trainer.py __init__).
 TEST(Arguments, BestModel) {
   const auto best = [](const Settings& more) {
-    Settings all = {
-        {"load_best_model_at_end", "true"}, {"eval_strategy", "steps"}, {"eval_steps", "2"}, {"save_steps", "4"}};
+    Settings all = {{"load_best_model_at_end", "true"},
+                    {"eval_strategy", "steps"},
+                    {"eval_steps", "2"},
+                    {"save_steps", "4"}};
     all.insert(all.end(), more.begin(), more.end());
     return with(all);
   };
   const TrainingArguments arguments = training_arguments(best({}));
   EXPECT_EQ(arguments.metric_for_best_model, "eval_loss");
   EXPECT_FALSE(arguments.greater_is_better);
-  const TrainingArguments accuracy = training_arguments(best({{"metric_for_best_model", "mean_token_accuracy"}}));
+  const TrainingArguments accuracy =
+      training_arguments(best({{"metric_for_best_model", "mean_token_accuracy"}}));
   EXPECT_EQ(accuracy.metric_for_best_model, "eval_mean_token_accuracy");
   EXPECT_TRUE(accuracy.greater_is_better);
-  EXPECT_FALSE(training_arguments(best({{"metric_for_best_model", "eval_entropy"}, {"greater_is_better", "false"}}))
-                   .greater_is_better);
+  EXPECT_FALSE(
+      training_arguments(best({{"metric_for_best_model", "eval_entropy"}, {"greater_is_better", "false"}}))
+          .greater_is_better);
   EXPECT_NO_THROW(training_arguments(best({{"eval_steps", "0.1"}, {"save_steps", "0.3"}})));
-  EXPECT_NO_THROW(
-      training_arguments(with({{"load_best_model_at_end", "true"}, {"eval_strategy", "epoch"}, {"save_strategy", "epoch"}})));
+  EXPECT_NO_THROW(training_arguments(
+      with({{"load_best_model_at_end", "true"}, {"eval_strategy", "epoch"}, {"save_strategy", "epoch"}})));
   EXPECT_NO_THROW(training_arguments(
       with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}, {"metric_for_best_model", "loss"}})));
   const auto why = [&](const Config& config) -> std::string {
@@ -209,11 +214,13 @@ TEST(Arguments, BestModel) {
     return "taken";
   };
   EXPECT_EQ(why(best({{"eval_steps", "3"}})),
-            "load_best_model_at_end needs save_steps to be a multiple of eval_steps; save_steps is 4, eval_steps is 3");
+            "load_best_model_at_end needs save_steps to be a multiple of eval_steps; save_steps is 4, "
+            "eval_steps is 3");
   EXPECT_NE(why(best({{"eval_steps", "0.5"}})), "taken");
   EXPECT_NE(why(best({{"eval_steps", "0.2"}, {"save_steps", "0.3"}})), "taken");
   EXPECT_EQ(why(best({{"save_strategy", "epoch"}})),
-            "load_best_model_at_end needs the same eval_strategy and save_strategy, steps or epoch (or save_strategy "
+            "load_best_model_at_end needs the same eval_strategy and save_strategy, steps or epoch (or "
+            "save_strategy "
             "best); eval_strategy is steps, save_strategy is epoch");
   EXPECT_EQ(why(with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}})),
             "save_strategy best needs metric_for_best_model, for example loss");

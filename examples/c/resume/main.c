@@ -1,7 +1,7 @@
 /* A run that is killed and goes on: resume MODEL ROWS OUTPUT. It starts itself three times. The first process
-   trains 12 steps without a stop. The second one saves a checkpoint every 3 steps and kills itself, as a machine
-   that loses power would, in the middle of step 8. The third one is the same command again: it goes on from
-   checkpoint-6. Both ends hold the same bytes. */
+   trains 12 steps without a stop. The second one saves a checkpoint every 3 steps and kills itself, as a
+   machine that loses power would, in the middle of step 8. The third one is the same command again: it goes
+   on from checkpoint-6. Both ends hold the same bytes. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -38,9 +38,9 @@ static int32_t on_event(void* user_data, int32_t event, const trl_metrics* metri
 
 /* One process: the whole program of a host that can be stopped at any time. */
 static int train(const char* model, const char* path, const char* output, int kill_at) {
-  const char* const settings[][2] = {
-      {"max_steps", "12"}, {"per_device_train_batch_size", "4"}, {"learning_rate", "1e-3"},
-      {"save_steps", "3"}, {"save_total_limit", "2"},            {"resume_from_checkpoint", "auto"}};
+  const char* const settings[][2] = {{"max_steps", "12"},       {"per_device_train_batch_size", "4"},
+                                     {"learning_rate", "1e-3"}, {"save_steps", "3"},
+                                     {"save_total_limit", "2"}, {"resume_from_checkpoint", "auto"}};
   trl_error* error = NULL;
   trl_config* config = NULL;
   trl_runtime* runtime = NULL;

@@ -47,7 +47,8 @@ TEST(Resume, ACheckpointByHandGoesOnBitByBit) {
   ASSERT_TRUE(std::filesystem::exists(checkpoint / "trl_state.json"));
   ASSERT_TRUE(std::filesystem::exists(scratch / "cut" / "trainer_state.json"));
   const auto named = scratch / "named";
-  ASSERT_EQ(trl_trainer_save(cut.trainer.get(), named.c_str(), options.get(), error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_save(cut.trainer.get(), named.c_str(), options.get(), error), TRL_OK)
+      << error.message();
   EXPECT_EQ(weights(named), weights(checkpoint));
 
   for (const std::string& from : {checkpoint.string(), named.string(), std::string("true")}) {
@@ -71,9 +72,9 @@ TEST(Resume, ADamagedCheckpointIsRefusedByName) {
   std::string bytes = host::read_file(file);
   bytes[bytes.size() / 2] ^= 1;
   host::write_file(file, bytes);
-  for (const auto& [from, status] :
-       {std::pair{(scratch / "out" / "checkpoint-2").string(), TRL_E_FORMAT},
-        std::pair{(scratch / "gone").string(), TRL_E_NOT_FOUND}, std::pair{std::string("true"), TRL_E_INVALID_CONFIG}}) {
+  for (const auto& [from, status] : {std::pair{(scratch / "out" / "checkpoint-2").string(), TRL_E_FORMAT},
+                                     std::pair{(scratch / "gone").string(), TRL_E_NOT_FOUND},
+                                     std::pair{std::string("true"), TRL_E_INVALID_CONFIG}}) {
     trl_trainer* trainer = nullptr;
     Error error;
     const host::Config config =
@@ -81,7 +82,9 @@ TEST(Resume, ADamagedCheckpointIsRefusedByName) {
     EXPECT_EQ(trl_trainer_create(nullptr, config.get(), run.rows.get(), nullptr, &trainer, error), status)
         << error.message();
     EXPECT_EQ(trainer, nullptr);
-    if (status == TRL_E_FORMAT) EXPECT_TRUE(error.names(file.string())) << error.message();
+    if (status == TRL_E_FORMAT) {
+      EXPECT_TRUE(error.names(file.string())) << error.message();
+    }
   }
 }
 
