@@ -169,7 +169,9 @@ TEST(Flow, every_event_may_be_answered_with_every_bit) {
                                                      {"end 4", 4}};
   for (const auto& [event, steps] : kEvents) {
     for (const int32_t bit : {engine::kEventStop, engine::kEventSave, engine::kEventEvaluate}) {
-      Watched run({{"num_train_epochs", "2"}}, {0, 7}, test::Rows{8, 9});
+      const test::TemporaryDirectory directory;
+      const std::string output = directory.path();
+      Watched run({{"num_train_epochs", "2"}, {"output_dir", output.c_str()}}, {0, 7}, test::Rows{8, 9});
       run.events.answers = {{"step 1", engine::kEventEvaluate}, {"step 3", engine::kEventSave}, {event, bit}};
       run.train();
       const auto count = [&](std::string_view kind) {

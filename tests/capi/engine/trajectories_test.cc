@@ -1,5 +1,5 @@
-// Whole runs of TRL, repeated through the C API: the log records of trainer_state.json and the saved weights,
-// within the tolerances that the recorded numbers come with.
+// Whole runs of TRL, repeated through the C API and through the command: the log records of
+// trainer_state.json and the saved weights, within the tolerances that the recorded numbers come with.
 #include "support/trajectories.h"
 #include "engine/run.h"
 
@@ -87,6 +87,15 @@ int compare_weights(const std::filesystem::path& saved, const Json& recorded, co
   return compared;
 }
 
+// What a run left in output_dir.
+void expect_output(const std::filesystem::path& output, const Json& recorded, const std::string& name) {
+  const Json state = host::parse(host::read_file(output / "trainer_state.json"));
+  EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
+  const double wide = recorded["relative_tolerance"];
+  EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
+  EXPECT_GT(compare_weights(output / "model.safetensors", recorded, name, wide), 10);
+}
+
 class Trajectory : public testing::TestWithParam<const char*> {};
 
 TEST_P(Trajectory, MatchesTrl) {
@@ -103,13 +112,33 @@ TEST_P(Trajectory, MatchesTrl) {
   host::Error error;
   ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-
-  const Json state = host::parse(host::read_file(scratch / "out" / "trainer_state.json"));
-  EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
-  const double wide = recorded["relative_tolerance"];
-  EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
-  EXPECT_GT(compare_weights(scratch / "out" / "model.safetensors", recorded, name, wide), 10);
+  expect_output(scratch / "out", recorded, name);
 }
+
+#ifdef TRL_COMMAND
+TEST_P(Trajectory, MatchesTrlThroughTheCommand) {
+  const std::string name = GetParam();
+  NEED_GOLDEN("trajectories/" + name + "/case.json");
+  const Json recorded = host::golden_json("trajectories/" + name + "/case.json");
+  const host::Scratch scratch;
+  Json config = {{"gradient_checkpointing", false}};
+  config.update(recorded["args"]);
+  config["model_name_or_path"] = host::golden(recorded["model"]);
+  config["output_dir"] = (scratch / "out").string();
+  for (const auto& [key, rows] :
+       {std::pair("dataset_name", "rows"), std::pair("eval_dataset_name", "eval_rows")}) {
+    if (!recorded[rows].is_string()) continue;
+    config[key] = (scratch / (std::string(rows) + ".jsonl")).string();
+    host::write_file(config[key].get<std::string>(), rows_of(recorded["dataset"], recorded[rows]));
+  }
+  host::write_file(scratch / "run.yaml", config.dump());
+  const auto quoted = [&](const char* file) { return "'" + (scratch / file).string() + "'"; };
+  const std::string command =
+      TRL_COMMAND " sft --config " + quoted("run.yaml") + " >" + quoted("records") + " 2>" + quoted("log");
+  ASSERT_EQ(std::system(command.c_str()), 0) << host::read_file(scratch / "log");
+  expect_output(scratch / "out", recorded, name);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(trl::test::kSftTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
