@@ -87,7 +87,8 @@ TEST(Memory, RoundsOfTrainersLeaveNothingBehind) {
   for (int round = 0; round < 20; ++round) {
     const auto rows = host::rows(text);
     const auto trainer = host::trainer(
-        host::with(host::tiny(scratch / "out"), {{"max_steps", "16"}, {"report_to", "[csv, html]"}}),
+        host::with(host::tiny(scratch / "out"),
+                   {{"max_steps", "16"}, {"save_strategy", "no"}, {"report_to", "[csv, html]"}}),
         rows.get(), nullptr, runtime.get());
     ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
     if (round == 0) first = resident_bytes();
