@@ -1,0 +1,20 @@
+// main() of every test program. TRL_TEST_LOCALE: the locale that the process has, for C and C++, as a host's may.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <locale>
+#include <stdexcept>
+
+int main(int argc, char** argv) {
+  if (const char* name = std::getenv("TRL_TEST_LOCALE")) {
+    try {
+      std::locale::global(std::locale(name));
+    } catch (const std::runtime_error& error) {
+      std::fprintf(stderr, "TRL_TEST_LOCALE=%s: %s\n", name, error.what());
+      return 1;
+    }
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
