@@ -17,13 +17,12 @@ namespace trl::base {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-// strerror is not thread-safe; GNU's strerror_r is.
-std::string reason(int code) {
-  char buffer[128];
-  return strerror_r(code, buffer, sizeof buffer);
+std::string system_reason(int code) {
+  const char* text = strerrordesc_np(code);  // strerror speaks the language of the process's locale
+  return text != nullptr ? text : fmt::format("error {}", code);
 }
+
+namespace {
 
 // A file opened to be read; a directory is an error.
 class Descriptor {
@@ -69,7 +68,7 @@ class Descriptor {
 
 void fail_errno(const std::string& path, std::string_view what) {
   const int code = errno;
-  fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", path, what, reason(code));
+  fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", path, what, system_reason(code));
 }
 
 void sync_directory(const std::string& path) {
@@ -109,7 +108,7 @@ std::vector<std::string> list_directory(const std::string& path) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(path, error))
     names.push_back(entry.path().filename().string());
-  if (error) fail(Status::io, "{}: cannot be listed: {}", path, error.message());
+  if (error) fail(Status::io, "{}: cannot be listed: {}", path, system_reason(error.value()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -117,7 +116,7 @@ std::vector<std::string> list_directory(const std::string& path) {
 void make_directories(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) fail(Status::io, "{}: cannot be created: {}", path, error.message());
+  if (error) fail(Status::io, "{}: cannot be created: {}", path, system_reason(error.value()));
 }
 
 void remove_tree(const std::string& path) noexcept {

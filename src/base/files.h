@@ -12,6 +12,7 @@
 
 namespace trl::base {
 
+std::string system_reason(int code);  // of an errno, in English: "No such file or directory"
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
 std::string read_file(const std::string& path);                    // throws not_found or io, naming the path

@@ -12,11 +12,11 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace trl::io {
 
@@ -24,15 +24,13 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
 
-std::string system_reason(int code) { return std::generic_category().message(code); }
-
 class FileStream final : public ByteStream {
  public:
   explicit FileStream(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (descriptor_ < 0) {
       fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}",
-           path, system_reason(errno));
+           path, base::system_reason(errno));
     }
     struct stat info {};
     if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -48,12 +46,12 @@ class FileStream final : public ByteStream {
     for (;;) {
       const ssize_t got = ::read(descriptor_, out, size);
       if (got >= 0) return static_cast<size_t>(got);
-      if (errno != EINTR) fail(Status::io, "{}: cannot be read: {}", path_, system_reason(errno));
+      if (errno != EINTR) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
     }
   }
   void rewind() override {
     if (::lseek(descriptor_, 0, SEEK_SET) < 0)
-      fail(Status::io, "{}: cannot be rewound: {}", path_, system_reason(errno));
+      fail(Status::io, "{}: cannot be rewound: {}", path_, base::system_reason(errno));
   }
   const std::string& name() const override { return path_; }
 

@@ -1,4 +1,5 @@
-// main() of every test program. TRL_TEST_LOCALE: the locale that the process has, for C and C++, as a host's may.
+// main() of every test program. TRL_TEST_LOCALE: the locale that the process has, for C and C++, as a host's
+// may.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -222,16 +222,37 @@ TEST(Step, non_finite_names_step_and_rows) {
   expect_same(run.weights(), want.weights);
 }
 
+// Work is divided by shape alone and sums are added in one order: a run repeats itself to the bit, with one
+// thread or two, with or without checkpointing, in every precision.
 TEST(Step, checkpointing_and_threads_change_no_bit) {
   TRL_NEED_TINY_RUN();
-  const Outcome want = undisturbed(kThreeSteps);
-  test::Settings settings = kThreeSteps;
-  settings.push_back({"gradient_checkpointing", "true"});
-  expect_same(undisturbed(settings).weights, want.weights);
-  const int threads = tensor::threads();
-  tensor::set_threads(threads == 1 ? 2 : 1);
-  expect_same(undisturbed(kThreeSteps).weights, want.weights);
-  tensor::set_threads(threads);
+  const int before = tensor::threads();
+  const std::vector<std::pair<const char*, const char*>> precisions = {
+      {"dtype", "float32"}, {"bf16", "true"}, {"dtype", "bfloat16"}};
+  int runs = 0;
+  for (const auto& precision : precisions) {
+    std::optional<Outcome> want;
+    for (const int threads : {1, 2, 2, 1}) {
+      for (const char* checkpointing : {"false", "true"}) {
+        SCOPED_TRACE(fmt::format("{}={} threads {} checkpointing {}", precision.first, precision.second,
+                                 threads, checkpointing));
+        test::Settings settings = kThreeSteps;
+        settings.push_back(precision);
+        settings.push_back({"gradient_checkpointing", checkpointing});
+        tensor::set_threads(threads);
+        Outcome got = undisturbed(settings);
+        if (want) {
+          expect_same(got.weights, want->weights);
+          expect_same(got.log, want->log);
+        } else {
+          want = std::move(got);
+        }
+        ++runs;
+      }
+    }
+  }
+  tensor::set_threads(before);
+  EXPECT_EQ(runs, 3 * 4 * 2);
 }
 
 TEST(Step, bfloat16_weights_learn_in_bfloat16) {

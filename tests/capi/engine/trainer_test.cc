@@ -198,6 +198,32 @@ TEST(Evaluate, GivesItsNumbers) {
   EXPECT_EQ(metrics, nullptr);
 }
 
+// One thread or two, again and again: the same numbers and the same weights.
+TEST(Threads, RepeatARunToTheBit) {
+  NEED_MODEL();
+  for (const char* bf16 : {"false", "true"}) {
+    std::string weights;
+    Json log;
+    for (const char* threads : {"1", "2", "2", "1"}) {
+      const auto runtime = host::runtime({{"runtime.threads", threads}});
+      Session run({{"bf16", bf16}, {"gradient_checkpointing", bf16}, {"max_steps", "4"}}, runtime.get());
+      Error error;
+      ASSERT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+      ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+      const std::string saved = host::read_file(run.scratch / "out" / "model.safetensors");
+      Json records = host::state(run.trainer.get())["log_history"];
+      records.erase(4);  // the summary has timings
+      ASSERT_EQ(records.size(), 4u);
+      if (weights.empty()) {
+        weights = saved;
+        log = records;
+      }
+      EXPECT_TRUE(saved == weights) << "threads " << threads << " bf16 " << bf16;
+      EXPECT_EQ(records, log) << "threads " << threads << " bf16 " << bf16;
+    }
+  }
+}
+
 TEST(Memory, AReachedLimitLeavesTheTrainerUsable) {
   NEED_MODEL();
   const auto runtime = host::runtime();
