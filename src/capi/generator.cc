@@ -10,14 +10,11 @@
 #include "engine/error_capture.h"
 
 namespace trl::capi {
-namespace {
 
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
 };
-
-}  // namespace
 
 class Completions {
  public:

@@ -10,14 +10,15 @@ namespace trl::config {
 
 namespace {
 
-constexpr std::string_view kKey = "optim_args";
+constexpr std::string_view kOptimArgs = "optim_args";
 
 std::vector<std::pair<std::string, std::string>> pairs(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::string_view item : split_words(text, ',')) {
     const std::vector<std::string_view> sides = split_words(item, '=');
     if (sides.size() != 2) {
-      fail_key(kKey, "{}: {} is not accepted; give name=value, with commas between them", kKey, shown(item));
+      fail_key(kOptimArgs, "{}: {} is not accepted; give name=value, with commas between them", kOptimArgs,
+               shown(item));
     }
     out.emplace_back(sides[0], sides[1]);
   }
@@ -30,7 +31,7 @@ void sgd(NamedValues& values, OptimArguments& out) {
   values.flag("nesterov", out.nesterov);
   values.flag("maximize", out.maximize);
   if (out.nesterov && (out.momentum == 0 || out.dampening != 0)) {
-    fail_key(kKey, "{}: nesterov needs a momentum above 0 and a dampening of 0", kKey);
+    fail_key(kOptimArgs, "{}: nesterov needs a momentum above 0 and a dampening of 0", kOptimArgs);
   }
 }
 
@@ -71,7 +72,7 @@ OptimArguments optim_arguments(const Config& config) {
   OptimArguments out;
   const Optim chosen = optim(config);
   const std::string name = chosen == Optim::adafactor ? "adafactor" : config.get("optim");
-  NamedValues values(kKey, "optim " + name, pairs(config.get_text(kKey).value_or("")));
+  NamedValues values(kOptimArgs, "optim " + name, pairs(config.get_text(kOptimArgs).value_or("")));
   if (chosen == Optim::sgd) sgd(values, out);
   if (chosen == Optim::rmsprop) rmsprop(values, out);
   if (chosen == Optim::adagrad) adagrad(values, out);

@@ -10,7 +10,7 @@ namespace trl::config {
 
 namespace {
 
-constexpr std::string_view kKey = "lr_scheduler_kwargs";
+constexpr std::string_view kSchedulerKwargs = "lr_scheduler_kwargs";
 
 // A learning rate that is given as it is, or as a share of learning_rate.
 void min_lr(const Config& config, NamedValues& values, ScheduleArguments& out) {
@@ -20,11 +20,12 @@ void min_lr(const Config& config, NamedValues& values, ScheduleArguments& out) {
   values.number("min_lr_rate", "[0, 1]", share);
   const std::string type = config.get("lr_scheduler_type");
   if (absolute.has_value() == share.has_value()) {
-    fail_key(kKey, "{}: lr_scheduler_type {} needs one of min_lr and min_lr_rate", kKey, type);
+    fail_key(kSchedulerKwargs, "{}: lr_scheduler_type {} needs one of min_lr and min_lr_rate",
+             kSchedulerKwargs, type);
   }
   if (absolute && *absolute > learning_rate) {
-    fail_key(kKey, "{}: min_lr: {} is above the learning_rate {}", kKey, base::format_double(*absolute),
-             base::format_double(learning_rate));
+    fail_key(kSchedulerKwargs, "{}: min_lr: {} is above the learning_rate {}", kSchedulerKwargs,
+             base::format_double(*absolute), base::format_double(learning_rate));
   }
   if (absolute) share = learning_rate > 0 ? *absolute / learning_rate : 0;
   out.min_lr_rate = *share;
@@ -35,8 +36,8 @@ void polynomial(const Config& config, NamedValues& values, ScheduleArguments& ou
   values.number("lr_end", ">= 0", out.lr_end);
   const double learning_rate = config.get_double("learning_rate");
   if (out.lr_end >= learning_rate) {
-    fail_key(kKey, "{}: lr_end: {} is not below the learning_rate {}", kKey, base::format_double(out.lr_end),
-             base::format_double(learning_rate));
+    fail_key(kSchedulerKwargs, "{}: lr_end: {} is not below the learning_rate {}", kSchedulerKwargs,
+             base::format_double(out.lr_end), base::format_double(learning_rate));
   }
 }
 
@@ -47,7 +48,8 @@ void curve(NamedValues& values, std::string_view name, Curve& out) {
 
 void warmup_stable_decay(NamedValues& values, ScheduleArguments& out) {
   if (!values.given("num_decay_steps")) {
-    fail_key(kKey, "{}: lr_scheduler_type warmup_stable_decay needs num_decay_steps", kKey);
+    fail_key(kSchedulerKwargs, "{}: lr_scheduler_type warmup_stable_decay needs num_decay_steps",
+             kSchedulerKwargs);
   }
   values.integer("num_decay_steps", ">= 0", out.num_decay_steps);
   values.integer("num_stable_steps", ">= 0", out.num_stable_steps);
@@ -93,7 +95,8 @@ Scheduler scheduler(const Config& config) {
 
 ScheduleArguments schedule_arguments(const Config& config) {
   ScheduleArguments out;
-  NamedValues values(kKey, "lr_scheduler_type " + config.get("lr_scheduler_type"), config.get_pairs(kKey));
+  NamedValues values(kSchedulerKwargs, "lr_scheduler_type " + config.get("lr_scheduler_type"),
+                     config.get_pairs(kSchedulerKwargs));
   switch (scheduler(config)) {
     case Scheduler::linear:
     case Scheduler::constant:

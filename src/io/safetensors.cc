@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-using Json = nlohmann::json;  // by name: an ordered object of many names is slow
+using SortedJson = nlohmann::json;  // an ordered object of many names is slow
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 
@@ -26,7 +26,7 @@ struct TypeName {
   ElementType type;
   size_t size;
 };
-constexpr TypeName kTypes[] = {
+constexpr TypeName kElementTypes[] = {
     {"F32", ElementType::f32, 4},       {"F16", ElementType::f16, 2},       {"BF16", ElementType::bf16, 2},
     {"F64", ElementType::f64, 8},       {"I64", ElementType::i64, 8},       {"I32", ElementType::i32, 4},
     {"U8", ElementType::u8, 1},         {"BOOL", ElementType::other, 1},    {"I8", ElementType::other, 1},
@@ -35,21 +35,21 @@ constexpr TypeName kTypes[] = {
 
 // JSON with a key twice in one object is refused: which of the two counts would be a guess. What is nested
 // deeper than any valid header is dropped while it is read.
-Json parse_header(std::string_view text, const std::string& path) {
+SortedJson parse_header(std::string_view text, const std::string& path) {
   constexpr int kDepth = 4;
   std::set<std::string> keys[kDepth + 1];  // of the object open at each depth
   std::string twice;
-  const auto note = [&](int depth, Json::parse_event_t event, Json& value) {
+  const auto note = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
     if (depth >= kDepth) return false;
-    if (event == Json::parse_event_t::object_start) keys[depth + 1].clear();
-    if (event == Json::parse_event_t::key && !keys[depth].insert(value.get<std::string>()).second) {
+    if (event == SortedJson::parse_event_t::object_start) keys[depth + 1].clear();
+    if (event == SortedJson::parse_event_t::key && !keys[depth].insert(value.get<std::string>()).second) {
       twice = value.get<std::string>();
     }
     return true;
   };
-  Json header;
+  SortedJson header;
   try {
-    header = Json::parse(text.begin(), text.end(), note);
+    header = SortedJson::parse(text.begin(), text.end(), note);
   } catch (const nlohmann::json::exception&) {
     fail(Status::format, "{}: header is not valid JSON", path);
   }
@@ -58,7 +58,7 @@ Json parse_header(std::string_view text, const std::string& path) {
   return header;
 }
 
-void check_metadata(const Json& metadata, const std::string& path) {
+void check_metadata(const SortedJson& metadata, const std::string& path) {
   if (!metadata.is_object()) fail(Status::format, "{}: __metadata__ is not an object of strings", path);
   for (const auto& [key, value] : metadata.items()) {
     if (!value.is_string())
@@ -66,7 +66,7 @@ void check_metadata(const Json& metadata, const std::string& path) {
   }
 }
 
-uint64_t unsigned_entry(const Json& value, const std::string& path, const std::string& name,
+uint64_t unsigned_entry(const SortedJson& value, const std::string& path, const std::string& name,
                         std::string_view what) {
   if (!value.is_number_unsigned()) {
     fail(Status::format, "{}: tensor {}: {} holds something that is not a non-negative integer", path, name,
@@ -75,7 +75,8 @@ uint64_t unsigned_entry(const Json& value, const std::string& path, const std::s
   return value.get<uint64_t>();
 }
 
-const Json& entry(const Json& info, std::string_view key, const std::string& path, const std::string& name) {
+const SortedJson& entry(const SortedJson& info, std::string_view key, const std::string& path,
+                        const std::string& name) {
   const auto found = info.find(std::string(key));
   if (found == info.end()) fail(Status::format, "{}: tensor {}: \"{}\" is missing", path, name, key);
   return *found;
@@ -86,26 +87,26 @@ struct Range {
   const std::string* name;
 };
 
-TensorView read_entry(const Json& info, const std::string& name, std::string_view data,
+TensorView read_entry(const SortedJson& info, const std::string& name, std::string_view data,
                       const std::string& path, Range* range) {
   if (!info.is_object()) fail(Status::format, "{}: tensor {}: entry is not an object", path, name);
-  const Json& dtype = entry(info, "dtype", path, name);
-  const Json& shape = entry(info, "shape", path, name);
-  const Json& offsets = entry(info, "data_offsets", path, name);
+  const SortedJson& dtype = entry(info, "dtype", path, name);
+  const SortedJson& shape = entry(info, "shape", path, name);
+  const SortedJson& offsets = entry(info, "data_offsets", path, name);
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) {
     fail(Status::format, "{}: tensor {}: expected dtype (string), shape (list), data_offsets (two integers)",
          path, name);
   }
   TensorView view;
   view.type_name = dtype.get<std::string>();
-  const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+  const auto type = std::find_if(std::begin(kElementTypes), std::end(kElementTypes),
                                  [&](const TypeName& t) { return t.name == view.type_name; });
-  if (type == std::end(kTypes)) {
+  if (type == std::end(kElementTypes)) {
     fail(Status::unsupported, "{}: tensor {}: dtype \"{}\" is not known", path, name, view.type_name);
   }
   view.type = type->type;
   uint64_t bytes = type->size;
-  for (const Json& item : shape) {
+  for (const SortedJson& item : shape) {
     const uint64_t extent = unsigned_entry(item, path, name, "shape");
     if (extent > static_cast<uint64_t>(INT64_MAX) || __builtin_mul_overflow(bytes, extent, &bytes)) {
       fail(Status::format, "{}: tensor {}: shape is too large", path, name);
@@ -154,7 +155,7 @@ Safetensors::Safetensors(const std::string& path) : file_(path) {
     fail(Status::format, "{}: header length {} is larger than the file ({} bytes) or the limit ({})", path,
          header_bytes, bytes.size(), kMaxHeaderBytes);
   }
-  const Json header = parse_header(bytes.substr(8, header_bytes), path);
+  const SortedJson header = parse_header(bytes.substr(8, header_bytes), path);
   const std::string_view data = bytes.substr(8 + header_bytes);
   std::vector<Range> ranges;
   for (const auto& [name, info] : header.items()) {

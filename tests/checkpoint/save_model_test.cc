@@ -32,7 +32,8 @@ std::map<std::string, std::string> contents(const std::string& path) {
   return files;
 }
 
-const std::vector<engine::NamedBytes> kFiles = {{"tokenizer.json", "{}"}, {"chat_template.jinja", "hello"}};
+const std::vector<engine::NamedBytes> kTokenizerFiles = {{"tokenizer.json", "{}"},
+                                                         {"chat_template.jinja", "hello"}};
 
 TEST(SaveModel, ReloadsEqual) {
   TRL_NEED_GOLDEN("models/llama/config.json");
@@ -44,7 +45,7 @@ TEST(SaveModel, ReloadsEqual) {
       SCOPED_TRACE(fmt::format("{} {}", name, dtype));
       const auto model = open(name, dtype);
       const std::string path = directory.file(fmt::format("{}-{}", name, dtype));
-      save_model(path, *model, kFiles);
+      save_model(path, *model, kTokenizerFiles);
       const auto again = model::Model::open(path, "auto");
       EXPECT_EQ(again->dtype(), model->dtype());
       expect_same(*model, *again);
@@ -104,7 +105,7 @@ TEST(SaveModel, AFaultAnywhereLeavesTheOldOutputWhole) {
   const TemporaryDirectory directory;
   const auto model = open("llama");
   const std::string path = directory.file("out");
-  save_model(path, *model, kFiles);
+  save_model(path, *model, kTokenizerFiles);
   const auto before = contents(path);
   for (model::Parameter* parameter : model->parameters()) parameter->value.add_(1.0);
   for (const int64_t shard : {io::kMaxShardBytes, int64_t{100'000}}) {
@@ -115,7 +116,7 @@ TEST(SaveModel, AFaultAnywhereLeavesTheOldOutputWhole) {
         if (writes++ == nth) fail(Status::io, "{}: cannot be written: No space left on device", file);
       };
       try {
-        save_model(path, *model, kFiles, &fault, shard);
+        save_model(path, *model, kTokenizerFiles, &fault, shard);
         break;
       } catch (const Error& error) {
         EXPECT_EQ(error.status(), Status::io);
@@ -125,7 +126,7 @@ TEST(SaveModel, AFaultAnywhereLeavesTheOldOutputWhole) {
     }
     EXPECT_GT(writes, 20);
     expect_same(*model, *model::Model::open(path, "auto"));
-    save_model(path, *open("llama"), kFiles);
+    save_model(path, *open("llama"), kTokenizerFiles);
     EXPECT_EQ(contents(path), before);
   }
   // Into a new directory: nothing appears.

@@ -22,7 +22,7 @@ std::vector<Place> rows_of(std::string bytes) {
   return out;
 }
 
-std::string error_of(std::string bytes) {
+std::string row_error(std::string bytes) {
   try {
     rows_of(std::move(bytes));
   } catch (const Error& error) {
@@ -48,17 +48,17 @@ TEST(JsonRows, Arrays) {
 }
 
 TEST(JsonRows, BrokenArrays) {
-  EXPECT_EQ(error_of("[{\"a\":1},\n{\"a\":2"),
+  EXPECT_EQ(row_error("[{\"a\":1},\n{\"a\":2"),
             "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");
-  EXPECT_EQ(error_of("[{\"a\":1},]"), "f:1:10: not valid JSON: a value is expected before ']'");
-  EXPECT_EQ(error_of("[{\"a\":1}] x"), "f:1:11: not valid JSON: text after the array");
-  EXPECT_EQ(error_of("[{\"a\":\"b\nc\"}]"), "f:1:9: not valid JSON: a line break inside a string");
+  EXPECT_EQ(row_error("[{\"a\":1},]"), "f:1:10: not valid JSON: a value is expected before ']'");
+  EXPECT_EQ(row_error("[{\"a\":1}] x"), "f:1:11: not valid JSON: text after the array");
+  EXPECT_EQ(row_error("[{\"a\":\"b\nc\"}]"), "f:1:9: not valid JSON: a line break inside a string");
 }
 
 TEST(JsonRows, InvalidUtf8NamesLineColumnAndByte) {
-  EXPECT_EQ(error_of("{}\n{\"a\":\"\xFF\"}\n"), "f:2:7: invalid UTF-8: byte 0xff");
-  EXPECT_EQ(error_of("[{},\n {\"a\":\n \"\xED\xA0\x80\"}]"), "f:3:3: invalid UTF-8: byte 0xed");
-  EXPECT_EQ(error_of("\xEF{}"), "f:1:1: not JSON: begins with byte 0xef");
+  EXPECT_EQ(row_error("{}\n{\"a\":\"\xFF\"}\n"), "f:2:7: invalid UTF-8: byte 0xff");
+  EXPECT_EQ(row_error("[{},\n {\"a\":\n \"\xED\xA0\x80\"}]"), "f:3:3: invalid UTF-8: byte 0xed");
+  EXPECT_EQ(row_error("\xEF{}"), "f:1:1: not JSON: begins with byte 0xef");
 }
 
 TEST(JsonRows, DepthIsBounded) {
@@ -66,8 +66,8 @@ TEST(JsonRows, DepthIsBounded) {
     return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
   };
   EXPECT_EQ(rows_of("{\"a\":" + nested(127) + "}").size(), 1u);
-  EXPECT_EQ(error_of("{}\n{\"a\":" + nested(128) + "}"), "f:2: nested deeper than 128 levels");
-  EXPECT_EQ(error_of("{\"a\":" + std::string(1000000, '[')), "f:1: nested deeper than 128 levels");
+  EXPECT_EQ(row_error("{}\n{\"a\":" + nested(128) + "}"), "f:2: nested deeper than 128 levels");
+  EXPECT_EQ(row_error("{\"a\":" + std::string(1000000, '[')), "f:1: nested deeper than 128 levels");
   EXPECT_TRUE(nested_deeper("[[[", 2));
   EXPECT_FALSE(nested_deeper("[[\"[[[\\\"[\"", 2));
 }

@@ -22,16 +22,16 @@ Json metaspace(const std::string& scheme, bool split) {
       {"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", scheme}, {"split", split}};
 }
 
-struct Case {
+struct RecordedCase {
   std::string text;
   Ids ids;
   Offsets offsets;
   std::string decoded;
 };
 
-std::vector<Case> cases(const std::string& scheme) {
+std::vector<RecordedCase> cases(const std::string& scheme) {
   const bool always = scheme == "always", never = scheme == "never";
-  std::vector<Case> all = {
+  std::vector<RecordedCase> all = {
       {"  two  spaces",
        {355, 372, 323, 315, 355, 378, 316, 471, 386},
        {{0, 1}, {1, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 8}, {8, 9}, {9, 11}, {11, 13}},
@@ -55,7 +55,7 @@ TEST(TokenizerMetaspace, PrependsByItsScheme) {
   for (const std::string scheme : {"always", "first", "never"}) {
     for (const bool split : {true, false}) {
       const auto tokenizer = open(with_metaspace(metaspace(scheme, split)));
-      for (const Case& c : cases(scheme)) {
+      for (const RecordedCase& c : cases(scheme)) {
         SCOPED_TRACE(fmt::format("{} {} '{}'", scheme, split, c.text));
         const Encoding encoding = tokenizer->encode_with_offsets(c.text, false);
         EXPECT_EQ(encoding.ids, c.ids);

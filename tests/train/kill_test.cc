@@ -43,9 +43,9 @@ class Source final : public engine::BatchSource {
   Points& points_;
 };
 
-class Events final : public engine::EventSink {
+class KillingEvents final : public engine::EventSink {
  public:
-  explicit Events(Points& points) : points_(points) {}
+  explicit KillingEvents(Points& points) : points_(points) {}
   int32_t on_event(const engine::Event&) noexcept override {
     points_.pass();
     return 0;
@@ -73,7 +73,7 @@ TEST(Kill, DISABLED_child) {
                                      {"output_dir", output.c_str()}},
                                     {0, 13}, test::Rows{20, 23});
   Source source(*run.setup.train, points);
-  Events events(points);
+  KillingEvents events(points);
   const base::WriteFault before_write = [&](const std::string&, size_t) { points.pass(); };
   run.setup.train = &source;
   run.setup.events = &events;

@@ -34,20 +34,20 @@ std::vector<std::string> history(const telemetry::TrainerState& state) {
   return lines;
 }
 
-struct Outcome {
+struct RunOutcome {
   std::vector<std::string> history;
   std::vector<at::Tensor> weights;
   std::vector<std::vector<int64_t>> order;
 };
 
-Outcome outcome(SftRun& run, Trainer& trainer) {
+RunOutcome outcome(SftRun& run, Trainer& trainer) {
   while (trainer.step()) {
   }
   trainer.finish();
   return {history(trainer.state()), run.weights(), run.train_stream().order};
 }
 
-void expect_equal(const Outcome& got, const Outcome& want) {
+void expect_equal(const RunOutcome& got, const RunOutcome& want) {
   EXPECT_EQ(got.history, want.history);
   ASSERT_EQ(got.weights.size(), want.weights.size());
   for (size_t i = 0; i < want.weights.size(); ++i) {
@@ -118,7 +118,7 @@ TEST_P(Resume, is_bit_equal_from_every_checkpoint) {
   };
   const std::string whole = directory.file("whole");
   SftRun run = with(whole);
-  const Outcome want = outcome(run, run.start());
+  const RunOutcome want = outcome(run, run.start());
   int resumed = 0;
   for (const std::string& name : base::list_directory(whole)) {
     if (!name.starts_with("checkpoint-")) continue;
@@ -169,7 +169,7 @@ TEST(Cancel, then_save_and_resume_is_the_run_that_went_on) {
   CancelAt count;
   SftRun whole = make();
   whole.setup.cancel = &count;
-  const Outcome want = outcome(whole, whole.start());
+  const RunOutcome want = outcome(whole, whole.start());
   std::mt19937 random(kSeed);
   for (int round = 0; round < 12; ++round) {
     CancelAt cancel;

@@ -313,7 +313,7 @@ Value select(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(out));
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kSequenceFilters[] = {
     {"batch", batch},
     {"count", length_},
     {"dictsort", dictsort},
@@ -340,6 +340,6 @@ constexpr FilterEntry kFilters[] = {
 
 }  // namespace
 
-FilterFunction find_sequence_filter(std::string_view name) { return lookup_filter(kFilters, name); }
+FilterFunction find_sequence_filter(std::string_view name) { return lookup_filter(kSequenceFilters, name); }
 
 }  // namespace trl::text::jinja

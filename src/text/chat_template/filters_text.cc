@@ -209,7 +209,7 @@ Value urlencode(Run& run, const Value& value, Arguments arguments) {
   return out.value();
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kTextFilters[] = {
     {"capitalize", mapped<capitalize>},
     {"center", center},
     {"e", escape},
@@ -231,6 +231,6 @@ constexpr FilterEntry kFilters[] = {
 
 }  // namespace
 
-FilterFunction find_text_filter(std::string_view name) { return lookup_filter(kFilters, name); }
+FilterFunction find_text_filter(std::string_view name) { return lookup_filter(kTextFilters, name); }
 
 }  // namespace trl::text::jinja

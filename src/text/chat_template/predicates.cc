@@ -69,12 +69,12 @@ bool is_same(Run& run, const Value& v, Arguments arguments) {
 bool is_filter(Run&, const Value& v, Arguments) { return v.is_text() && find_filter(v.bytes()) != nullptr; }
 bool is_test(Run&, const Value& v, Arguments) { return v.is_text() && find_test(v.bytes()) != nullptr; }
 
-struct Entry {
+struct TestEntry {
   std::string_view name;
   TestFunction function;
 };
 
-constexpr Entry kTests[] = {
+constexpr TestEntry kTests[] = {
     {"!=", is_unequal},
     {"<", is_ordered<Order::less>},
     {"<=", is_ordered<Order::less_equal>},
@@ -119,7 +119,7 @@ constexpr Entry kTests[] = {
 }  // namespace
 
 TestFunction find_test(std::string_view name) {
-  for (const Entry& entry : kTests) {
+  for (const TestEntry& entry : kTests) {
     if (entry.name == name) return entry.function;
   }
   return nullptr;

@@ -385,12 +385,12 @@ Value format(Run& run, const Value& self, Arguments arguments) {
   return format_braces(run, self, std::move(arguments));
 }
 
-struct Entry {
+struct MethodEntry {
   std::string_view name;
   Method method;
 };
 
-constexpr Entry kMethods[] = {
+constexpr MethodEntry kMethods[] = {
     {"capitalize", mapped<capitalize>},
     {"casefold", mapped<to_lower>},
     {"center", pad<Pad::both>},
@@ -438,7 +438,7 @@ constexpr Entry kMethods[] = {
 }  // namespace
 
 Method find_text_method(std::string_view name) {
-  for (const Entry& entry : kMethods) {
+  for (const MethodEntry& entry : kMethods) {
     if (entry.name == name) return entry.method;
   }
   return nullptr;

@@ -15,7 +15,7 @@ constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 // it.
 constexpr std::string_view kLatinWord = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
-constexpr int kMaxDepth = 50;
+constexpr int kDeepestClass = 50;
 
 class Translator {
  public:
@@ -154,7 +154,7 @@ class Translator {
 
   // After '[' or '[^', up to and with ']'.
   void class_items(int depth) {
-    if (depth > kMaxDepth) refuse("a character class nested this deep");
+    if (depth > kDeepestClass) refuse("a character class nested this deep");
     bool first = true;
     while (true) {
       if (at_ >= pattern_.size()) refuse("'[' without ']'");

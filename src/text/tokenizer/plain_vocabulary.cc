@@ -30,11 +30,11 @@ constexpr const char* kQwen35 = TRL_CONTRACTIONS
 
 // First what isolates: a digit, a pattern, or llama.cpp's four steps; then GPT-2's pattern where a row has
 // none.
-enum class Split { gpt2, digits, pattern, four_steps };
+enum class NamedSplit { gpt2, digits, pattern, four_steps };
 
 struct Pre {
   std::string_view name;
-  Split split;
+  NamedSplit split;
   const char* pattern = nullptr;
   bool nfc = false;
   bool ignore_merges = false;
@@ -42,23 +42,23 @@ struct Pre {
 };
 
 constexpr Pre kPre[] = {
-    {"default", Split::four_steps},
-    {"gpt-2", Split::gpt2},
-    {"mpt", Split::gpt2},
-    {"olmo", Split::gpt2},
-    {"phi-2", Split::gpt2},
-    {"smollm", Split::digits},
-    {"starcoder", Split::digits},
-    {"refact", Split::digits},
-    {"command-r", Split::digits},
-    {"llama-bpe", Split::pattern, kLlama3, false, true, true},
-    {"llama3", Split::pattern, kLlama3, false, true, true},
-    {"llama-v3", Split::pattern, kLlama3, false, true, true},
-    {"smaug-bpe", Split::pattern, kLlama3},
-    {"dbrx", Split::pattern, kLlama3},
-    {"qwen2", Split::pattern, kQwen2, true},
-    {"deepseek-r1-qwen", Split::pattern, kQwen2, true},
-    {"qwen35", Split::pattern, kQwen35, true},
+    {"default", NamedSplit::four_steps},
+    {"gpt-2", NamedSplit::gpt2},
+    {"mpt", NamedSplit::gpt2},
+    {"olmo", NamedSplit::gpt2},
+    {"phi-2", NamedSplit::gpt2},
+    {"smollm", NamedSplit::digits},
+    {"starcoder", NamedSplit::digits},
+    {"refact", NamedSplit::digits},
+    {"command-r", NamedSplit::digits},
+    {"llama-bpe", NamedSplit::pattern, kLlama3, false, true, true},
+    {"llama3", NamedSplit::pattern, kLlama3, false, true, true},
+    {"llama-v3", NamedSplit::pattern, kLlama3, false, true, true},
+    {"smaug-bpe", NamedSplit::pattern, kLlama3},
+    {"dbrx", NamedSplit::pattern, kLlama3},
+    {"qwen2", NamedSplit::pattern, kQwen2, true},
+    {"deepseek-r1-qwen", NamedSplit::pattern, kQwen2, true},
+    {"qwen35", NamedSplit::pattern, kQwen35, true},
 };
 
 const Pre& find_pre(const std::string& name, const std::string& origin) {
@@ -73,7 +73,8 @@ const Pre& find_pre(const std::string& name, const std::string& origin) {
 }
 
 Json isolate(const char* regex) {
-  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+  return {
+      {"type", "NamedSplit"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
 Json byte_level(bool use_regex) {
@@ -84,15 +85,15 @@ Json byte_level(bool use_regex) {
 Json pre_tokenizer(const Pre& pre) {
   Json steps = Json::array();
   switch (pre.split) {
-    case Split::gpt2:
+    case NamedSplit::gpt2:
       return byte_level(true);
-    case Split::digits:
+    case NamedSplit::digits:
       steps = {{{"type", "Digits"}, {"individual_digits", true}}, byte_level(true)};
       break;
-    case Split::pattern:
+    case NamedSplit::pattern:
       steps = {isolate(pre.pattern), byte_level(false)};
       break;
-    case Split::four_steps:
+    case NamedSplit::four_steps:
       steps = {isolate("[\\p{P}\\$\\+<=>\\^~\\|]+"),
                isolate("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)"),
                isolate("\\p{N}+"), isolate("[0-9][0-9][0-9]"), byte_level(false)};

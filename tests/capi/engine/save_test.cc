@@ -12,13 +12,13 @@ using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-struct Session {
+struct SavedRun {
   host::Scratch scratch;
   host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   host::Trainer trainer = host::trainer(host::tiny(scratch / "out"), rows.get());
 };
 
-std::map<std::string, std::string> contents(const std::filesystem::path& directory) {
+std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (entry.is_regular_file())
@@ -50,7 +50,7 @@ class FullDisk {
 
 TEST(Save, HasWhatTransformersReads) {
   NEED_MODEL();
-  Session run;
+  SavedRun run;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const auto out = run.scratch / "out";
   for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
@@ -67,7 +67,7 @@ TEST(Save, HasWhatTransformersReads) {
 
 TEST(Save, UntrainedWeightsAreUnchanged) {
   NEED_MODEL();
-  Session run;
+  SavedRun run;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const auto got = host::read_safetensors(run.scratch / "out" / "model.safetensors");
   const auto want = host::read_safetensors(host::golden("models/qwen2/model.safetensors"));
@@ -77,11 +77,11 @@ TEST(Save, UntrainedWeightsAreUnchanged) {
 
 TEST(Save, AFullDiskLeavesTheOldDirectoryWhole) {
   NEED_MODEL();
-  Session run;
+  SavedRun run;
   const auto out = run.scratch / "saved";
   Error error;
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), out.c_str(), nullptr, error), TRL_OK) << error.message();
-  const auto before = contents(run.scratch / "");
+  const auto before = files_of(run.scratch / "");
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK);
   int failures = 0;
   for (const rlim_t bytes : {rlim_t{0}, rlim_t{1000}, rlim_t{50000}, rlim_t{200000}}) {
@@ -92,14 +92,14 @@ TEST(Save, AFullDiskLeavesTheOldDirectoryWhole) {
     EXPECT_TRUE(error.names("saved")) << error.message();
   }
   EXPECT_GE(failures, 3);
-  EXPECT_EQ(contents(run.scratch / ""), before);
+  EXPECT_EQ(files_of(run.scratch / ""), before);
   ASSERT_EQ(trl_trainer_save(run.trainer.get(), out.c_str(), nullptr, error), TRL_OK) << error.message();
-  EXPECT_NE(contents(out).at("model.safetensors"), before.at("saved/model.safetensors"));
+  EXPECT_NE(files_of(out).at("model.safetensors"), before.at("saved/model.safetensors"));
 }
 
 TEST(Save, AnUnwritablePlaceIsNamed) {
   NEED_MODEL();
-  Session run;
+  SavedRun run;
   host::write_file(run.scratch / "file", "x");
   Error error;
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), (run.scratch / "file" / "under").c_str(), nullptr, error),
