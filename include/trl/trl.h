@@ -888,9 +888,10 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * Trains to the end, or until the callback or trl_trainer_cancel stops it.
  *
  * Every event may be answered with every bit: TRL_EVENT_SAVE writes a checkpoint into output_dir and
- * TRL_EVENT_EVALUATE evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP ends
- * the run before the next step. Checkpoints are written by themselves as save_strategy says. The model of the
- * end is saved by trl_trainer_save. The log has a line for each event, steps and records as debug lines.
+ * TRL_EVENT_EVALUATE evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP
+ * ends the run before the next step. Checkpoints are written by themselves as save_strategy says. The model
+ * of the end is saved by trl_trainer_save. The log has a line for each event, steps and records as debug
+ * lines.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.

@@ -13,7 +13,7 @@
 
 namespace trl::config {
 
-enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
+enum class Strategy : uint8_t { no, steps, epoch, best };   // best: of save_strategy alone
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
