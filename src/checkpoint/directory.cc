@@ -47,22 +47,28 @@ Owner owner(const std::string& checkpoint, std::string* run) {
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
 
-void prepare_directory(const std::string& output_dir, const std::string& run, bool saves) {
+void prepare_directory(const std::string& output_dir, const std::string& run, Others others) {
   base::clear_unfinished(output_dir, [](std::string_view target) {
     return step_of(target) >= 0 || target == "trainer_state.json";
   });
-  if (!saves) return;
+  if (others == Others::keep) return;
+  std::vector<std::string> leaving;
   for (const std::string& path : oldest_first(output_dir)) {
     std::string other;
     const Owner found = owner(path, &other);
     if (found == Owner::unreadable || (found == Owner::known && other == run)) continue;
+    if (found == Owner::known && others == Others::remove) {
+      leaving.push_back(path);
+      continue;
+    }
     throw Error(
         Status::io,
         fmt::format("{} is of another run: resume_from_checkpoint auto goes on from it; else give another "
-                    "output_dir or move it away, or save_strategy no",
+                    "output_dir, overwrite_output_dir true to remove it, or save_strategy no",
                     path),
         "output_dir");
   }
+  for (const std::string& path : leaving) base::remove_directory(path);
 }
 
 std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log) {

@@ -10,10 +10,12 @@ namespace trl::checkpoint {
 
 std::string checkpoint_name(int64_t step);
 
-// Before the first step of `run`: what an interrupted save left is removed. Throws Error(io) where the
-// directory holds checkpoints of another run, which this one would replace or remove; saves false: it writes
-// none.
-void prepare_directory(const std::string& output_dir, const std::string& run, bool saves);
+// Checkpoints of another run: left alone by a run that writes none, an error, or removed.
+enum class Others { keep, refuse, remove };
+
+// Before the first step of `run`: what an interrupted save left is removed. Throws Error(io) where Others is
+// refuse and there are some; a directory of that name that is none of ours is never removed.
+void prepare_directory(const std::string& output_dir, const std::string& run, Others others);
 
 // The newest one that a run can go on from; each newer one that is damaged is a warning. none: there is none.
 std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log);

@@ -140,6 +140,7 @@ void read_checkpoints(const Config& config, TrainingArguments& out) {
   out.resume_from_checkpoint = config.get_text("resume_from_checkpoint");
   if (out.resume_from_checkpoint == "True") out.resume_from_checkpoint = "true";
   out.ignore_data_skip = config.get_bool("ignore_data_skip");
+  out.overwrite_output_dir = config.get_bool("overwrite_output_dir");
   check_best_model(config, out);
 }
 

@@ -71,6 +71,7 @@ struct TrainingArguments {
   bool greater_is_better = false;
   std::optional<std::string> resume_from_checkpoint;  // a path, "true" or "auto"
   bool ignore_data_skip = false;
+  bool overwrite_output_dir = false;  // checkpoints of another run make way
 };
 
 // Reads and cross-checks; throws Error(invalid_config).

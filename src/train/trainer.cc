@@ -101,8 +101,11 @@ bool Trainer::step() {
 
 void Trainer::begin() {
   if (begun_) return;
+  using checkpoint::Others;
   checkpoint::prepare_directory(arguments().output_dir, run_,
-                                arguments().save_strategy != config::Strategy::no);
+                                arguments().save_strategy == config::Strategy::no ? Others::keep
+                                : arguments().overwrite_output_dir && !resumed_   ? Others::remove
+                                                                                  : Others::refuse);
   begun_ = true;
   started_ = Clock::now();
   if (!resumed_) should_evaluate_ = arguments().eval_on_start;

@@ -190,15 +190,18 @@ TEST_F(Checkpoints, WhatIsNotOursIsNeitherReplacedNorRemoved) {
   const auto before = bytes_of(path("checkpoint-1"));
   EXPECT_THROW(save_checkpoint(path("checkpoint-1"), example.contents), Error);
   EXPECT_THROW(save_checkpoint(path("checkpoint-2"), example.contents), Error);
-  EXPECT_THROW(prepare_directory(root(), "aaaa", true), Error);
-  EXPECT_NO_THROW(prepare_directory(root(), "aaaa", false));
+  EXPECT_THROW(prepare_directory(root(), "aaaa", Others::refuse), Error);
+  EXPECT_NO_THROW(prepare_directory(root(), "aaaa", Others::keep));
   save_checkpoint(path("checkpoint-3"), example.contents);
   save_checkpoint(path("checkpoint-4"), example.contents);
   rotate(root(), "aaaa", 1, "");
   EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-1", "checkpoint-2", "checkpoint-4"}));
   EXPECT_EQ(bytes_of(path("checkpoint-1")), before);
+  EXPECT_THROW(prepare_directory(root(), "cccc", Others::remove), Error);  // checkpoint-2 is none of ours
+  EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-1", "checkpoint-2", "checkpoint-4"}));
   base::remove_tree(path("checkpoint-2"));
-  EXPECT_NO_THROW(prepare_directory(root(), "bbbb", false));
+  prepare_directory(root(), "aaaa", Others::remove);
+  EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-4"}));
 }
 
 TEST_F(Checkpoints, RotationKeepsTheNewestAndTheBest) {
@@ -243,7 +246,7 @@ TEST_F(Checkpoints, UnfinishedOnesAreCleared) {
                            "notes.123.tmp", "checkpoint-3.tmp"})
     base::make_directories(path(name));
   overwrite(path("trainer_state.json.99.tmp"), "{");
-  prepare_directory(root(), "aaaa", true);
+  prepare_directory(root(), "aaaa", Others::refuse);
   EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-3.tmp", "checkpoint-3.x.tmp", "notes.123.tmp"}));
 }
 

@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
          set(config, "model_name_or_path", argv[1], &error) && set(config, "output_dir", argv[3], &error) &&
          set(config, "learning_rate", "1e-3", &error) &&
          set(config, "per_device_train_batch_size", "4", &error) && set(config, "max_steps", "10", &error) &&
-         set(config, "generate.max_new_tokens", "16", &error);
+         set(config, "save_strategy", "no", &error) && set(config, "generate.max_new_tokens", "16", &error);
   for (i = 4; good && i < argc; ++i) good = set_pair(config, argv[i], &error);
   good = good && ok(trl_runtime_create(config, &runtime, &error), &error) &&
          ok(trl_runtime_set_log(runtime, on_log, NULL, NULL, &error), &error) &&

@@ -73,8 +73,7 @@ const Pre& find_pre(const std::string& name, const std::string& origin) {
 }
 
 Json isolate(const char* regex) {
-  return {
-      {"type", "NamedSplit"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
 Json byte_level(bool use_regex) {
