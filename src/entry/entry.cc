@@ -20,7 +20,7 @@ namespace {
 std::string torch_file() {
   Dl_info info{};
   const auto address =
-      reinterpret_cast<void*>(static_cast<c10::WarningHandler* (*)()>(&c10::Warning::get_warning_handler));
+      reinterpret_cast<void*>(static_cast<c10::WarningHandler* (*)()>(&torch_warnings::get_warning_handler));
   return ::dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 

