@@ -1,5 +1,7 @@
 // A step happens or it does not: whatever interrupts it leaves the weights alone, and the run goes on as if
 // nothing had been.
+#include <torch/csrc/api/include/torch/version.h>
+
 #include <c10/core/CPUAllocator.h>
 
 #include <limits>
@@ -120,7 +122,14 @@ TEST(Step, out_of_memory_anywhere_goes_on) {
 class WatchedAllocator final : public c10::Allocator {
  public:
   explicit WatchedAllocator(c10::Allocator& base) : base_(base) {}
+#if TORCH_VERSION_MAJOR >= 2
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  c10::DataPtr allocate(size_t bytes) override {
+#else
   c10::DataPtr allocate(size_t bytes) const override {
+#endif
     size_t seen = largest;
     while (bytes > seen && !largest.compare_exchange_weak(seen, bytes)) {
     }
