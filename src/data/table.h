@@ -1,0 +1,63 @@
+// Rows that can be read in any order and as often as wanted without being held in memory: what training reads.
+// A Source (source.h) is the same rows read once from their start. Immutable: concurrent on const.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/memory.h"
+#include "data/source.h"
+
+namespace trl::data {
+
+// One row as it stands in its file, not parsed yet: parse_row may run on any thread.
+struct RowText {
+  std::string json;       // one JSON value
+  std::string_view file;  // for messages; lives as long as the table
+  int64_t line = 0;       // of its first byte in the file, from 1; 0: the rows have numbers only
+  int64_t column = 1;     // in bytes, from 1
+  int64_t index = 0;      // of the row in that file, from 1
+  bool in_array = false;
+  const std::vector<std::string>* columns = nullptr;  // the only ones that are read; null: all
+};
+// Throws Error(format) naming file, line and column.
+Row parse_row(const RowText& text);
+
+class Table {
+ public:
+  Table() = default;
+  virtual ~Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  virtual int64_t size() const = 0;
+  // The texts of these rows, in this order; neighbours are read together. Throws Error(io) where a file has
+  // changed since it was opened.
+  virtual void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const = 0;
+  virtual int64_t total_bytes() const = 0;  // about how much text all rows hold
+  virtual uint64_t digest() const = 0;      // of everything that is read: files' bytes and what selects rows
+  virtual const std::string& name() const = 0;
+};
+
+// Where rows go that cannot be read again where they came from (compressed files, CSV, a host's rows).
+struct Spool {
+  std::string directory;  // of the file that takes what is more than memory_bytes; empty: memory takes all
+  size_t memory_bytes = size_t{32} << 20;
+  base::MemoryCounter* memory = nullptr;
+};
+
+std::shared_ptr<const Table> open_file_table(const std::string& path, const Spool& spool);
+std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
+
+// Rows of other tables: one behind the other; or those of `rows` in that order.
+struct Part {
+  std::shared_ptr<const Table> table;
+  int64_t take = 0;                  // its first rows
+  std::vector<std::string> columns;  // the only ones that are read; empty: all
+};
+std::shared_ptr<const Table> concatenate(std::vector<Part> parts);
+std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows);
+
+}  // namespace trl::data
