@@ -183,19 +183,29 @@ void SftRows::append_eos(Row& row) const {
   }
 }
 
-SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
-                                   bool assistant) const {
+text::Rendered SftRows::render_text(const Row& row, const base::Json& messages,
+                                    bool add_generation_prompt) const {
   text::RenderOptions options;
   options.add_generation_prompt = add_generation_prompt;
   options.variables = variables_;
   options.tools = read_tools(row);
   read_template_variables(row, options);
-  text::Rendered rendered;
   try {
-    rendered = template_->render(messages, options);
+    return template_->render(messages, options);
   } catch (const Error& error) {
     throw Error(error.status(), row.where + ": chat template: " + error.message(), error.key());
   }
+}
+
+size_t SftRows::rendered_overhead(const Row& row) const {
+  const base::Json& messages = messages_column(row, format_ == Format::messages ? "messages" : "prompt");
+  const size_t rendered = render_text(row, messages, format_ != Format::messages).text.size();
+  return rendered - std::min(rendered, messages.dump().size());
+}
+
+SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
+                                   bool assistant) const {
+  const text::Rendered rendered = render_text(row, messages, add_generation_prompt);
   if (!assistant) return {tokenizer_.encode(rendered.text, false), {}};
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
   std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
