@@ -15,7 +15,7 @@ namespace trl::data {
 namespace {
 
 constexpr size_t kBlockRows = 1024;
-constexpr size_t kBlockBytes = size_t{8} << 20;  // of text; a block ends with the row that passes it
+constexpr size_t kSliceBytes = size_t{8} << 20;  // of text; a block ends with the row that passes it
 constexpr int64_t kGrain = 8;
 
 // What is told once, at the end.
@@ -49,7 +49,7 @@ class Preparation {
     block_.clear();
     size_t bytes = 0;
     Row row;
-    while (block_.size() < kBlockRows && bytes < kBlockBytes && source_.next(row)) {
+    while (block_.size() < kBlockRows && bytes < kSliceBytes && source_.next(row)) {
       if (context_.cancel != nullptr) context_.cancel->check();
       bytes += row.bytes;
       block_.push_back(std::move(row));
