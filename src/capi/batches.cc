@@ -53,6 +53,7 @@ int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
     batch->row_id_count = static_cast<int64_t>(host_.row_ids.size());
     batch->rows = host_.rows;
     batch->width = host_.width;
+    batch->elements = host_.elements;
     batch->max_length = host_.max_length;
     batch->counted_tokens = host_.counted_tokens;
     return Status::ok;

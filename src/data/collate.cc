@@ -46,8 +46,9 @@ void collate(std::span<const Example> examples, const Layout& layout, HostBatch&
       out.max_length = std::max<int64_t>(out.max_length, length);
     }
   }
-  out.rows = layout.padding_free ? 1 : static_cast<int64_t>(examples.size());
+  out.rows = static_cast<int64_t>(examples.size());
   out.width = round_up(layout.padding_free ? tokens : longest_row, layout.pad_to_multiple_of);
+  out.elements = layout.padding_free ? out.width : out.rows * out.width;
   out.counted_tokens = layout.padding_free ? out.width : tokens;
 }
 

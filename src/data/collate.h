@@ -19,8 +19,9 @@ struct HostBatch {
   std::vector<int32_t> input_ids, labels, position_ids, cu_seqlens;
   std::vector<int64_t> row_ids;
   int64_t max_length = 0;      // longest document
-  int64_t rows = 0;            // of TRL's input_ids
+  int64_t rows = 0;            // prepared ones
   int64_t width = 0;           // of TRL's input_ids, padding included
+  int64_t elements = 0;        // of TRL's input_ids
   int64_t counted_tokens = 0;  // what num_tokens counts
 };
 // Examples of no tokens are left out.

@@ -61,8 +61,9 @@ struct Batch {
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t row_id_count = 0;
-  int64_t rows = 0;            // of TRL's input_ids; 1 where it is padding-free
+  int64_t rows = 0;            // prepared ones; a packed row is one
   int64_t width = 0;           // of TRL's input_ids, padding included
+  int64_t elements = 0;        // of TRL's input_ids
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
 };

@@ -56,6 +56,7 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.row_ids.assign(batch.row_ids, batch.row_ids + batch.row_id_count);
   own.rows = batch.rows;
   own.width = batch.width;
+  own.elements = batch.elements;
   own.counted_tokens = batch.counted_tokens;
   return own;
 }

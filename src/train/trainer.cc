@@ -164,7 +164,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
             : loss;
     pass.means.add(result.metrics);
     pass.own_means.add(result.metrics);
-    pass.flos += flos_per_token_ * static_cast<double>(batch.rows * batch.width);
+    pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
 }

@@ -81,6 +81,7 @@ TEST(Collate, LaysRowsOneBehindTheOther) {
   EXPECT_EQ(batch.counted_tokens, 5);
   EXPECT_EQ(batch.rows, 2);
   EXPECT_EQ(batch.width, 3);
+  EXPECT_EQ(batch.elements, 6);
 }
 
 TEST(Collate, DocumentsOfAPackedRow) {
@@ -96,6 +97,7 @@ TEST(Collate, DocumentsOfAPackedRow) {
   EXPECT_EQ(batch.row_ids, (std::vector<int64_t>{4, 9, 2}));
   EXPECT_EQ(batch.max_length, 3);
   EXPECT_EQ(batch.rows, 1);
+  EXPECT_EQ(batch.elements, 8);
   EXPECT_EQ(batch.width, 8);
   EXPECT_EQ(batch.counted_tokens, 8);
 }

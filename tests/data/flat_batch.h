@@ -27,7 +27,7 @@ inline void expect_flat(const HostBatch& batch, int32_t pad_id, const base::Json
   EXPECT_EQ(borders, want["cu_seq_lens_q"].get<std::vector<int32_t>>());
   EXPECT_EQ(documents, want["seq_idx"][0].get<std::vector<int32_t>>());
   EXPECT_EQ(batch.max_length, want["max_length_q"].get<int64_t>());
-  EXPECT_EQ(batch.rows, 1);
+  EXPECT_EQ(batch.elements, batch.width);
   EXPECT_EQ(batch.counted_tokens, batch.width);
 }
 

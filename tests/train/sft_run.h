@@ -74,6 +74,7 @@ class Stream final : public engine::BatchSource {
             static_cast<int64_t>(batch_.row_ids.size()),
             batch_.rows,
             batch_.width,
+            batch_.elements,
             batch_.max_length,
             batch_.counted_tokens};
     return 0;
