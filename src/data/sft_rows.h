@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/columns.h"
+#include "data/row_text.h"
 #include "data/sft.h"
-#include "text/chat_template/chat_template.h"
 
 namespace trl::data {
 
@@ -52,9 +52,8 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
-  std::array<bool, 3> beside_{};  // labels, assistant_masks, completion_mask beside input_ids
-  std::optional<text::ChatTemplate> template_;
-  base::Json variables_;  // special tokens by name
+  std::array<bool, 3> beside_{};      // labels, assistant_masks, completion_mask beside input_ids
+  std::optional<Renderer> renderer_;  // of conversations
 };
 
 }  // namespace trl::data
