@@ -136,13 +136,17 @@ void convert_from_value(Row& row) {
   row.value["messages"] = std::move(messages);
 }
 
-Format format_of(const Row& row, const std::string& text_field) {
+void refuse_images(const Row& row) {
   for (const std::string_view column : {"image", "images"}) {
     if (has(row, column)) {
       fail(Status::unsupported, "{}: column '{}': training on images is not supported in this build",
            row.where, column);
     }
   }
+}
+
+Format format_of(const Row& row, const std::string& text_field) {
+  refuse_images(row);
   if (has(row, "input_ids")) return Format::tokenized;
   if (has(row, "prompt") && has(row, "completion")) return prompt_completion_format(row);
   const base::Json* messages = find_column(row, "messages");

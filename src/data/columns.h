@@ -33,6 +33,7 @@ bool is_messages(const base::Json& value);       // a list that begins with an o
 void messages_from_value(base::Json& messages);  // from/value in them become role/content
 // `conversations` of from/value becomes `messages` of role/content.
 void convert_from_value(Row& row);
+void refuse_images(const Row& row);  // `image`, `images`
 Format format_of(const Row& row, const std::string& text_field);
 const std::string& text_column(const Row& row, std::string_view name);
 const base::Json& messages_column(const Row& row, std::string_view name);  // a list of objects with a role

@@ -18,8 +18,8 @@ class Tally {
   // False: the example is dropped. Of one that is, nothing else counts.
   bool add(const Events& events, const std::string& where) {
     ++examples_;
-    const bool dropped = (events >> kLongPrompt).any();
-    for (size_t event = dropped ? size_t{kLongPrompt} : 0; event < kEvents; ++event) {
+    const bool dropped = (events >> Event::long_prompt).any();
+    for (size_t event = dropped ? size_t{Event::long_prompt} : 0; event < Event::count; ++event) {
       if (events[event] && counts_[event].count++ == 0) counts_[event].first = where;
     }
     return !dropped;
@@ -28,27 +28,28 @@ class Tally {
   void warn(const Table& table, const config::PreferenceDataArguments& arguments, base::LogSink& log) const {
     const auto value = [](const std::optional<int64_t>& option) { return option.value_or(0); };
     std::string told;
-    const auto tell = [&](Event event, const std::string& what) {
+    const auto tell = [&](Event::Kind event, const std::string& what) {
       const Count& count = counts_[event];
       if (count.count == 0) return;
       told +=
           fmt::format("{}{} {} (the first: {})", told.empty() ? "" : "; ", count.count, what, count.first);
     };
     const int64_t length = value(arguments.max_length);
-    tell(kLongPrompt, fmt::format("dropped, since the prompt alone reaches max_length {}", length));
-    tell(kTooLong, fmt::format("dropped, since a side is longer than max_length {}", length));
-    tell(kEmpty, "dropped, since no token is left");
-    tell(kPromptCut, fmt::format("prompts cut to max_prompt_length {}", value(arguments.max_prompt_length)));
-    tell(kCompletionCut,
+    tell(Event::long_prompt, fmt::format("dropped, since the prompt alone reaches max_length {}", length));
+    tell(Event::too_long, fmt::format("dropped, since a side is longer than max_length {}", length));
+    tell(Event::empty, "dropped, since no token is left");
+    tell(Event::prompt_cut,
+         fmt::format("prompts cut to max_prompt_length {}", value(arguments.max_prompt_length)));
+    tell(Event::completion_cut,
          fmt::format("completions cut to max_completion_length {}", value(arguments.max_completion_length)));
-    tell(kCut, fmt::format("cut to max_length {}", length));
+    tell(Event::cut, fmt::format("cut to max_length {}", length));
     if (!told.empty()) log.warning("data", "{}: of {} rows {}", table.name(), examples_, told);
-    if (counts_[kParted].count == 0) return;
+    if (counts_[Event::parted].count == 0) return;
     log.warning(
         "data",
         "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
         "completion starts where they part (the first: {})",
-        table.name(), counts_[kParted].count, examples_, counts_[kParted].first);
+        table.name(), counts_[Event::parted].count, examples_, counts_[Event::parted].first);
   }
   int64_t examples() const { return examples_; }
 
@@ -57,7 +58,7 @@ class Tally {
     int64_t count = 0;
     std::string first;
   };
-  std::array<Count, kEvents> counts_;
+  std::array<Count, Event::count> counts_;
   int64_t examples_ = 0;
 };
 
@@ -69,25 +70,34 @@ Row first_row(const Table& table) {
   return parse_row(texts.at(0));
 }
 
-// Of a block, the first example of every row, then the second of every row that has two.
+constexpr int64_t kUnpairedBlockRows = 1000;  // of TRL's batched map
+
+// Of a block of rows, the first example of every row, then the second of every row that has two.
 template <class T, class Rows>
 std::unique_ptr<ExampleList<T>> prepare(const Table& table, const PreferenceContext& context,
                                         const Rows& rows) {
   auto list = std::make_unique<ExampleList<T>>(context.store);
   Tally tally;
+  std::vector<T> second;
+  const auto end_block = [&] {
+    for (const T& example : second) list->append(example);
+    second.clear();
+  };
   const auto make = [&](Row& row, std::vector<Made<T>>& out) { rows.examples(row, out); };
-  map_rows<Made<T>>(table, *context.pool, context.cancel, make, [&](int64_t first, auto& block) {
-    for (size_t turn = 0, left = 1; left > 0; ++turn) {
-      left = 0;
-      for (size_t i = 0; i < block.size(); ++i) {
-        if (block[i].made.size() <= turn) continue;
-        ++left;
-        Made<T>& made = block[i].made[turn];
-        made.example.source_row = first + static_cast<int64_t>(i);
-        if (tally.add(made.events, block[i].where)) list->append(made.example);
+  map_rows<Made<T>>(table, *context.pool, context.cancel, make, [&](int64_t row, Mapped<Made<T>>& mapped) {
+    if (row % kUnpairedBlockRows == 0) end_block();
+    for (size_t i = 0; i < mapped.made.size(); ++i) {
+      Made<T>& made = mapped.made[i];
+      made.example.source_row = row;
+      if (!tally.add(made.events, mapped.where)) continue;
+      if (i == 0) {
+        list->append(made.example);
+      } else {
+        second.push_back(std::move(made.example));
       }
     }
   });
+  end_block();
   tally.warn(table, *context.arguments, *context.log);
   if (list->size() == 0) {
     fail(Status::format, "{}: nothing is left to train on: all of the {} rows are dropped", table.name(),

@@ -34,6 +34,14 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
   return value;
 }
 
+// A paired row with its prompt, which is in both sides where the dataset has no column of it.
+void give_prompt(const RowReader& reader, Row& row, bool implicit) {
+  reader.require(row, "chosen");
+  reader.require(row, "rejected");
+  require_same(row, "prompt", !implicit);
+  if (implicit) extract_prompt(row);
+}
+
 // The names that TRL gave them before.
 bool rename_ids(Row& row) {
   bool renamed = false;
@@ -60,15 +68,14 @@ DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)
 
 void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
   reader_.normalize(row);
-  require_same(row, "prompt", !implicit_);
-  if (implicit_) extract_prompt(row);
+  give_prompt(reader_, row, implicit_);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
   Ids prompt = reader_.prompt(row);
   const Ids chosen = reader_.prompt_and(row, "chosen"), rejected = reader_.prompt_and(row, "rejected");
   const size_t shared =
       std::min(common_prefix_length(prompt, chosen), common_prefix_length(prompt, rejected));
-  made.events.set(kParted, shared < prompt.size());
+  made.events.set(Event::parted, shared < prompt.size());
   prompt.resize(shared);
   example.prompt_ids = std::move(prompt);
   example.chosen_ids = tail(chosen, shared);
@@ -76,7 +83,8 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   reader_.cut_prompt(example.prompt_ids, made.events);
   for (Ids* ids : {&example.chosen_ids, &example.rejected_ids}) {
     reader_.cut_completion(*ids, made.events);
-    reader_.judge(example.prompt_ids.size(), ids->size(), made.events);
+    reader_.judge(example.prompt_ids.size(), ids->size(), reader_.arguments().truncation_keep_end,
+                  made.events);
   }
   example.ref_chosen_logps = number(row, "ref_chosen_logps", reference_);
   example.ref_rejected_logps = number(row, "ref_rejected_logps", reference_);
@@ -107,8 +115,8 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
   }
   example.margin = number(row, "margin", margin_);
   const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
-  made.events.set(kEmpty, example.chosen_ids.empty() || example.rejected_ids.empty());
-  made.events.set(kTooLong,
+  made.events.set(Event::empty, example.chosen_ids.empty() || example.rejected_ids.empty());
+  made.events.set(Event::too_long,
                   longest > static_cast<size_t>(reader_.arguments().max_length.value_or(INT64_MAX)));
 }
 
@@ -123,24 +131,19 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
   reader_.normalize(row);
   for (const char* column : {"chosen", "rejected"}) {
     if (has(row, "completion") && has(row, column)) {
-      fail(Status::format,
-           "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a "
-           "paired one "
-           "prompt, chosen and rejected",
-           row.where, column);
+      fail(
+          Status::format,
+          "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a paired "
+          "one prompt, chosen and rejected",
+          row.where, column);
     }
   }
   if (!paired_) {
     out.push_back(example(row));
     return;
   }
-  require_same(row, "prompt", !implicit_);
-  if (implicit_) extract_prompt(row);
-  for (const bool chosen : {true, false}) {
-    if (!has(row, chosen ? "chosen" : "rejected"))
-      fail_column(row, chosen ? "chosen" : "rejected", "a completion");
-    out.push_back(example(unpaired(row, chosen)));
-  }
+  give_prompt(reader_, row, implicit_);
+  for (const bool chosen : {true, false}) out.push_back(example(unpaired(row, chosen)));
 }
 
 Made<UnpairedExample> KtoRows::example(const Row& row) const {
@@ -148,11 +151,11 @@ Made<UnpairedExample> KtoRows::example(const Row& row) const {
   Ids prompt = reader_.prompt(row);
   const Ids whole = reader_.prompt_and(row, "completion");
   const size_t shared = common_prefix_length(prompt, whole);
-  made.events.set(kParted, shared < prompt.size());
+  made.events.set(Event::parted, shared < prompt.size());
   prompt.resize(shared);
   made.example = {0, std::move(prompt), tail(whole, shared), label_column(row, "label")};
   const UnpairedExample& example = made.example;
-  reader_.judge(example.prompt_ids.size(), example.completion_ids.size(), made.events);
+  reader_.judge(example.prompt_ids.size(), example.completion_ids.size(), false, made.events);
   return made;
 }
 

@@ -18,12 +18,21 @@ Row RowReader::normalized(const Row& first) const {
 void RowReader::normalize(Row& row) const {
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
+  refuse_images(row);
   convert_to_chatml(row);
   drop_text_prompt(row);
 }
 
 void RowReader::decide(const Row& first, std::string_view column) {
   if (content_of(first, column) == Content::messages) renderer_.emplace(tokenizer_, first.where);
+}
+
+void RowReader::require(const Row& row, std::string_view column) const {
+  if (conversational()) {
+    messages_column(row, column);
+  } else {
+    text_column(row, column);
+  }
 }
 
 Ids RowReader::prompt(const Row& row) const {
@@ -50,22 +59,22 @@ void RowReader::cut_prompt(Ids& ids, Events& events) const {
   const std::optional<int64_t>& length = arguments_.max_prompt_length;
   if (!length || ids.size() <= static_cast<size_t>(*length)) return;
   ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(*length));
-  events.set(kPromptCut);
+  events.set(Event::prompt_cut);
 }
 
 void RowReader::cut_completion(Ids& ids, Events& events) const {
   const std::optional<int64_t>& length = arguments_.max_completion_length;
   if (!length || ids.size() <= static_cast<size_t>(*length)) return;
   ids.resize(static_cast<size_t>(*length));
-  events.set(kCompletionCut);
+  events.set(Event::completion_cut);
 }
 
-void RowReader::judge(size_t prompt, size_t completion, Events& events) const {
-  if (prompt + completion == 0) events.set(kEmpty);
+void RowReader::judge(size_t prompt, size_t completion, bool keep_end, Events& events) const {
+  if (prompt + completion == 0) events.set(Event::empty);
   if (!arguments_.max_length) return;
   const size_t length = static_cast<size_t>(*arguments_.max_length);
-  if (!arguments_.truncation_keep_end && prompt >= length) events.set(kLongPrompt);
-  if (prompt + completion > length) events.set(kCut);
+  if (!keep_end && prompt >= length) events.set(Event::long_prompt);
+  if (prompt + completion > length) events.set(Event::cut);
 }
 
 }  // namespace trl::data

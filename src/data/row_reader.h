@@ -13,8 +13,10 @@
 namespace trl::data {
 
 // What can befall an example; from long_prompt on it is dropped.
-enum Event : size_t { kParted, kPromptCut, kCompletionCut, kCut, kLongPrompt, kTooLong, kEmpty, kEvents };
-using Events = std::bitset<kEvents>;
+struct Event {
+  enum Kind : size_t { parted, prompt_cut, completion_cut, cut, long_prompt, too_long, empty, count };
+};
+using Events = std::bitset<Event::count>;
 
 template <class T>
 struct Made {
@@ -32,6 +34,7 @@ class RowReader {
   // Every row is text or messages, as this column of the first one.
   void decide(const Row& first, std::string_view column);
   bool conversational() const { return renderer_.has_value(); }
+  void require(const Row& row, std::string_view column) const;  // that it is what all rows are
   std::vector<int32_t> prompt(const Row& row) const;
   // Of a column, which gets its EOS; with `prompt` before it.
   std::vector<int32_t> ids(const Row& row, std::string_view column) const;
@@ -39,8 +42,8 @@ class RowReader {
   // max_prompt_length and max_completion_length.
   void cut_prompt(std::vector<int32_t>& ids, Events& events) const;
   void cut_completion(std::vector<int32_t>& ids, Events& events) const;
-  // max_length, which cuts the joint row when a batch is made.
-  void judge(size_t prompt, size_t completion, Events& events) const;
+  // max_length, which cuts prompt and completion together when a batch is made.
+  void judge(size_t prompt, size_t completion, bool keep_end, Events& events) const;
   const config::PreferenceDataArguments& arguments() const { return arguments_; }
 
  private:

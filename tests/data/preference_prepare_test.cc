@@ -325,6 +325,10 @@ constexpr BadRows kBadRows[] = {
     {'k', R"({"prompt":"q","chosen":"a"})", ":1: no column 'rejected'"},
     {'k', R"({"prompt":"q","completion":"a","label":true,"chosen":"a","rejected":"b"})",
      ":1: has columns 'completion' and 'chosen'"},
+    {'d',
+     "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"chosen\":[{\"role\":\"user\",\"content\":\"q\"}],"
+     "\"rejected\":[{\"role\":\"user\",\"content\":\"q\"}]}",
+     ":2: column 'chosen' is a list of objects, where text is expected"},
     {'p', R"({"question":"q"})", ":1: no column 'prompt', where text or a list of messages is expected"},
     {'p', "{\"prompt\":\"q\"}\n{\"prompt\":[{\"role\":\"user\",\"content\":\"q\"}]}",
      ":2: column 'prompt' is a list of objects, where text is expected"},

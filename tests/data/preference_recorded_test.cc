@@ -175,6 +175,71 @@ TEST(PreferenceRecorded, PreparedDatasets) {
   EXPECT_EQ(run, (std::map<std::string, int>{{"dpo", 9}, {"grpo", 5}, {"kto", 4}, {"reward", 5}}));
 }
 
+std::shared_ptr<const Table> table_of_run(const base::Json& item) {
+  const std::string range = item["rows"];
+  const int64_t first = std::stoll(range), last = std::stoll(range.substr(range.find("..") + 2));
+  const auto source = open_file_source(test::golden_path(item["dataset"]));
+  std::string jsonl;
+  int64_t index = 0;
+  for (Row row; source->next(row); ++index) {
+    if (index >= first && index <= last) jsonl += row.value.dump() + "\n";
+  }
+  return test::PreferenceShop::table(jsonl);
+}
+
+// The first micro-batches of whole runs, as they entered the loss.
+void expect_first_inputs(const base::Json& item) {
+  const base::Json& args = item["args"];
+  RecordedShop shop(item["model"], args, 2);
+  const auto table = table_of_run(item);
+  const int64_t rows = args["per_device_train_batch_size"];
+  const auto order = [&](int64_t size) {
+    return epoch_order({.rows = size,
+                        .batch_size = rows,
+                        .sequential = args["train_sampling_strategy"] == "sequential",
+                        .seed = args["seed"]},
+                       0);
+  };
+  const base::Json& inputs = item["first_inputs"];
+  if (item["trainer"] == "KTOTrainer") {
+    const auto list = prepare_kto(*table, shop.context);
+    UnpairedBatch batch;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::vector<int64_t> indices = order(list->size())[i];
+      collate(list->gather(indices), kl_completions(*list, indices, rows), shop.truncation, batch);
+      expect_rows(batch.rows, inputs[i], "", shop.pad_id(), 1);
+      EXPECT_EQ(Ids(batch.label.begin(), batch.label.end()), inputs[i]["label"].get<Ids>());
+      if (inputs[i].contains("KL_input_ids")) expect_rows(batch.kl, inputs[i], "KL_", shop.pad_id(), 1);
+    }
+    return;
+  }
+  const bool dpo = item["trainer"] == "DPOTrainer";
+  const auto list = dpo ? prepare_dpo(*table, shop.context) : prepare_reward(*table, shop.context);
+  PreferenceBatch batch;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    collate(list->gather(order(list->size())[i]), dpo ? shop.truncation : Truncation(), batch);
+    expect_rows(batch.rows, inputs[i], "", shop.pad_id(), 1);
+    EXPECT_EQ(batch.margin, inputs[i].value("margin", std::vector<float>()));
+  }
+}
+
+TEST(PreferenceRecorded, FirstInputsOfTrajectories) {
+  TRL_NEED_GOLDEN("trajectories/index.json");
+  std::map<std::string, int> run;
+  for (const base::Json& name : test::golden_json("trajectories/index.json")["cases"]) {
+    const std::string file = "trajectories/" + name.get<std::string>() + "/case.json";
+    const std::string path = test::golden_path(file);
+    ASSERT_FALSE(path.empty()) << file;
+    const base::Json item = base::read_json_file(path);
+    const std::string trainer = item["trainer"];
+    if (trainer != "DPOTrainer" && trainer != "RewardTrainer" && trainer != "KTOTrainer") continue;
+    SCOPED_TRACE(name);
+    expect_first_inputs(item);
+    ++run[trainer];
+  }
+  EXPECT_EQ(run, (std::map<std::string, int>{{"DPOTrainer", 29}, {"KTOTrainer", 6}, {"RewardTrainer", 4}}));
+}
+
 PreferenceExample preference_of(const base::Json& columns) {
   PreferenceExample example;
   example.prompt_ids = columns.value("prompt_ids", Ids());
