@@ -39,9 +39,9 @@ class Tally {
     tell(Event::too_long, fmt::format("dropped, since a side is longer than max_length {}", length));
     tell(Event::empty, "dropped, since no token is left");
     tell(Event::prompt_cut,
-         fmt::format("prompts cut to max_prompt_length {}", value(arguments.max_prompt_length)));
-    tell(Event::completion_cut,
-         fmt::format("completions cut to max_completion_length {}", value(arguments.max_completion_length)));
+         fmt::format("with the prompt cut to max_prompt_length {}", value(arguments.max_prompt_length)));
+    tell(Event::completion_cut, fmt::format("with a completion cut to max_completion_length {}",
+                                            value(arguments.max_completion_length)));
     tell(Event::cut, fmt::format("cut to max_length {}", length));
     if (!told.empty()) log.warning("data", "{}: of {} rows {}", table.name(), examples_, told);
     if (counts_[Event::parted].count == 0) return;

@@ -141,12 +141,11 @@ TEST(PreparePreference, PromptAndCompletionHaveLimitsOfTheirOwn) {
   EXPECT_EQ(dpo(shop, R"({"prompt":"abc","chosen":"wxyz","rejected":"v"}
 {"prompt":"","chosen":"x","rejected":"y"})"),
             (Lines{"0 bc|wxy|v$", "1 ^|x$|y$"}));
-  EXPECT_EQ(
-      shop.log.lines,
-      (Lines{
-          "t.jsonl: of 2 rows 1 prompts cut to max_prompt_length 2 (the first: t.jsonl:1); 1 completions cut "
-          "to max_completion_length 3 (the first: t.jsonl:1); 1 cut to max_length 3 (the first: "
-          "t.jsonl:1)"}));
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: of 2 rows 1 with the prompt cut to max_prompt_length 2 (the first: t.jsonl:1); "
+                   "1 with a completion cut "
+                   "to max_completion_length 3 (the first: t.jsonl:1); 1 cut to max_length 3 (the first: "
+                   "t.jsonl:1)"}));
 }
 
 TEST(PrepareReward, PromptMarginAndLength) {
