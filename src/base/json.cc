@@ -16,7 +16,7 @@ std::string plain_reason(std::string_view what) {
 }
 }  // namespace
 
-Json parse_json(std::string_view text, std::string_view origin, int64_t first_line) {
+Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   try {
     return Json::parse(text.begin(), text.end());
@@ -25,7 +25,8 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
     const std::string_view before = text.substr(0, byte);
     const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
     const size_t newline = before.rfind('\n');
-    const size_t column = byte - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
+    const int64_t column = newline == std::string_view::npos ? first_column + static_cast<int64_t>(byte)
+                                                             : static_cast<int64_t>(byte - newline);
     fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin, line, column, plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {
     fail(Status::format, "{}:{}: not valid JSON: {}", origin, first_line, error.what());
@@ -33,6 +34,27 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
 }
 
 Json read_json_file(const std::string& path) { return parse_json(read_file(path), path); }
+
+void append_json_string(std::string& out, std::string_view utf8) {
+  constexpr std::string_view kShort = "btnvfr";  // of 8 to 13; \\v is none of JSON's
+  out += '"';
+  size_t plain = 0;
+  for (size_t i = 0; i < utf8.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(utf8[i]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out.append(utf8.substr(plain, i - plain));
+    plain = i + 1;
+    if (byte >= 0x20) {
+      out += {'\\', utf8[i]};
+    } else if (byte >= 8 && byte <= 13 && byte != 11) {
+      out += {'\\', kShort[byte - 8]};
+    } else {
+      out += fmt::format("\\u{:04x}", byte);
+    }
+  }
+  out.append(utf8.substr(plain));
+  out += '"';
+}
 
 std::string json_type(const Json& value) {
   if (value.is_array()) return "list";

@@ -9,10 +9,12 @@ namespace trl::base {
 
 using Json = nlohmann::ordered_json;
 
-// origin: file name or other name for messages; first_line: the line number of the text's first line (JSONL).
+// origin: file name or other name for messages; first_line, first_column: where the text begins in it.
 // Throws Error(format): "<origin>:<line>:<column>: ...". A leading byte order mark is skipped.
-Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1);
+Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
+                int64_t first_column = 1);
 Json read_json_file(const std::string& path);
+void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"
 
 }  // namespace trl::base

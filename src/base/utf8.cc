@@ -1,6 +1,7 @@
 #include "base/utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace trl::base {
 
@@ -43,6 +44,14 @@ Step step(std::string_view text, size_t at) {
 
 size_t find_invalid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
+    uint64_t word = 0;  // eight bytes of ASCII at once
+    if (at + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        at += sizeof word;
+        continue;
+      }
+    }
     const Step s = step(text, at);
     if (!s.valid) return at;
     at += s.length;

@@ -90,6 +90,14 @@ void Dataset::read(const std::function<void(data::Source&)>& body) const {
   body(*source);
 }
 
+std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {
+  std::shared_ptr<const data::Table> table;
+  read([&](data::Source& source) { table = data::spool_rows(source, spool); });
+  return table;
+}
+
+std::unique_ptr<data::Source> Dataset::source() const { return open_(); }
+
 }  // namespace trl::capi
 
 using namespace trl::capi;

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "data/source.h"
+#include "data/table.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -20,6 +20,10 @@ class Dataset {
   Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open);
   // Calls body with the rows at their start. Rows of a callback take one reader at a time: Error(busy).
   void read(const std::function<void(data::Source&)>& body) const;
+  // Its rows in any order. Rows of a callback are read now, on this thread.
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const;
+  // Its rows at their start, for as long as the source lives.
+  std::unique_ptr<data::Source> source() const;
   // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
   config::Config apply_options(config::Config config) const;
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }

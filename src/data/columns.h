@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "data/example.h"
 #include "data/source.h"
 
 namespace trl::data {
-
-inline constexpr int32_t kIgnored = -100;  // a label that is not trained
 
 enum class Format {
   text,                        // the text field

@@ -62,14 +62,6 @@ class Tally {
   int64_t examples_ = 0;
 };
 
-Row first_row(const Table& table) {
-  if (table.size() == 0) fail(Status::format, "{}: holds no rows", table.name());
-  const int64_t row = 0;
-  std::vector<RowText> texts;
-  table.fetch({&row, 1}, texts);
-  return parse_row(texts.at(0));
-}
-
 constexpr int64_t kUnpairedBlockRows = 1000;  // of TRL's batched map
 
 // Of a block of rows, the first example of every row, then the second of every row that has two.

@@ -35,7 +35,7 @@ struct PromptExample {
 std::string to_record(const PreferenceExample& example);
 std::string to_record(const UnpairedExample& example);
 std::string to_record(const PromptExample& example);
-// Throw Error(internal) for bytes that to_record did not make.
+// Throw Error(format) for bytes that to_record did not make.
 void from_record(std::string_view record, PreferenceExample& example);
 void from_record(std::string_view record, UnpairedExample& example);
 void from_record(std::string_view record, PromptExample& example);

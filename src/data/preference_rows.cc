@@ -155,6 +155,7 @@ Made<UnpairedExample> KtoRows::example(const Row& row) const {
   prompt.resize(shared);
   made.example = {0, std::move(prompt), tail(whole, shared), label_column(row, "label")};
   const UnpairedExample& example = made.example;
+  made.events.set(Event::empty, example.completion_ids.empty());
   reader_.judge(example.prompt_ids.size(), example.completion_ids.size(), false, made.events);
   return made;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "data/source.h"
+#include "data/row.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 

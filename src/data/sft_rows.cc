@@ -128,6 +128,12 @@ void SftRows::append_eos(Row& row) const {
   }
 }
 
+size_t SftRows::rendered_overhead(const Row& row) const {
+  const base::Json& messages = messages_column(row, format_ == Format::messages ? "messages" : "prompt");
+  const size_t rendered = renderer_->render(row, messages, format_ != Format::messages).text.size();
+  return rendered - std::min(rendered, messages.dump().size());
+}
+
 SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                                    bool assistant) const {
   const text::Rendered rendered = renderer_->render(row, messages, add_generation_prompt);

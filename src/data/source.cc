@@ -1,5 +1,4 @@
-// Sources over JSON text (files, buffers) and over a host's callback. What leaves here is an object whose
-// strings are valid UTF-8 and whose depth is bounded, wherever it came from.
+// Sources over JSON text (files, buffers) and over a host's callback.
 #include "data/source.h"
 
 #include <array>
@@ -39,87 +38,73 @@ void refuse_foreign(const std::string& path) {
   }
 }
 
-void require_object(const base::Json& value, const std::string& where) {
-  if (!value.is_object())
-    fail(Status::format, "{}: a {} where a row (an object) is expected", where, base::json_type(value));
-}
-
 class JsonSource final : public Source {
  public:
   explicit JsonSource(std::unique_ptr<io::ByteStream> stream) : rows_(std::move(stream)) {}
 
-  bool next(Row& row) override {
-    io::JsonRows::Text text;
-    if (!rows_.next(text)) return false;
-    ++index_;
-    row.where = rows_.is_array() ? fmt::format("{}:{} (row {})", name(), text.line, index_)
-                                 : fmt::format("{}:{}", name(), text.line);
-    row.value = parse(text);
-    row.bytes = text.bytes.size();
-    require_object(row.value, row.where);
+  bool next_text(RowText& text) override {
+    io::JsonRows::Text cut;
+    cut.bytes = std::move(text.json);  // its room
+    if (!rows_.next(cut)) return false;
+    text = {std::move(cut.bytes), name(), cut.place.line, cut.place.column(), ++index_, rows_.is_array()};
     return true;
   }
   void rewind() override {
     rows_.rewind();
     index_ = 0;
   }
-  std::string_view name() const override { return rows_.name(); }
+  const std::string& name() const override { return rows_.name(); }
 
  private:
-  // A value that does not begin its line is parsed a second time for a message with the right column.
-  base::Json parse(const io::JsonRows::Text& text) const {
-    try {
-      return base::parse_json(text.bytes, name(), text.line);
-    } catch (const Error&) {
-      if (text.column == 1) throw;
-      return base::parse_json(std::string(static_cast<size_t>(text.column - 1), ' ') + text.bytes, name(),
-                              text.line);
-    }
-  }
-
   io::JsonRows rows_;
   int64_t index_ = 0;
 };
 
-// A host's values come from outside as a file's do. Returns the bytes of its strings.
-size_t check_value(const base::Json& value, const std::string& where, int depth) {
-  size_t bytes = sizeof(base::Json);
+// A host's values come from outside as a file's do.
+void check_value(const base::Json& value, const std::string& where, int depth) {
   if (depth > io::kMaxJsonDepth)
     fail(Status::format, "{}: nested deeper than {} levels", where, io::kMaxJsonDepth);
   if (value.is_string()) {
     const size_t bad = base::find_invalid_utf8(value.get_ref<const std::string&>());
     if (bad != base::kValid) fail(Status::format, "{}: invalid UTF-8 at byte {} of a string", where, bad);
-    bytes += value.get_ref<const std::string&>().size();
   } else if (value.is_structured()) {
-    for (const base::Json& item : value) bytes += check_value(item, where, depth + 1);
+    for (const base::Json& item : value) check_value(item, where, depth + 1);
   }
-  return bytes;
 }
 
 class CallbackSource final : public Source {
  public:
   explicit CallbackSource(CallbackRows rows) : rows_(std::move(rows)) {}
 
-  bool next(Row& row) override {
-    row.value = base::Json::object();
-    if (!rows_.next(row.value)) return false;
-    row.where = fmt::format("row {}", ++index_);
-    require_object(row.value, row.where);
-    row.bytes = check_value(row.value, row.where, 0);
+  bool next_text(RowText& text) override {
+    base::Json row = base::Json::object();
+    if (!rows_.next(row)) return false;
+    text = {};
+    text.index = ++index_;
+    check_value(row, text.where(), 0);
+    text.json = row.dump();
     return true;
   }
   void rewind() override {
     rows_.rewind();
     index_ = 0;
   }
-  std::string_view name() const override { return "dataset"; }
+  const std::string& name() const override { return name_; }
 
  private:
-  CallbackRows rows_;
+  const CallbackRows rows_;
+  const std::string name_ = "dataset";
   int64_t index_ = 0;
 };
 
 }  // namespace
+
+bool Source::next(Row& row) {
+  RowText text;
+  if (!next_text(text)) return false;
+  row = parse_row(text);
+  return true;
+}
 
 std::unique_ptr<Source> open_file_source(const std::string& path) {
   if (base::is_directory(path))

@@ -1,30 +1,16 @@
-// Rows that can be read in any order and as often as wanted without being held in memory: what training reads.
-// A Source (source.h) is the same rows read once from their start. Immutable: concurrent on const.
+// Rows that can be read in any order and as often as wanted without being held in memory: what training
+// reads. A Source (source.h) is the same rows read once from their start. Immutable: concurrent on const.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/memory.h"
 #include "data/source.h"
 
 namespace trl::data {
-
-// One row as it stands in its file, not parsed yet: parse_row may run on any thread.
-struct RowText {
-  std::string json;       // one JSON value
-  std::string_view file;  // for messages; lives as long as the table
-  int64_t line = 0;       // of its first byte in the file, from 1; 0: the rows have numbers only
-  int64_t column = 1;     // in bytes, from 1
-  int64_t index = 0;      // of the row in that file, from 1
-  bool in_array = false;
-  const std::vector<std::string>* columns = nullptr;  // the only ones that are read; null: all
-};
-// Throws Error(format) naming file, line and column.
-Row parse_row(const RowText& text);
 
 class Table {
  public:
@@ -40,6 +26,8 @@ class Table {
   virtual uint64_t digest() const = 0;      // of everything that is read: files' bytes and what selects rows
   virtual const std::string& name() const = 0;
 };
+
+Row first_row(const Table& table);  // throws Error(format) where there is none
 
 // Where rows go that cannot be read again where they came from (compressed files, CSV, a host's rows).
 struct Spool {

@@ -1,57 +1,66 @@
 // JSON values one at a time from a byte stream: the lines of JSONL, or the elements of one top-level array
-// (the first byte that is not blank says which). Only cut here, not parsed; depth and length are checked
-// first.
+// (the first byte that is not blank says which). Only cut here, neither checked nor parsed.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "io/stream.h"
+#include "io/window.h"
 
 namespace trl::io {
 
 inline constexpr int kMaxJsonDepth = 128;                          // nesting within one row
 inline constexpr size_t kMaxRowBytes = size_t{256} * 1024 * 1024;  // text of one row
 
-// Whether brackets outside strings are nested deeper than limit. Parsed values are walked recursively later
-// on.
+// These throw Error(format); line, column: of the first byte. Invalid UTF-8 (file:line:column);
+void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column);
+// the same, and brackets outside strings that are nested deeper than kMaxJsonDepth: parsed values are walked
+// recursively later on.
+void check_json_text(std::string_view text, std::string_view file, int64_t line, int64_t column);
 bool nested_deeper(std::string_view text, int limit);
 
 class JsonRows {
  public:
   explicit JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes = kMaxRowBytes);
 
+  struct Place {                                                // of a value's first byte
+    int64_t offset = 0;                                         // in the stream's bytes
+    int64_t line = 0;                                           // from 1
+    int64_t line_start = 0;                                     // offset of that line's first byte
+    int64_t column() const { return offset - line_start + 1; }  // in bytes, from 1
+  };
   struct Text {
-    std::string bytes;   // valid UTF-8, not blank
-    int64_t line = 0;    // of its first byte, from 1
-    int64_t column = 0;  // in bytes, from 1
+    std::string bytes;  // without blanks around it; not empty
+    Place place;
   };
   // The next value's text; false: the end. Throws Error(format) naming name():line.
   bool next(Text& text);
+  bool skip(Place& place);  // the same without the text
   void rewind();
-  const std::string& name() const { return stream_->name(); }
-  bool is_array() const { return layout_ == Layout::array; }
+  // The stream was moved to this place, where a value begins.
+  void resume(const Place& place, bool in_array);
+  const std::string& name() const { return window_.name(); }
+  bool is_array() const { return layout_ == Layout::array; }  // once the first value was asked for
 
  private:
   enum class Layout { unknown, lines, array };
-  int peek();  // -1: the end
-  int get();
+  int64_t column() const { return window_.offset() - line_start_ + 1; }
+  void end_line(size_t at);  // a line break so far ahead
   void skip_blank();
   void start();
-  bool next_line(Text& text);
-  bool next_element(Text& text);
-  void append(Text& text, int byte) const;
-  void check(const Text& text) const;
+  void close();  // at the bracket that ends the array
+  bool cut(Place& place, std::string* bytes);
+  void cut_line(const Place& place, std::string* bytes);
+  void cut_element(const Place& place, std::string* bytes);
+  size_t take(size_t count, size_t length, const Place& place, std::string* bytes);
+  template <typename... Args>
+  [[noreturn]] void fail_here(fmt::format_string<Args...> text, Args&&... args) const;
 
-  std::unique_ptr<ByteStream> stream_;
+  Window window_;
   const size_t max_row_bytes_;
-  std::vector<char> buffer_;
-  size_t begin_ = 0;
-  size_t end_ = 0;
   int64_t line_ = 1;
-  int64_t column_ = 1;
+  int64_t line_start_ = 0;
   Layout layout_ = Layout::unknown;
   bool closed_ = false;  // behind the array
 };

@@ -24,19 +24,29 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
 
-class FileStream final : public ByteStream {
+[[noreturn]] void fail_open(const std::string& path) {
+  fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}", path,
+       base::system_reason(errno));
+}
+
+FileStamp stamp_of(const struct stat& info) {
+  return {static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino),
+          static_cast<int64_t>(info.st_size),
+          static_cast<int64_t>(info.st_mtim.tv_sec) * 1000000000 + info.st_mtim.tv_nsec};
+}
+
+class FileStream final : public SeekableStream {
  public:
   explicit FileStream(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) {
-      fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}",
-           path, base::system_reason(errno));
-    }
+    if (descriptor_ < 0) fail_open(path);
     struct stat info {};
     if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
       ::close(descriptor_);
       fail(Status::io, "{}: is a directory, where a file is expected", path);
     }
+    regular_ = S_ISREG(info.st_mode);
+    opened_ = stamp_of(info);
   }
   ~FileStream() override { ::close(descriptor_); }
   FileStream(const FileStream&) = delete;
@@ -45,35 +55,50 @@ class FileStream final : public ByteStream {
   size_t read(char* out, size_t size) override {
     for (;;) {
       const ssize_t got = ::read(descriptor_, out, size);
-      if (got >= 0) return static_cast<size_t>(got);
-      if (errno != EINTR) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
+      if (regular_ && stamp() != opened_)
+        fail(Status::io, "{}: the file has changed while it was read", path_);
+      return static_cast<size_t>(got);
     }
   }
-  void rewind() override {
-    if (::lseek(descriptor_, 0, SEEK_SET) < 0)
+  void rewind() override { seek(0); }
+  void seek(int64_t offset) override {
+    if (::lseek(descriptor_, offset, SEEK_SET) < 0)
       fail(Status::io, "{}: cannot be rewound: {}", path_, base::system_reason(errno));
+  }
+  FileStamp stamp() const override {
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0)
+      fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
+    return stamp_of(info);
   }
   const std::string& name() const override { return path_; }
 
  private:
   std::string path_;
   int descriptor_;
+  bool regular_ = false;
+  FileStamp opened_;
 };
 
-class MemoryStream final : public ByteStream {
+class MemoryStream final : public SeekableStream {
  public:
-  MemoryStream(std::string bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+  MemoryStream(std::shared_ptr<const std::string> bytes, std::string name)
+      : bytes_(std::move(bytes)), name_(std::move(name)) {}
   size_t read(char* out, size_t size) override {
-    const size_t count = std::min(size, bytes_.size() - at_);
-    std::memcpy(out, bytes_.data() + at_, count);
+    const size_t count = std::min(size, bytes_->size() - at_);
+    std::memcpy(out, bytes_->data() + at_, count);
     at_ += count;
     return count;
   }
   void rewind() override { at_ = 0; }
+  void seek(int64_t offset) override { at_ = std::min(static_cast<size_t>(offset), bytes_->size()); }
+  FileStamp stamp() const override { return {0, 0, static_cast<int64_t>(bytes_->size()), 0}; }
   const std::string& name() const override { return name_; }
 
  private:
-  std::string bytes_;
+  std::shared_ptr<const std::string> bytes_;
   std::string name_;
   size_t at_ = 0;
 };
@@ -197,29 +222,52 @@ class ZstdStream final : public ByteStream {
   bool inside_ = false;
 };
 
-std::unique_ptr<ByteStream> decoded(std::unique_ptr<ByteStream> raw) {
+}  // namespace
+
+FileStamp file_stamp(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) fail_open(path);
+  return stamp_of(info);
+}
+
+Compression compression_of(ByteStream& raw) {
   char magic[4];
   size_t count = 0;
   while (count < sizeof magic) {
-    const size_t got = raw->read(magic + count, sizeof magic - count);
+    const size_t got = raw.read(magic + count, sizeof magic - count);
     if (got == 0) break;
     count += got;
   }
-  raw->rewind();
+  raw.rewind();
   const std::string_view start(magic, count);
-  if (start.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(std::move(raw));
-  if (start == "\x28\xB5\x2F\xFD") return std::make_unique<ZstdStream>(std::move(raw));
+  if (start.starts_with("\x1F\x8B")) return Compression::gzip;
+  return start == "\x28\xB5\x2F\xFD" ? Compression::zstd : Compression::none;
+}
+
+std::unique_ptr<SeekableStream> open_raw_file(const std::string& path) {
+  return std::make_unique<FileStream>(path);
+}
+
+std::unique_ptr<SeekableStream> open_raw_memory(std::shared_ptr<const std::string> bytes, std::string name) {
+  return std::make_unique<MemoryStream>(std::move(bytes), std::move(name));
+}
+
+std::unique_ptr<ByteStream> decode(std::unique_ptr<ByteStream> raw) {
+  switch (compression_of(*raw)) {
+    case Compression::gzip:
+      return std::make_unique<GzipStream>(std::move(raw));
+    case Compression::zstd:
+      return std::make_unique<ZstdStream>(std::move(raw));
+    case Compression::none:
+      break;
+  }
   return raw;
 }
 
-}  // namespace
-
-std::unique_ptr<ByteStream> open_file_stream(const std::string& path) {
-  return decoded(std::make_unique<FileStream>(path));
-}
+std::unique_ptr<ByteStream> open_file_stream(const std::string& path) { return decode(open_raw_file(path)); }
 
 std::unique_ptr<ByteStream> open_memory_stream(std::string bytes, std::string name) {
-  return decoded(std::make_unique<MemoryStream>(std::move(bytes), std::move(name)));
+  return decode(open_raw_memory(std::make_shared<const std::string>(std::move(bytes)), std::move(name)));
 }
 
 }  // namespace trl::io

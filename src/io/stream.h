@@ -2,6 +2,7 @@
 // bytes say, not the name. Memory is bounded whatever the input's length.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,7 +18,32 @@ class ByteStream {
   virtual const std::string& name() const = 0;  // for messages
 };
 
-std::unique_ptr<ByteStream> open_file_stream(const std::string& path);  // throws not_found, io (a directory)
+// What tells a file from another one, and from what it was before it was written to.
+struct FileStamp {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t size = 0;
+  int64_t changed = 0;  // nanoseconds since 1970
+  bool operator==(const FileStamp&) const = default;
+};
+FileStamp file_stamp(const std::string& path);  // throws not_found, io
+
+// Bytes that can be read from any place.
+class SeekableStream : public ByteStream {
+ public:
+  virtual void seek(int64_t offset) = 0;
+  virtual FileStamp stamp() const = 0;  // as it is now; of a buffer only the size
+};
+
+enum class Compression : uint8_t { none, gzip, zstd };
+Compression compression_of(ByteStream& raw);  // by its first bytes; raw is rewound
+
+// As they lie there. A file that changes while it is read is Error(io).
+std::unique_ptr<SeekableStream> open_raw_file(const std::string& path);  // throws not_found, io (a directory)
+std::unique_ptr<SeekableStream> open_raw_memory(std::shared_ptr<const std::string> bytes, std::string name);
+// Decoded.
+std::unique_ptr<ByteStream> decode(std::unique_ptr<ByteStream> raw);
+std::unique_ptr<ByteStream> open_file_stream(const std::string& path);
 std::unique_ptr<ByteStream> open_memory_stream(std::string bytes, std::string name);
 
 }  // namespace trl::io

@@ -5,7 +5,9 @@
 #include <map>
 #include <numeric>
 
+#include "data/collate.h"
 #include "data/open_tokenizer.h"
+#include "data/order.h"
 #include "data/preference_batch.h"
 #include "preference_shop.h"
 #include "support/golden.h"
@@ -39,33 +41,48 @@ Ids flattened(const base::Json& rows) {
   return out;
 }
 
-// The padded layout is the recorded one; the rows one behind the other hold the same, document by document.
-void expect_rows(const HostBatch& rows, const base::Json& want, const std::string& prefix, int32_t pad_id,
-                 int64_t multiple) {
+// The rows one behind the other hold what the padded ones hold, document by document.
+void expect_same_layouts(std::span<const Example> rows, const PaddedBatch& padded) {
+  HostBatch flat, padding_free;
+  collate(rows, {}, flat);
+  collate(rows, {.padding_free = true}, padding_free);
+  EXPECT_EQ(flat.input_ids, padding_free.input_ids);
+  EXPECT_EQ(flat.position_ids, padding_free.position_ids);
+  EXPECT_EQ(flat.cu_seqlens, padding_free.cu_seqlens);
+  ASSERT_EQ(flat.cu_seqlens.size(), rows.size() + 1);
+  EXPECT_EQ(padding_free.rows, 1);
+  EXPECT_EQ(padding_free.counted_tokens, flat.counted_tokens);
+  EXPECT_EQ(flat.counted_tokens,
+            std::accumulate(padded.attention_mask.begin(), padded.attention_mask.end(), 0));
+  const std::vector<uint8_t> padded_mask = completion_mask(padded.labels),
+                             mask = completion_mask(flat.labels),
+                             free_mask = completion_mask(padding_free.labels);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const int64_t begin = flat.cu_seqlens[row], end = flat.cu_seqlens[row + 1];
+    for (int64_t i = 0; i < padded.width; ++i) {
+      const size_t cell = row * static_cast<size_t>(padded.width) + static_cast<size_t>(i);
+      ASSERT_EQ(padded.attention_mask[cell], begin + i < end ? 1 : 0);
+      if (begin + i >= end) continue;
+      const size_t at = static_cast<size_t>(begin + i);
+      ASSERT_EQ(flat.input_ids[at], padded.input_ids[cell]);
+      ASSERT_EQ(flat.position_ids[at], i);
+      ASSERT_EQ(mask[at], padded_mask[cell]);
+      ASSERT_EQ(free_mask[at], i == 0 ? 0 : mask[at]);  // nothing predicts the first one
+    }
+  }
+}
+
+void expect_rows(std::span<const Example> rows, const base::Json& want, const std::string& prefix,
+                 int32_t pad_id, int64_t multiple) {
   const PaddedBatch padded = pad(rows, pad_id, multiple);
   EXPECT_EQ(padded.rows, static_cast<int64_t>(want[prefix + "input_ids"].size()));
   EXPECT_EQ(padded.input_ids, flattened(want[prefix + "input_ids"]));
   EXPECT_EQ(padded.attention_mask, flattened(want[prefix + "attention_mask"]));
-  const std::vector<uint8_t> padded_mask = completion_mask(padded.labels),
-                             mask = completion_mask(rows.labels);
   if (want.contains(prefix + "completion_mask")) {
-    EXPECT_EQ(Ids(padded_mask.begin(), padded_mask.end()), flattened(want[prefix + "completion_mask"]));
+    const std::vector<uint8_t> mask = completion_mask(padded.labels);
+    EXPECT_EQ(Ids(mask.begin(), mask.end()), flattened(want[prefix + "completion_mask"]));
   }
-  ASSERT_EQ(static_cast<int64_t>(rows.cu_seqlens.size()), padded.rows + 1);
-  EXPECT_EQ(rows.counted_tokens,
-            std::accumulate(padded.attention_mask.begin(), padded.attention_mask.end(), 0));
-  for (int64_t row = 0; row < padded.rows; ++row) {
-    const size_t begin = static_cast<size_t>(rows.cu_seqlens[static_cast<size_t>(row)]);
-    const size_t end = static_cast<size_t>(rows.cu_seqlens[static_cast<size_t>(row) + 1]);
-    for (int64_t i = 0; i < padded.width; ++i) {
-      const size_t cell = static_cast<size_t>(row * padded.width + i), at = begin + static_cast<size_t>(i);
-      ASSERT_EQ(padded.attention_mask[cell], at < end ? 1 : 0);
-      if (at >= end) continue;
-      ASSERT_EQ(rows.input_ids[at], padded.input_ids[cell]);
-      ASSERT_EQ(rows.position_ids[at], i);
-      ASSERT_EQ(mask[at], padded_mask[cell]);
-    }
-  }
+  expect_same_layouts(rows, padded);
 }
 
 std::vector<int64_t> next_indices(int64_t batch, const base::Json& item, int64_t size) {
@@ -102,10 +119,10 @@ void expect_preference(const base::Json& item, int threads) {
       EXPECT_EQ(*example.margin, columns["margin"][at].get<float>());
     }
   }
-  PreferenceBatch batch;
   for (int64_t i = 0; i < static_cast<int64_t>(item["collated"].size()); ++i) {
     const base::Json& want = item["collated"][static_cast<size_t>(i)];
-    collate(list->gather(next_indices(i, item, list->size())), dpo ? shop.truncation : Truncation(), batch);
+    const PreferenceBatch batch = preference_batch(list->gather(next_indices(i, item, list->size())),
+                                                   dpo ? shop.truncation : Truncation());
     expect_rows(batch.rows, want, "", shop.pad_id(), shop.pad_to_multiple_of);
     EXPECT_EQ(batch.margin, want.value("margin", std::vector<float>()));
   }
@@ -129,12 +146,12 @@ void expect_unpaired(const base::Json& item, int threads) {
       EXPECT_EQ(kl_completions(*list, {&i, 1}, group)[0], columns["KL_completion_ids"][at].get<Ids>());
     }
   }
-  UnpairedBatch batch;
   for (int64_t i = 0; i < static_cast<int64_t>(item["collated"].size()); ++i) {
     const base::Json& want = item["collated"][static_cast<size_t>(i)];
     const std::vector<int64_t> indices = next_indices(i, item, list->size());
-    collate(list->gather(indices), kl ? kl_completions(*list, indices, group) : std::vector<Ids>(),
-            shop.truncation, batch);
+    const UnpairedBatch batch =
+        unpaired_batch(list->gather(indices), kl ? kl_completions(*list, indices, group) : std::vector<Ids>(),
+                       shop.truncation);
     expect_rows(batch.rows, want, "", shop.pad_id(), shop.pad_to_multiple_of);
     EXPECT_EQ(Ids(batch.label.begin(), batch.label.end()), want["label"].get<Ids>());
     EXPECT_EQ(want.contains("KL_input_ids"), kl);
@@ -193,20 +210,21 @@ void expect_first_inputs(const base::Json& item) {
   RecordedShop shop(item["model"], args, 2);
   const auto table = table_of_run(item);
   const int64_t rows = args["per_device_train_batch_size"];
-  const auto order = [&](int64_t size) {
-    return epoch_order({.rows = size,
-                        .batch_size = rows,
-                        .sequential = args["train_sampling_strategy"] == "sequential",
-                        .seed = args["seed"]},
-                       0);
+  const auto order = [&](int64_t size, size_t batch) {
+    const bool sequential = args["train_sampling_strategy"] == "sequential";
+    const OrderOptions options{.rows = size,
+                               .batch_size = rows,
+                               .sampling = sequential ? Sampling::sequential : Sampling::random,
+                               .seed = args["seed"]};
+    return EpochOrder(options, 0).batch(static_cast<int64_t>(batch));
   };
   const base::Json& inputs = item["first_inputs"];
   if (item["trainer"] == "KTOTrainer") {
     const auto list = prepare_kto(*table, shop.context);
-    UnpairedBatch batch;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const std::vector<int64_t> indices = order(list->size())[i];
-      collate(list->gather(indices), kl_completions(*list, indices, rows), shop.truncation, batch);
+      const std::vector<int64_t> indices = order(list->size(), i);
+      const UnpairedBatch batch =
+          unpaired_batch(list->gather(indices), kl_completions(*list, indices, rows), shop.truncation);
       expect_rows(batch.rows, inputs[i], "", shop.pad_id(), 1);
       EXPECT_EQ(Ids(batch.label.begin(), batch.label.end()), inputs[i]["label"].get<Ids>());
       if (inputs[i].contains("KL_input_ids")) expect_rows(batch.kl, inputs[i], "KL_", shop.pad_id(), 1);
@@ -215,9 +233,9 @@ void expect_first_inputs(const base::Json& item) {
   }
   const bool dpo = item["trainer"] == "DPOTrainer";
   const auto list = dpo ? prepare_dpo(*table, shop.context) : prepare_reward(*table, shop.context);
-  PreferenceBatch batch;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    collate(list->gather(order(list->size())[i]), dpo ? shop.truncation : Truncation(), batch);
+    const PreferenceBatch batch =
+        preference_batch(list->gather(order(list->size(), i)), dpo ? shop.truncation : Truncation());
     expect_rows(batch.rows, inputs[i], "", shop.pad_id(), 1);
     EXPECT_EQ(batch.margin, inputs[i].value("margin", std::vector<float>()));
   }
@@ -264,8 +282,7 @@ void expect_collated(const base::Json& item) {
   if (item["collator"] != "kto") {
     std::vector<PreferenceExample> examples;
     for (const base::Json& columns : item["examples"]) examples.push_back(preference_of(columns));
-    PreferenceBatch batch;
-    collate(examples, truncation, batch);
+    const PreferenceBatch batch = preference_batch(examples, truncation);
     expect_rows(batch.rows, want, "", kwargs["pad_token_id"], multiple);
     EXPECT_EQ(batch.margin, want.value("margin", std::vector<float>()));
     EXPECT_EQ(batch.ref_chosen_logps, want.value("ref_chosen_logps", std::vector<float>()));
@@ -279,8 +296,7 @@ void expect_collated(const base::Json& item) {
         {0, columns["prompt_ids"].get<Ids>(), columns["completion_ids"].get<Ids>(), columns["label"]});
     kl.push_back(columns["KL_completion_ids"].get<Ids>());
   }
-  UnpairedBatch batch;
-  collate(examples, kl, truncation, batch);
+  const UnpairedBatch batch = unpaired_batch(examples, kl, truncation);
   expect_rows(batch.rows, want, "", kwargs["pad_token_id"], multiple);
   expect_rows(batch.kl, want, "KL_", kwargs["pad_token_id"], multiple);
   EXPECT_EQ(Ids(batch.label.begin(), batch.label.end()), want["label"].get<Ids>());

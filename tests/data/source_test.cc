@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "support/error_of.h"
 #include "support/golden.h"
 
 namespace trl::data {
@@ -20,14 +21,7 @@ std::vector<std::string> places(Source& source) {
   return out;
 }
 
-std::pair<Status, std::string> error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return {error.status(), error.message()};
-  }
-  return {Status::ok, ""};
-}
+using test::error_of;
 
 std::string error_in(std::string bytes) {
   const auto [status, message] = error_of([&] { places(*memory(std::move(bytes))); });

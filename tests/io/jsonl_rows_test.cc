@@ -14,10 +14,15 @@ std::vector<Place> rows_of(std::string bytes) {
   JsonRows rows(open_memory_stream(std::move(bytes), "f"));
   std::vector<Place> out;
   JsonRows::Text text;
-  while (rows.next(text)) out.emplace_back(text.bytes, text.line, text.column);
+  std::vector<JsonRows::Place> places;
+  while (rows.next(text)) {
+    check_json_text(text.bytes, "f", text.place.line, text.place.column());
+    out.emplace_back(text.bytes, text.place.line, text.place.column());
+    places.push_back(text.place);
+  }
   rows.rewind();
   size_t again = 0;
-  while (rows.next(text)) ++again;
+  for (JsonRows::Place place; rows.skip(place); ++again) EXPECT_EQ(place.offset, places.at(again).offset);
   EXPECT_EQ(again, out.size());
   return out;
 }
@@ -52,13 +57,52 @@ TEST(JsonRows, BrokenArrays) {
             "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");
   EXPECT_EQ(row_error("[{\"a\":1},]"), "f:1:10: not valid JSON: a value is expected before ']'");
   EXPECT_EQ(row_error("[{\"a\":1}] x"), "f:1:11: not valid JSON: text after the array");
+  EXPECT_EQ(row_error("[]\n x"), "f:2:2: not valid JSON: text after the array");
+  EXPECT_EQ(row_error("[{},\n {\"a\":1}}, {}]"), "f:2:9: not valid JSON: '}' closes nothing");
   EXPECT_EQ(row_error("[{\"a\":\"b\nc\"}]"), "f:1:9: not valid JSON: a line break inside a string");
 }
 
 TEST(JsonRows, InvalidUtf8NamesLineColumnAndByte) {
   EXPECT_EQ(row_error("{}\n{\"a\":\"\xFF\"}\n"), "f:2:7: invalid UTF-8: byte 0xff");
   EXPECT_EQ(row_error("[{},\n {\"a\":\n \"\xED\xA0\x80\"}]"), "f:3:3: invalid UTF-8: byte 0xed");
-  EXPECT_EQ(row_error("\xEF{}"), "f:1:1: not JSON: begins with byte 0xef");
+  EXPECT_EQ(row_error("\xEF{}"), "f:1:1: not valid JSON: begins with byte 0xef");
+}
+
+// Strings, escapes and rows that lie across the edges of the buffer.
+TEST(JsonRows, RowsOfEveryLength) {
+  for (const bool array : {false, true}) {
+    std::string bytes = array ? "[" : "";
+    std::vector<Place> want;
+    for (int64_t i = 0; i < 400; ++i) {
+      const std::string row =
+          "{\"a\":\"" + std::string(static_cast<size_t>(i * 7 % 1500), 'x') + "\\\\\\\"],{\"}";
+      if (array && i > 0) bytes += ",\n";
+      want.emplace_back(row, i + 1, array && i == 0 ? 2 : 1);
+      bytes += row + (array ? "" : "\n");
+    }
+    EXPECT_EQ(rows_of(bytes + (array ? "]" : "")), want);
+  }
+}
+
+TEST(JsonRows, GoesOnAtAPlace) {
+  const std::string bytes = "[{\"a\":1}, {\"b\":\n2},  {\"c\":3}, 4]";
+  JsonRows all(open_memory_stream(bytes, "f"));
+  std::vector<JsonRows::Text> texts;
+  for (JsonRows::Text text; all.next(text);) texts.push_back(text);
+  ASSERT_EQ(texts.size(), 4u);
+  for (size_t from = 0; from < texts.size(); ++from) {
+    auto stream = open_raw_memory(std::make_shared<const std::string>(bytes), "f");
+    stream->seek(texts[from].place.offset);
+    JsonRows rows(std::move(stream));
+    rows.resume(texts[from].place, true);
+    size_t at = from;
+    for (JsonRows::Text text; rows.next(text); ++at) {
+      EXPECT_EQ(text.bytes, texts[at].bytes);
+      EXPECT_EQ(text.place.line, texts[at].place.line);
+      EXPECT_EQ(text.place.column(), texts[at].place.column());
+    }
+    EXPECT_EQ(at, texts.size());
+  }
 }
 
 TEST(JsonRows, DepthIsBounded) {

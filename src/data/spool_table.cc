@@ -1,0 +1,99 @@
+// Rows that were read from a source once and are kept as records.
+#include <deque>
+#include <utility>
+
+#include "base/hash.h"
+#include "data/record_store.h"
+#include "data/table.h"
+
+namespace trl::data {
+
+namespace {
+
+// What a record begins with; the row's JSON follows.
+struct SpooledPlace {
+  int64_t line;
+  int64_t column;
+  int64_t index;
+  uint32_t origin;
+  uint32_t in_array;
+};
+
+class SpoolTable final : public Table {
+ public:
+  SpoolTable(Source& source, const Spool& spool)
+      : store_({spool.directory, spool.memory_bytes, spool.memory}), name_(source.name()) {
+    base::Xxh3 hash;
+    RowText text;
+    std::string record;
+    while (source.next_text(text)) {
+      remember_origin(text);
+      const SpooledPlace place{text.line, text.column, text.index, static_cast<uint32_t>(origins_.size() - 1),
+                          text.in_array ? 1u : 0u};
+      record.assign(reinterpret_cast<const char*>(&place), sizeof place);
+      record += text.json;
+      store_.append(record);
+      hash.update(text.json);
+      hash.update("\n");
+      total_bytes_ += static_cast<int64_t>(text.json.size());
+    }
+    for (const Origin& origin : origins_) {
+      for (const std::string& column : origin.columns) hash.update(column + "\n");
+    }
+    digest_ = hash.digest();
+  }
+
+  int64_t size() const override { return store_.size(); }
+  int64_t total_bytes() const override { return total_bytes_; }
+  uint64_t digest() const override { return digest_; }
+  const std::string& name() const override { return name_; }
+
+  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
+    out.resize(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::string record = store_.read(rows[i]);
+      SpooledPlace place;
+      std::memcpy(&place, record.data(), sizeof place);
+      record.erase(0, sizeof place);
+      const Origin& origin = origins_[place.origin];
+      out[i] = {std::move(record),
+                origin.file,
+                place.line,
+                place.column,
+                place.index,
+                place.in_array != 0,
+                origin.selects ? &origin.columns : nullptr};
+    }
+  }
+
+ private:
+  struct Origin {
+    std::string file;
+    std::vector<std::string> columns;
+    bool selects = false;
+  };
+  void remember_origin(const RowText& text) {
+    const bool selects = text.columns != nullptr;
+    if (!origins_.empty()) {
+      const Origin& last = origins_.back();
+      if (last.file == text.file && last.selects == selects && (!selects || last.columns == *text.columns))
+        return;
+    }
+    origins_.push_back(
+        {std::string(text.file), selects ? *text.columns : std::vector<std::string>(), selects});
+  }
+
+  RecordStore store_;
+  const std::string name_;
+  std::deque<Origin> origins_;  // which never move
+  int64_t total_bytes_ = 0;
+  uint64_t digest_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool) {
+  return std::make_shared<SpoolTable>(source, spool);
+}
+
+}  // namespace trl::data

@@ -1,0 +1,44 @@
+// CSV rows as RFC 4180 has them, one at a time: cells may be quoted, and quoted ones may hold line breaks. A
+// quote inside a cell that is not quoted stands for itself, as pandas has it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/window.h"
+
+namespace trl::io {
+
+class CsvRows {
+ public:
+  explicit CsvRows(std::unique_ptr<ByteStream> stream, char delimiter = ',');
+  ~CsvRows();
+  CsvRows(const CsvRows&) = delete;
+  CsvRows& operator=(const CsvRows&) = delete;
+
+  struct Cell {
+    std::string text;
+    bool missing = false;  // empty and not quoted
+  };
+  struct Cells {
+    std::vector<Cell> cells;
+    int64_t line = 0;  // of the first byte, from 1
+  };
+  // The next row that is not blank; false: the end. Throws Error(format) naming name():line.
+  bool next(Cells& row);
+  void rewind();
+  const std::string& name() const { return window_.name(); }
+
+ private:
+  struct Parser;
+  void feed(std::string_view piece);
+
+  Window window_;
+  const char delimiter_;
+  std::unique_ptr<Parser> parser_;
+  int64_t line_ = 0;  // of what is fed next; 0: nothing was read
+};
+
+}  // namespace trl::io
