@@ -18,11 +18,11 @@ Ids tail(const Ids& ids, size_t begin) {
   return {ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end()};
 }
 
-bool has(const Row& row, std::string_view column) { return find_column(row, column) != nullptr; }
+bool is_there(const Row& row, std::string_view column) { return find_column(row, column) != nullptr; }
 
 // A column that is there in some rows only would be null in the others, which TRL cannot read.
 void require_same(const Row& row, std::string_view column, bool wanted) {
-  if (has(row, column) == wanted) return;
+  if (is_there(row, column) == wanted) return;
   fail(Status::format, "{}: {} column '{}', unlike the dataset's first row; all rows must agree", row.where,
        wanted ? "has no" : "has a", column);
 }
@@ -47,8 +47,8 @@ bool rename_ids(Row& row) {
   bool renamed = false;
   for (const auto& [old_name, name] :
        {std::pair{"chosen_input_ids", "chosen_ids"}, {"rejected_input_ids", "rejected_ids"}}) {
-    if (!has(row, old_name)) continue;
-    if (has(row, name))
+    if (!is_there(row, old_name)) continue;
+    if (is_there(row, name))
       fail(Status::format, "{}: has both columns '{}' and '{}', which are one", row.where, old_name, name);
     row.value[name] = base::Json(row.value[old_name]);
     row.value.erase(old_name);
@@ -62,8 +62,8 @@ bool rename_ids(Row& row) {
 DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
   const Row row = reader_.normalized(first);
   reader_.decide(row, "chosen");
-  implicit_ = !has(row, "prompt");
-  reference_ = has(row, "ref_chosen_logps") || has(row, "ref_rejected_logps");
+  implicit_ = !is_there(row, "prompt");
+  reference_ = is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps");
 }
 
 void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
@@ -94,10 +94,10 @@ RewardRows::RewardRows(RowReader reader, const Row& first, int64_t vocab_size)
     : reader_(std::move(reader)), vocab_size_(vocab_size) {
   Row row = reader_.normalized(first);
   renamed_ = rename_ids(row);
-  tokenized_ = has(row, "chosen_ids") || has(row, "rejected_ids");
+  tokenized_ = is_there(row, "chosen_ids") || is_there(row, "rejected_ids");
   if (!tokenized_) reader_.decide(row, "chosen");
-  explicit_ = has(row, "prompt");
-  margin_ = has(row, "margin");
+  explicit_ = is_there(row, "prompt");
+  margin_ = is_there(row, "margin");
 }
 
 void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
@@ -122,15 +122,15 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
 
 KtoRows::KtoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
   const Row row = reader_.normalized(first);
-  paired_ = !has(row, "completion") && (has(row, "chosen") || has(row, "rejected"));
+  paired_ = !is_there(row, "completion") && (is_there(row, "chosen") || is_there(row, "rejected"));
   reader_.decide(row, paired_ ? "chosen" : "completion");
-  implicit_ = paired_ && !has(row, "prompt");
+  implicit_ = paired_ && !is_there(row, "prompt");
 }
 
 void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const {
   reader_.normalize(row);
   for (const char* column : {"chosen", "rejected"}) {
-    if (has(row, "completion") && has(row, column)) {
+    if (is_there(row, "completion") && is_there(row, column)) {
       fail(
           Status::format,
           "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a paired "
