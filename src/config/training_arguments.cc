@@ -317,6 +317,11 @@ SftDataArguments sft_data_arguments(const Config& config) {
   return out;
 }
 
+PreferenceDataArguments preference_data_arguments(const Config& config) {
+  return {sft_data_arguments(config), config.get_optional_int("max_prompt_length"),
+          config.get_optional_int("max_completion_length")};
+}
+
 std::vector<std::string> run_notes(const Config& config) {
   std::vector<std::string> notes;
   const SftDataArguments data = sft_data_arguments(config);

@@ -112,6 +112,13 @@ struct SftDataArguments {
 };
 SftDataArguments sft_data_arguments(const Config& config);
 
+// What that of DPO, Reward, KTO and the methods of prompts reads.
+struct PreferenceDataArguments : SftDataArguments {
+  std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
+  std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
+};
+PreferenceDataArguments preference_data_arguments(const Config& config);
+
 // Lines for the log at the start of a run that are no warnings.
 std::vector<std::string> run_notes(const Config& config);
 

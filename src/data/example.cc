@@ -1,66 +1,14 @@
-// Numbers are LEB128; ids are copied as they lie. Labels: runs of ignored and trained tokens by turns, where
+// Labels: runs of ignored and trained tokens by turns, where
 // every trained label is its id, else all of them as ids.
 #include "data/example.h"
 
-#include <cstring>
 #include <utility>
 
-#include "base/error.h"
+#include "data/record_bytes.h"
 
 namespace trl::data {
 
 namespace {
-
-class Writer {
- public:
-  void number(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
-    out_.push_back(static_cast<char>(value));
-  }
-  void ids(const std::vector<int32_t>& values) {
-    out_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int32_t));
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string out_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  uint64_t number() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (bytes_.empty()) fail_damaged();
-      const auto byte = static_cast<unsigned char>(bytes_.front());
-      bytes_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    fail_damaged();
-  }
-  // How many of something that takes at least bytes_each there are.
-  size_t count(size_t bytes_each) {
-    const uint64_t value = number();
-    if (value > bytes_.size() / bytes_each) fail_damaged();
-    return static_cast<size_t>(value);
-  }
-  std::vector<int32_t> ids(size_t count) {
-    std::vector<int32_t> values(count);
-    if (count > bytes_.size() / sizeof(int32_t)) fail_damaged();
-    std::memcpy(values.data(), bytes_.data(), count * sizeof(int32_t));
-    bytes_.remove_prefix(count * sizeof(int32_t));
-    return values;
-  }
-  void finish() const {
-    if (!bytes_.empty()) fail_damaged();
-  }
-  [[noreturn]] static void fail_damaged() { fail(Status::format, "a prepared row is damaged"); }
-
- private:
-  std::string_view bytes_;
-};
 
 bool trains_other_ids(const Example& example) {
   for (size_t i = 0; i < example.labels.size(); ++i) {
@@ -87,7 +35,7 @@ std::vector<uint64_t> label_runs(const std::vector<int32_t>& labels) {
 }  // namespace
 
 std::string encode(const Example& example) {
-  Writer out;
+  RecordWriter out;
   out.number(example.input_ids.size());
   out.ids(example.input_ids);
   const bool own_labels = trains_other_ids(example);
@@ -107,7 +55,7 @@ std::string encode(const Example& example) {
 }
 
 Example decode_example(std::string_view bytes) {
-  Reader in(bytes);
+  RecordReader in(bytes);
   Example example;
   example.input_ids = in.ids(in.count(sizeof(int32_t)));
   const size_t length = example.input_ids.size();
@@ -119,7 +67,7 @@ Example decode_example(std::string_view bytes) {
     for (size_t run = in.count(1); run > 0; --run, trained = !trained) {
       const uint64_t tokens = in.number();
       const size_t at = example.labels.size();
-      if (tokens > length - at) Reader::fail_damaged();
+      if (tokens > length - at) RecordReader::fail_damaged();
       if (trained) {
         const auto begin = example.input_ids.begin() + static_cast<std::ptrdiff_t>(at);
         example.labels.insert(example.labels.end(), begin, begin + static_cast<std::ptrdiff_t>(tokens));
@@ -127,21 +75,21 @@ Example decode_example(std::string_view bytes) {
         example.labels.resize(at + static_cast<size_t>(tokens), kIgnored);
       }
     }
-    if (example.labels.size() != length) Reader::fail_damaged();
+    if (example.labels.size() != length) RecordReader::fail_damaged();
   }
   uint64_t documents = 0;
   for (size_t i = in.count(1); i > 0; --i) {
     const uint64_t tokens = in.number();
-    if (tokens > length - documents) Reader::fail_damaged();
+    if (tokens > length - documents) RecordReader::fail_damaged();
     documents += tokens;
     example.seq_lengths.push_back(static_cast<int32_t>(tokens));
   }
-  if (documents != length) Reader::fail_damaged();
+  if (documents != length) RecordReader::fail_damaged();
   for (size_t i = in.count(1); i > 0; --i) example.source_rows.push_back(static_cast<int64_t>(in.number()));
   in.finish();
   return example;
 }
 
-int64_t example_length(std::string_view bytes) { return static_cast<int64_t>(Reader(bytes).count(sizeof(int32_t))); }
+int64_t example_length(std::string_view bytes) { return static_cast<int64_t>(RecordReader(bytes).count(sizeof(int32_t))); }
 
 }  // namespace trl::data

@@ -42,14 +42,6 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
   return hash.digest();
 }
 
-Row first_row(const Table& table) {
-  if (table.size() == 0) fail(Status::format, "{}: holds no rows", table.name());
-  const int64_t first = 0;
-  std::vector<RowText> texts;
-  table.fetch({&first, 1}, texts);
-  return parse_row(texts.front());
-}
-
 }  // namespace
 
 Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContext& context)

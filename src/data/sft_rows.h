@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/columns.h"
+#include "data/row_text.h"
 #include "data/sft.h"
-#include "text/chat_template/chat_template.h"
 
 namespace trl::data {
 
@@ -27,7 +27,7 @@ class SftRows {
   Tokens tokens(Row& row) const;
   bool completion_only_loss() const { return completion_only_; }
   Format format() const { return format_; }
-  bool has_template() const { return template_.has_value(); }
+  bool has_template() const { return renderer_.has_value(); }
   // Renames columns and turns from/value into messages, as tokens() does first. Throws where the row's format is
   // not that of the first.
   void normalize(Row& row) const;
@@ -42,7 +42,6 @@ class SftRows {
   void open_template();
   void warn_unless_stop_is_trained() const;
   void append_eos(Row& row) const;
-  text::Rendered render_text(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
   Rendering render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                    bool assistant) const;
   Tokens prompt_completion(const Row& row) const;
@@ -59,9 +58,8 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
-  std::array<bool, 3> beside_{};  // labels, assistant_masks, completion_mask beside input_ids
-  std::optional<text::ChatTemplate> template_;
-  base::Json variables_;  // special tokens by name
+  std::array<bool, 3> beside_{};      // labels, assistant_masks, completion_mask beside input_ids
+  std::optional<Renderer> renderer_;  // of conversations
 };
 
 }  // namespace trl::data

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 namespace trl::data {
@@ -116,6 +117,14 @@ std::shared_ptr<const Table> concatenate(std::vector<Part> parts) {
 
 std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows) {
   return std::make_shared<SelectedTable>(std::move(table), std::move(rows));
+}
+
+Row first_row(const Table& table) {
+  if (table.size() == 0) fail(Status::format, "{}: holds no rows", table.name());
+  const int64_t first = 0;
+  std::vector<RowText> texts;
+  table.fetch({&first, 1}, texts);
+  return parse_row(texts.front());
 }
 
 }  // namespace trl::data
