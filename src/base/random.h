@@ -20,14 +20,20 @@ class TorchGenerator {
   std::mt19937 engine_;
 };
 
-// torch.randperm(n, generator): for i in 0..n-2 swap entries i and i + u mod (n - i).
+// The swaps of torch.randperm: for i in 0..n-2 entries i and i + u mod (n - i).
+template <typename T>
+void permute(std::vector<T>& values, TorchGenerator& generator) {
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    const size_t z = generator.random32() % (values.size() - i);
+    std::swap(values[i], values[i + z]);
+  }
+}
+
+// torch.randperm(n, generator).
 inline std::vector<int64_t> randperm(int64_t n, TorchGenerator& generator) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
-  for (int64_t i = 0; i + 1 < n; ++i) {
-    const int64_t z = generator.random32() % static_cast<uint64_t>(n - i);
-    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + z)]);
-  }
+  permute(order, generator);
   return order;
 }
 

@@ -1,0 +1,302 @@
+// A length profile as a picture: histograms with their percentiles, and for each max_length a bar of tokens,
+// padding and lost tokens under every layout. Colours are written out, and once more for dark, since a
+// picture in a page has no variables of that page.
+#include <algorithm>
+#include <cmath>
+
+#include "telemetry/chart.h"
+#include "telemetry/length_profile.h"
+
+namespace trl::telemetry {
+
+namespace {
+
+constexpr double kFigureWidth = 960, kEdge = 32;
+constexpr double kInner = kFigureWidth - 2 * kEdge;
+
+constexpr std::string_view kFigureStyle = R"css(
+.lengths { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+.lengths text { font-size: 13px; fill: #5b6577; font-variant-numeric: tabular-nums; }
+.lengths .page { fill: #ffffff; stroke: #e3e7ee; }
+.lengths .title { font-size: 22px; font-weight: 650; fill: #161c27; }
+.lengths .head { font-size: 14px; font-weight: 600; fill: #161c27; }
+.lengths .strong { font-weight: 600; fill: #161c27; }
+.lengths .small { font-size: 12px; }
+.lengths .end { text-anchor: end; }
+.lengths .mid { text-anchor: middle; }
+.lengths .rule { stroke: #e3e7ee; }
+.lengths .axis { stroke: #98a2b3; }
+.lengths .mark { stroke: #161c27; stroke-dasharray: 2 3; }
+.lengths .bar, .lengths .tokens { fill: #3b78e7; }
+.lengths .other { fill: #8fb4f5; }
+.lengths .beyond { fill: #c3cad6; }
+.lengths .padding { fill: #f5b14c; }
+.lengths .lost { fill: #d43f52; }
+.lengths .track { fill: #f0f2f6; }
+@media (prefers-color-scheme: dark) {
+.lengths text { fill: #9aa5b8; }
+.lengths .page { fill: #161a21; stroke: #2b323d; }
+.lengths .title, .lengths .head, .lengths .strong { fill: #e8ebf1; }
+.lengths .rule { stroke: #2b323d; }
+.lengths .axis { stroke: #667085; }
+.lengths .mark { stroke: #e8ebf1; }
+.lengths .bar, .lengths .tokens { fill: #6c9ef8; }
+.lengths .other { fill: #4a6fb5; }
+.lengths .beyond { fill: #4a5464; }
+.lengths .padding { fill: #e0993a; }
+.lengths .lost { fill: #e8596b; }
+.lengths .track { fill: #222832; }
+}
+)css";
+
+std::string text(double x, double y, std::string_view kind, std::string_view words) {
+  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kind, x, y,
+                     html_text(words));
+}
+
+std::string line(std::string_view kind, double x1, double y1, double x2, double y2) {
+  return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind,
+                     x1, y1, x2, y2);
+}
+
+std::string box(std::string_view kind, double x, double y, double width, double height,
+                std::string_view title) {
+  const std::string shape =
+      fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", kind, x,
+                  y, width, height);
+  return title.empty() ? shape + "/>\n"
+                       : fmt::format("{}><title>{}</title></rect>\n", shape, html_text(title));
+}
+
+// Where a picture's part stands.
+struct Frame {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+class HistogramFigure {
+ public:
+  HistogramFigure(const LengthDistribution& of, Frame frame, std::string_view kind)
+      : of_(of), bars_(of.histogram), kind_(kind) {
+    most_ = *std::max_element(bars_.counts.begin(), bars_.counts.end());
+    const double label = 7.5 * static_cast<double>(grouped(most_, " ").size()) + 8;
+    const double beyond = bars_.above > 0 ? 44 : 0;
+    plot_ = {frame.x + label, frame.y + 62, frame.width - label - beyond, frame.height - 62 - 24};
+    head_ = {frame.x, frame.y + 12, frame.width, 0};
+  }
+
+  std::string draw() const {
+    return text(head_.x, head_.y, "head", of_.name + " tokens per row") + grid() + columns() + beyond() +
+           marks();
+  }
+
+ private:
+  double x_at(double length) const {
+    return plot_.x + (length - static_cast<double>(bars_.start)) /
+                         static_cast<double>(bars_.end() - bars_.start) * plot_.width;
+  }
+  double y_at(double rows) const { return plot_.y + plot_.height * (1 - rows / static_cast<double>(most_)); }
+
+  std::string grid() const {
+    std::string out;
+    for (const double tick : round_ticks(0, static_cast<double>(most_), 3)) {
+      if (tick == 0 || std::trunc(tick) != tick) continue;
+      out += line("rule", plot_.x, y_at(tick), plot_.x + plot_.width, y_at(tick));
+      out += text(plot_.x - 8, y_at(tick) + 4, "small end", grouped(std::llround(tick)));
+    }
+    const double foot = plot_.y + plot_.height;
+    const int about = static_cast<int>(plot_.width / 80);
+    for (const double tick :
+         round_ticks(static_cast<double>(bars_.start), static_cast<double>(bars_.end()), about)) {
+      if (std::trunc(tick) != tick) continue;
+      out += line("axis", x_at(tick), foot, x_at(tick), foot + 4);
+      out += text(x_at(tick), foot + 18, "small mid", grouped(std::llround(tick)));
+    }
+    return out + line("axis", plot_.x, foot, plot_.x + plot_.width, foot);
+  }
+
+  std::string columns() const {
+    std::string out;
+    const double width = plot_.width / static_cast<double>(bars_.counts.size());
+    for (size_t i = 0; i < bars_.counts.size(); ++i) {
+      if (bars_.counts[i] == 0) continue;
+      const int64_t from = bars_.start + static_cast<int64_t>(i) * bars_.width;
+      const double top = std::min(y_at(static_cast<double>(bars_.counts[i])), plot_.y + plot_.height - 1);
+      const std::string span =
+          bars_.width == 1 ? std::to_string(from) : fmt::format("{} to {}", from, from + bars_.width - 1);
+      out += box(kind_, x_at(static_cast<double>(from)) + 0.5, top, std::max(0.5, width - 1),
+                 plot_.y + plot_.height - top,
+                 fmt::format("{} tokens: {} rows", span, grouped(bars_.counts[i])));
+    }
+    return out;
+  }
+
+  // The few that are far longer: a bar apart, not to scale.
+  std::string beyond() const {
+    if (bars_.above == 0) return {};
+    const double x = plot_.x + plot_.width + 14, foot = plot_.y + plot_.height;
+    const double top = std::clamp(y_at(static_cast<double>(bars_.above)), plot_.y, foot - 2);
+    return box("beyond", x, top, 18, foot - top,
+               fmt::format("{} rows are longer, up to {} tokens", grouped(bars_.above), grouped(of_.max))) +
+           text(x + 9, foot + 18, "small mid", "more");
+  }
+
+  std::string marks() const {
+    struct Mark {
+      double length;
+      std::string words;
+    };
+    std::vector<Mark> marks;
+    for (const int percent : plot_.width > 600 ? std::vector{5, 25, 50, 75, 90, 95, 99} : std::vector{50, 95})
+      marks.push_back({of_.percentile(percent), fmt::format("{} {}", percentile_name(percent),
+                                                            short_length(of_.percentile(percent)))});
+    std::string out;
+    std::array<double, 3> taken{-1e9, -1e9, -1e9};  // where each level of words ends
+    for (const Mark& mark : marks) {
+      const double x = x_at(mark.length), half = 3.4 * static_cast<double>(mark.words.size());
+      const double middle = std::clamp(x, plot_.x + half, plot_.x + plot_.width - half);
+      size_t level = 0;
+      while (level + 1 < taken.size() && middle - half < taken[level] + 8) ++level;
+      taken[level] = middle + half;
+      const double y = plot_.y - 6 - 13 * static_cast<double>(level);
+      out += line("mark", x, y + 3, x, plot_.y + plot_.height);
+      out += text(middle, y, "small mid", mark.words);
+    }
+    return out;
+  }
+
+  const LengthDistribution& of_;
+  const LengthHistogram& bars_;
+  std::string_view kind_;
+  int64_t most_ = 0;
+  Frame plot_, head_;
+};
+
+class Figure {
+ public:
+  explicit Figure(const LengthProfile& profile) : profile_(profile) {}
+
+  std::string draw() {
+    body_ += text(kEdge, 46, "title", "How long the rows are: " + profile_.name);
+    body_ += text(kEdge, 68, "",
+                  fmt::format("{} rows ({}), {} tokens", grouped(profile_.rows), profile_.format,
+                              grouped(profile_.tokens)));
+    y_ = 96;
+    histograms();
+    numbers();
+    if (!profile_.limits.empty() && !profile_.limits.front().layouts.empty()) limits();
+    y_ += 10;
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" class=\"lengths\" "
+               "role=\"img\" "
+               "aria-labelledby=\"lengths-title lengths-text\">\n<title "
+               "id=\"lengths-title\">{2}</title>\n<desc "
+               "id=\"lengths-text\">{3}</desc>\n<style>{4}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" "
+               "width=\"{5}\" height=\"{6}\" rx=\"10\"/>\n",
+               kFigureWidth, y_, html_text("Token lengths of " + profile_.name), html_text(description()), kFigureStyle,
+               kFigureWidth - 1, y_ - 1) +
+           body_ + "</svg>\n";
+  }
+
+ private:
+  std::string description() const {
+    const LengthDistribution& of = profile_.lengths.front();
+    return fmt::format(
+        "{} rows, {} tokens: {} tokens per row at the median, {} at the 95th percentile, {} at most.",
+        profile_.rows, profile_.tokens, short_length(of.percentile(50)), short_length(of.percentile(95)),
+        of.max);
+  }
+
+  void histograms() {
+    const std::vector<LengthDistribution>& all = profile_.lengths;
+    body_ += HistogramFigure(all[0], {kEdge, y_, kInner, 240}, "bar").draw();
+    y_ += 240 + 18;
+    if (all.size() == 1) return;
+    const double gap = 36, width = (kInner - gap * static_cast<double>(all.size() - 2)) /
+                                   static_cast<double>(all.size() - 1);
+    for (size_t i = 1; i < all.size(); ++i) {
+      const double x = kEdge + static_cast<double>(i - 1) * (width + gap);
+      body_ += HistogramFigure(all[i], {x, y_, width, 170}, "other").draw();
+    }
+    y_ += 170 + 18;
+  }
+
+  void numbers() {
+    std::vector<std::string> names = {"min"};
+    for (const int percent : kPercentiles) names.push_back(percentile_name(percent));
+    names.insert(names.end(), {"max", "mean"});
+    const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(names.size());
+    const auto place = [&](size_t i) { return first + step * static_cast<double>(i + 1); };
+    y_ += 14;
+    body_ += text(kEdge, y_, "head", "percentiles");
+    for (size_t i = 0; i < names.size(); ++i) body_ += text(place(i), y_, "end", names[i]);
+    for (const LengthDistribution& of : profile_.lengths) {
+      y_ += 9;
+      body_ += line("rule", kEdge, y_, kFigureWidth - kEdge, y_);
+      y_ += 18;
+      body_ += text(kEdge, y_, "", of.name);
+      std::vector<double> values = {static_cast<double>(of.min)};
+      values.insert(values.end(), of.percentiles.begin(), of.percentiles.end());
+      values.insert(values.end(), {static_cast<double>(of.max), of.mean});
+      for (size_t i = 0; i < values.size(); ++i)
+        body_ += text(place(i), y_, "strong end", short_length(values[i]));
+    }
+    y_ += 34;
+  }
+
+  void limits() {
+    y_ += 10;
+    body_ += text(kEdge, y_, "head", "what max_length costs in an epoch");
+    double x = kFigureWidth - kEdge - 240;
+    for (const auto& [kind, words] :
+         {std::pair{"tokens", "tokens"}, {"padding", "padding"}, {"lost", "lost tokens"}}) {
+      body_ += box(kind, x, y_ - 10, 11, 11, "") + text(x + 17, y_, "", words);
+      x += 80;
+    }
+    y_ += 28;
+    const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(kLayouts.size());
+    for (size_t i = 0; i < kLayouts.size(); ++i)
+      body_ += text(first + step * static_cast<double>(i), y_, "", layout_name(kLayouts[i]));
+    const auto widest = static_cast<double>(widest_layout(profile_));
+    for (const LengthLimit& limit : profile_.limits) {
+      y_ += 10;
+      body_ += line("rule", kEdge, y_, kFigureWidth - kEdge, y_);
+      body_ += text(kEdge, y_ + 25, "head", grouped(limit.max_length));
+      body_ += text(kEdge, y_ + 43, "small", percent(limit.rows_cut, profile_.rows) + " of rows cut");
+      for (size_t i = 0; i < limit.layouts.size(); ++i)
+        cell(limit.layouts[i], first + step * static_cast<double>(i), y_ + 14, step - 16, widest);
+      y_ += 58;
+    }
+  }
+
+  void cell(const LayoutCost& cost, double x, double y, double width, double widest) {
+    const std::string numbers =
+        fmt::format("{}: {} tokens, {} padding, {} lost; {} {}, {} steps", layout_name(cost.layout),
+                    grouped(cost.tokens), grouped(cost.padding), grouped(cost.lost), grouped(cost.rows),
+                    is_packed(cost.layout) ? "packed rows" : "rows", grouped(cost.steps));
+    body_ += fmt::format("<g><title>{}</title>\n", html_text(numbers));
+    body_ += box("track", x, y, width, 12, "");
+    double at = x;
+    for (const auto& [kind, tokens] :
+         {std::pair{"tokens", cost.tokens}, {"padding", cost.padding}, {"lost", cost.lost}}) {
+      if (tokens == 0) continue;
+      const double wide = static_cast<double>(tokens) / widest * width;
+      body_ += box(kind, at, y, wide, 12, "");
+      at += wide;
+    }
+    body_ += text(x, y + 29, "small", fmt::format("{} steps", grouped(cost.steps)));
+    std::string waste;
+    if (cost.padding > 0) waste = percent(cost.padding, cost.tokens + cost.padding) + " padding";
+    if (cost.lost > 0) waste += (waste.empty() ? "" : ", ") + percent(cost.lost, profile_.tokens) + " lost";
+    body_ += text(x, y + 43, "small", waste) + "</g>\n";
+  }
+
+  const LengthProfile& profile_;
+  std::string body_;
+  double y_ = 0;
+};
+
+}  // namespace
+
+std::string to_svg(const LengthProfile& profile) { return Figure(profile).draw(); }
+
+}  // namespace trl::telemetry
