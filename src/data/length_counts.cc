@@ -7,7 +7,7 @@ namespace trl::data {
 
 namespace {
 
-constexpr int64_t kMostBars = 40;
+constexpr int64_t kMostBars = 60;
 
 // The smallest of 1, 2, 5, 10, 20, 50 ... with which no more than kMostBars bars cover the span.
 int64_t bar_width(int64_t span) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/files.h"
 #include "telemetry/chart.h"
 #include "telemetry/length_profile.h"
 
@@ -18,8 +19,9 @@ constexpr std::string_view kFigureStyle = R"css(
 .lengths { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 .lengths text { font-size: 13px; fill: #5b6577; font-variant-numeric: tabular-nums; }
 .lengths .page { fill: #ffffff; stroke: #e3e7ee; }
-.lengths .title { font-size: 22px; font-weight: 650; fill: #161c27; }
+.lengths .title { font-size: 22px; font-weight: 700; fill: #161c27; }
 .lengths .head { font-size: 14px; font-weight: 600; fill: #161c27; }
+.lengths .unit { font-weight: 400; fill: #5b6577; }
 .lengths .strong { font-weight: 600; fill: #161c27; }
 .lengths .small { font-size: 12px; }
 .lengths .end { text-anchor: end; }
@@ -35,8 +37,10 @@ constexpr std::string_view kFigureStyle = R"css(
 .lengths .track { fill: #f0f2f6; }
 @media (prefers-color-scheme: dark) {
 .lengths text { fill: #9aa5b8; }
+.lengths .unit { fill: #9aa5b8; }
 .lengths .page { fill: #161a21; stroke: #2b323d; }
-.lengths .title, .lengths .head, .lengths .strong { fill: #e8ebf1; }
+.lengths .title, .lengths .head, .lengths .unit { font-weight: 400; fill: #5b6577; }
+.lengths .strong { fill: #e8ebf1; }
 .lengths .rule { stroke: #2b323d; }
 .lengths .axis { stroke: #667085; }
 .lengths .mark { stroke: #e8ebf1; }
@@ -76,25 +80,56 @@ struct Frame {
 class HistogramFigure {
  public:
   HistogramFigure(const LengthDistribution& of, Frame frame, std::string_view kind)
-      : of_(of), bars_(of.histogram), kind_(kind) {
+      : of_(of), bars_(of.histogram), frame_(frame), kind_(kind) {
     most_ = *std::max_element(bars_.counts.begin(), bars_.counts.end());
     const double label = 7.5 * static_cast<double>(grouped(most_, " ").size()) + 8;
     const double beyond = bars_.above > 0 ? 44 : 0;
-    plot_ = {frame.x + label, frame.y + 62, frame.width - label - beyond, frame.height - 62 - 24};
-    head_ = {frame.x, frame.y + 12, frame.width, 0};
+    plot_ = {frame.x + label, frame.y, frame.width - label - beyond, 0};
+    place_marks();
+    const double above = 40 + kMarkLine * static_cast<double>(levels_);
+    plot_.y += above;
+    plot_.height = frame.height - above - 24;
   }
 
   std::string draw() const {
-    return text(head_.x, head_.y, "head", of_.name + " tokens per row") + grid() + columns() + beyond() +
-           marks();
+    return fmt::format(
+               "<text class=\"head\" x=\"{:.1f}\" y=\"{:.1f}\">{} <tspan class=\"unit\">rows by number of "
+               "tokens</tspan></text>\n",
+               frame_.x, frame_.y + 12, html_text(of_.name)) +
+           grid() + columns() + beyond() + marks();
   }
 
  private:
+  static constexpr double kMarkLine = 14;
+  struct Mark {
+    double x, middle;  // of the line, of the words
+    size_t level;      // of the words, from below
+    std::string words;
+  };
+
   double x_at(double length) const {
     return plot_.x + (length - static_cast<double>(bars_.start)) /
                          static_cast<double>(bars_.end() - bars_.start) * plot_.width;
   }
+  // A length on the axis: in the middle of its bar where it has one of its own.
+  double place(double length) const { return x_at(length + (bars_.width == 1 ? 0.5 : 0)); }
   double y_at(double rows) const { return plot_.y + plot_.height * (1 - rows / static_cast<double>(most_)); }
+
+  // Words that would touch others stand a line higher.
+  void place_marks() {
+    std::array<double, 4> taken{-1e9, -1e9, -1e9, -1e9};
+    for (const int percent :
+         plot_.width > 600 ? std::vector{5, 25, 50, 75, 90, 95, 99} : std::vector{50, 95}) {
+      const double length = of_.percentile(percent);
+      Mark mark{place(length), 0, 0, fmt::format("{} {}", percentile_name(percent), short_length(length))};
+      const double half = 3.7 * static_cast<double>(mark.words.size());
+      mark.middle = std::clamp(mark.x, plot_.x + half, plot_.x + plot_.width - half);
+      while (mark.level + 1 < taken.size() && mark.middle - half < taken[mark.level] + 6) ++mark.level;
+      taken[mark.level] = mark.middle + half;
+      levels_ = std::max(levels_, mark.level);
+      marks_.push_back(std::move(mark));
+    }
+  }
 
   std::string grid() const {
     std::string out;
@@ -107,9 +142,9 @@ class HistogramFigure {
     const int about = static_cast<int>(plot_.width / 80);
     for (const double tick :
          round_ticks(static_cast<double>(bars_.start), static_cast<double>(bars_.end()), about)) {
-      if (std::trunc(tick) != tick) continue;
-      out += line("axis", x_at(tick), foot, x_at(tick), foot + 4);
-      out += text(x_at(tick), foot + 18, "small mid", grouped(std::llround(tick)));
+      if (std::trunc(tick) != tick || place(tick) > plot_.x + plot_.width) continue;
+      out += line("axis", place(tick), foot, place(tick), foot + 4);
+      out += text(place(tick), foot + 18, "small mid", grouped(std::llround(tick)));
     }
     return out + line("axis", plot_.x, foot, plot_.x + plot_.width, foot);
   }
@@ -130,45 +165,35 @@ class HistogramFigure {
     return out;
   }
 
-  // The few that are far longer: a bar apart, not to scale.
+  // The few that are far longer: a bar apart.
   std::string beyond() const {
     if (bars_.above == 0) return {};
-    const double x = plot_.x + plot_.width + 14, foot = plot_.y + plot_.height;
+    const double x = plot_.x + plot_.width + 16, foot = plot_.y + plot_.height;
     const double top = std::clamp(y_at(static_cast<double>(bars_.above)), plot_.y, foot - 2);
-    return box("beyond", x, top, 18, foot - top,
+    return box("beyond", x, top, 22, foot - top,
                fmt::format("{} rows are longer, up to {} tokens", grouped(bars_.above), grouped(of_.max))) +
-           text(x + 9, foot + 18, "small mid", "more");
+           text(x + 11, foot + 18, "small mid", "longer") +
+           text(x + 11, top - 5, "small mid", grouped(bars_.above));
   }
 
   std::string marks() const {
-    struct Mark {
-      double length;
-      std::string words;
-    };
-    std::vector<Mark> marks;
-    for (const int percent : plot_.width > 600 ? std::vector{5, 25, 50, 75, 90, 95, 99} : std::vector{50, 95})
-      marks.push_back({of_.percentile(percent), fmt::format("{} {}", percentile_name(percent),
-                                                            short_length(of_.percentile(percent)))});
     std::string out;
-    std::array<double, 3> taken{-1e9, -1e9, -1e9};  // where each level of words ends
-    for (const Mark& mark : marks) {
-      const double x = x_at(mark.length), half = 3.4 * static_cast<double>(mark.words.size());
-      const double middle = std::clamp(x, plot_.x + half, plot_.x + plot_.width - half);
-      size_t level = 0;
-      while (level + 1 < taken.size() && middle - half < taken[level] + 8) ++level;
-      taken[level] = middle + half;
-      const double y = plot_.y - 6 - 13 * static_cast<double>(level);
-      out += line("mark", x, y + 3, x, plot_.y + plot_.height);
-      out += text(middle, y, "small mid", mark.words);
+    for (const Mark& mark : marks_) {
+      const double y = plot_.y - 7 - kMarkLine * static_cast<double>(mark.level);
+      out += line("mark", mark.x, y + 3, mark.x, plot_.y + plot_.height);
+      out += text(mark.middle, y, "small mid", mark.words);
     }
     return out;
   }
 
   const LengthDistribution& of_;
   const LengthHistogram& bars_;
+  const Frame frame_;
   std::string_view kind_;
   int64_t most_ = 0;
-  Frame plot_, head_;
+  Frame plot_;
+  std::vector<Mark> marks_;
+  size_t levels_ = 0;
 };
 
 class Figure {
@@ -176,7 +201,7 @@ class Figure {
   explicit Figure(const LengthProfile& profile) : profile_(profile) {}
 
   std::string draw() {
-    body_ += text(kEdge, 46, "title", "How long the rows are: " + profile_.name);
+    body_ += text(kEdge, 46, "title", "Token lengths: " + base::file_name(profile_.name));
     body_ += text(kEdge, 68, "",
                   fmt::format("{} rows ({}), {} tokens", grouped(profile_.rows), profile_.format,
                               grouped(profile_.tokens)));
@@ -192,8 +217,8 @@ class Figure {
                "id=\"lengths-title\">{2}</title>\n<desc "
                "id=\"lengths-text\">{3}</desc>\n<style>{4}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" "
                "width=\"{5}\" height=\"{6}\" rx=\"10\"/>\n",
-               kFigureWidth, y_, html_text("Token lengths of " + profile_.name), html_text(description()), kFigureStyle,
-               kFigureWidth - 1, y_ - 1) +
+               kFigureWidth, y_, html_text("Token lengths of " + base::file_name(profile_.name)),
+               html_text(description()), kFigureStyle, kFigureWidth - 1, y_ - 1) +
            body_ + "</svg>\n";
   }
 
@@ -246,11 +271,11 @@ class Figure {
   void limits() {
     y_ += 10;
     body_ += text(kEdge, y_, "head", "what max_length costs in an epoch");
-    double x = kFigureWidth - kEdge - 240;
+    double x = kFigureWidth - kEdge - 262;
     for (const auto& [kind, words] :
          {std::pair{"tokens", "tokens"}, {"padding", "padding"}, {"lost", "lost tokens"}}) {
       body_ += box(kind, x, y_ - 10, 11, 11, "") + text(x + 17, y_, "", words);
-      x += 80;
+      x += 88;
     }
     y_ += 28;
     const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(kLayouts.size());
@@ -261,14 +286,19 @@ class Figure {
       y_ += 10;
       body_ += line("rule", kEdge, y_, kFigureWidth - kEdge, y_);
       body_ += text(kEdge, y_ + 25, "head", grouped(limit.max_length));
-      body_ += text(kEdge, y_ + 43, "small", percent(limit.rows_cut, profile_.rows) + " of rows cut");
+      body_ += text(
+          kEdge, y_ + 43, "small",
+          limit.rows_cut == 0 ? "no row is cut" : percent(limit.rows_cut, profile_.rows) + " of rows cut");
+      size_t lines = 0;
       for (size_t i = 0; i < limit.layouts.size(); ++i)
-        cell(limit.layouts[i], first + step * static_cast<double>(i), y_ + 14, step - 16, widest);
-      y_ += 58;
+        lines = std::max(
+            lines, cell(limit.layouts[i], first + step * static_cast<double>(i), y_ + 14, step - 16, widest));
+      y_ += 50 + 15 * static_cast<double>(lines);
     }
   }
 
-  void cell(const LayoutCost& cost, double x, double y, double width, double widest) {
+  // Returns how many lines of waste stand below the steps.
+  size_t cell(const LayoutCost& cost, double x, double y, double width, double widest) {
     const std::string numbers =
         fmt::format("{}: {} tokens, {} padding, {} lost; {} {}, {} steps", layout_name(cost.layout),
                     grouped(cost.tokens), grouped(cost.padding), grouped(cost.lost), grouped(cost.rows),
@@ -284,10 +314,13 @@ class Figure {
       at += wide;
     }
     body_ += text(x, y + 29, "small", fmt::format("{} steps", grouped(cost.steps)));
-    std::string waste;
-    if (cost.padding > 0) waste = percent(cost.padding, cost.tokens + cost.padding) + " padding";
-    if (cost.lost > 0) waste += (waste.empty() ? "" : ", ") + percent(cost.lost, profile_.tokens) + " lost";
-    body_ += text(x, y + 43, "small", waste) + "</g>\n";
+    std::vector<std::string> waste;
+    if (cost.padding > 0) waste.push_back(percent(cost.padding, cost.tokens + cost.padding) + " padding");
+    if (cost.lost > 0) waste.push_back(percent(cost.lost, profile_.tokens) + " lost");
+    for (size_t i = 0; i < waste.size(); ++i)
+      body_ += text(x, y + 44 + 15 * static_cast<double>(i), "small", waste[i]);
+    body_ += "</g>\n";
+    return waste.size();
   }
 
   const LengthProfile& profile_;

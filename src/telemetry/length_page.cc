@@ -1,6 +1,7 @@
 // A length profile as an HTML page: the picture, and all numbers behind it in tables.
 #include <algorithm>
 
+#include "base/files.h"
 #include "telemetry/chart.h"
 #include "telemetry/length_profile.h"
 #include "telemetry/page.h"
@@ -95,7 +96,8 @@ std::string to_html(const LengthProfile& profile) {
         "because they were cut off, their row has nothing left to train on, or the last batch is left out "
         "(dataloader_drop_last).</footer>\n";
   }
-  return html_page("Token lengths of " + profile.name, html_text(profile.format), body, kLengthsStyle);
+  return html_page("Token lengths of " + base::file_name(profile.name),
+                   html_text(fmt::format("{}: {}", profile.name, profile.format)), body, kLengthsStyle);
 }
 
 }  // namespace trl::telemetry

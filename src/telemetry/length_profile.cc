@@ -99,11 +99,12 @@ std::string to_json(const LengthProfile& profile) {
   return out.dump(2);
 }
 
-// Shares that are not 0 and not all never look as if they were.
+// What is not nothing and not all never looks as if it were.
 std::string percent(int64_t part, int64_t whole) {
   const double value = share(part, whole) * 100;
-  if (part > 0 && value < 0.1) return "<0.1%";
-  if (part < whole && value > 99.9) return ">99.9%";
+  if (part == 0 || part == whole) return part == 0 ? "0%" : "100%";
+  if (value < 0.1) return "<0.1%";
+  if (value > 99.9) return ">99.9%";
   return fmt::format("{:.1f}%", value);
 }
 

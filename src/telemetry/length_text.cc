@@ -62,9 +62,15 @@ std::string plot(const LengthDistribution& of, int64_t columns, int64_t height) 
     axis.put(margin + at, short_number(tick, 12));
   }
   out += axis.text() + "\n";
+  Line marks;
+  for (const int percent : kPercentiles) {
+    const double at = (of.percentile(percent) - static_cast<double>(bars.start)) / per_column;
+    marks.put(margin + static_cast<int64_t>(at), "^" + percentile_name(percent));
+  }
+  out += marks.text() + "\n";
   if (bars.above > 0) {
-    out += fmt::format("{:{}}{} rows are longer than the bars: up to {} tokens\n", "", margin,
-                       grouped(bars.above, kThin), grouped(of.max, kThin));
+    out += fmt::format("{:{}}rows beyond the bars, of up to {} tokens: {}\n", "", margin,
+                       grouped(of.max, kThin), grouped(bars.above, kThin));
   }
   return out;
 }
@@ -105,12 +111,16 @@ std::string bar(const LayoutCost& cost, int64_t widest, int64_t columns) {
 
 std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, int64_t widest,
                        int64_t columns) {
-  std::string out =
-      fmt::format("max_length {}: {} of rows cut, {} of tokens cut off", limit.max_length,
-                  percent(limit.rows_cut, profile.rows), percent(limit.tokens_cut, profile.tokens));
-  if (limit.rows_dropped > 0)
-    out += fmt::format(", {} of rows dropped unless packed", percent(limit.rows_dropped, profile.rows));
+  std::string out = fmt::format("max_length {}: ", limit.max_length);
+  out += limit.rows_cut == 0
+             ? "no row is cut"
+             : fmt::format("{} of rows cut, {} of tokens cut off", percent(limit.rows_cut, profile.rows),
+                           percent(limit.tokens_cut, profile.tokens));
   out += "\n";
+  if (limit.rows_dropped > 0) {
+    out += fmt::format("  {} of rows keep no trained token; all but packing drops them\n",
+                       percent(limit.rows_dropped, profile.rows));
+  }
   for (const LayoutCost& cost : limit.layouts) {
     const std::string numbers =
         fmt::format("  {:<15} {:>10} {:>9} {:>7} {:>7}  ", layout_name(cost.layout),
