@@ -37,10 +37,9 @@ constexpr std::string_view kFigureStyle = R"css(
 .lengths .track { fill: #f0f2f6; }
 @media (prefers-color-scheme: dark) {
 .lengths text { fill: #9aa5b8; }
-.lengths .unit { fill: #9aa5b8; }
 .lengths .page { fill: #161a21; stroke: #2b323d; }
-.lengths .title, .lengths .head, .lengths .unit { font-weight: 400; fill: #5b6577; }
-.lengths .strong { fill: #e8ebf1; }
+.lengths .title, .lengths .head, .lengths .strong { fill: #e8ebf1; }
+.lengths .unit { fill: #9aa5b8; }
 .lengths .rule { stroke: #2b323d; }
 .lengths .axis { stroke: #667085; }
 .lengths .mark { stroke: #e8ebf1; }
@@ -121,7 +120,8 @@ class HistogramFigure {
     for (const int percent :
          plot_.width > 600 ? std::vector{5, 25, 50, 75, 90, 95, 99} : std::vector{50, 95}) {
       const double length = of_.percentile(percent);
-      Mark mark{place(length), 0, 0, fmt::format("{} {}", percentile_name(percent), short_length(length))};
+      Mark mark{place(length), 0, 0,
+                fmt::format("{} {}", percentile_name(percent), short_length(length, kThinSpace))};
       const double half = 3.7 * static_cast<double>(mark.words.size());
       mark.middle = std::clamp(mark.x, plot_.x + half, plot_.x + plot_.width - half);
       while (mark.level + 1 < taken.size() && mark.middle - half < taken[mark.level] + 6) ++mark.level;
@@ -227,8 +227,8 @@ class Figure {
     const LengthDistribution& of = profile_.lengths.front();
     return fmt::format(
         "{} rows, {} tokens: {} tokens per row at the median, {} at the 95th percentile, {} at most.",
-        profile_.rows, profile_.tokens, short_length(of.percentile(50)), short_length(of.percentile(95)),
-        of.max);
+        profile_.rows, profile_.tokens, short_length(of.percentile(50), kThinSpace),
+        short_length(of.percentile(95), kThinSpace), of.max);
   }
 
   void histograms() {
@@ -263,7 +263,7 @@ class Figure {
       values.insert(values.end(), of.percentiles.begin(), of.percentiles.end());
       values.insert(values.end(), {static_cast<double>(of.max), of.mean});
       for (size_t i = 0; i < values.size(); ++i)
-        body_ += text(place(i), y_, "strong end", short_length(values[i]));
+        body_ += text(place(i), y_, "strong end", short_length(values[i], kThinSpace));
     }
     y_ += 34;
   }

@@ -15,7 +15,7 @@ body { max-width: 1080px; }
 .card { margin-bottom: 14px; overflow-x: auto; }
 .figure { padding: 0; border: 0; background: none; }
 .wide td, .wide th { text-align: right; white-space: nowrap; }
-.wide td:first-child, .wide th:first-child { text-align: left; }
+.wide td:first-child, .wide th:first-child, .named td:nth-child(2), .named th:nth-child(2) { text-align: left; }
 .wide tr.first > * { border-top: 2px solid var(--faint); }
 )css";
 
@@ -25,9 +25,9 @@ std::string row(std::string_view kind, std::string_view cell, const std::vector<
   return out + "</tr>\n";
 }
 
-std::string card(std::string_view title, const std::string& rows) {
-  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"wide\">\n{}</table></section>\n",
-                     title, rows);
+std::string card(std::string_view title, std::string_view kind, const std::string& rows) {
+  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table></section>\n",
+                     title, kind, rows);
 }
 
 std::string lengths_table(const LengthProfile& profile) {
@@ -37,11 +37,11 @@ std::string lengths_table(const LengthProfile& profile) {
   std::string rows = row("", "th", names);
   for (const LengthDistribution& of : profile.lengths) {
     std::vector<std::string> cells = {of.name, grouped(of.rows), grouped(of.tokens), grouped(of.min)};
-    for (const double value : of.percentiles) cells.push_back(short_length(value));
-    cells.insert(cells.end(), {grouped(of.max), short_length(of.mean)});
+    for (const double value : of.percentiles) cells.push_back(short_length(value, kThinSpace));
+    cells.insert(cells.end(), {grouped(of.max), short_length(of.mean, kThinSpace)});
     rows += row("", "td", cells);
   }
-  return card("Tokens per row", rows);
+  return card("Tokens per row", "wide", rows);
 }
 
 std::string cuts_table(const LengthProfile& profile) {
@@ -53,7 +53,7 @@ std::string cuts_table(const LengthProfile& profile) {
                  grouped(limit.tokens_cut), percent(limit.tokens_cut, profile.tokens),
                  grouped(limit.rows_dropped), percent(limit.rows_dropped, profile.rows)});
   }
-  return card("Rows longer than max_length", rows);
+  return card("Rows longer than max_length", "wide", rows);
 }
 
 std::string layouts_table(const LengthProfile& profile) {
@@ -73,7 +73,7 @@ std::string layouts_table(const LengthProfile& profile) {
                           profile.accumulation == 1
                               ? ""
                               : fmt::format(", {} batches to an optimizer step", profile.accumulation)),
-              rows);
+              "wide named", rows);
 }
 
 }  // namespace
@@ -82,8 +82,8 @@ std::string to_html(const LengthProfile& profile) {
   const LengthDistribution& of = profile.lengths.front();
   std::string body = html_numbers({{"rows", grouped(profile.rows)},
                                    {"tokens", grouped(profile.tokens)},
-                                   {of.name + ": median", short_length(of.percentile(50))},
-                                   {of.name + ": p95", short_length(of.percentile(95))},
+                                   {of.name + ": median", short_length(of.percentile(50), kThinSpace)},
+                                   {of.name + ": p95", short_length(of.percentile(95), kThinSpace)},
                                    {of.name + ": longest", grouped(of.max)}});
   body += fmt::format("<section class=\"figure\">{}</section>\n", to_svg(profile));
   body += lengths_table(profile) + cuts_table(profile);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "telemetry/chart.h"
 #include "telemetry/record.h"
 
 namespace trl::telemetry {
@@ -108,8 +109,9 @@ std::string percent(int64_t part, int64_t whole) {
   return fmt::format("{:.1f}%", value);
 }
 
-std::string short_length(double length) {
-  const double rounded = round_decimals(length, length < 1000 ? 1 : 0);
+std::string short_length(double length, std::string_view space) {
+  if (length >= 1000) return grouped(std::llround(length), space);
+  const double rounded = round_decimals(length, 1);
   return fmt::format("{:.{}f}", rounded, rounded == std::floor(rounded) ? 0 : 1);
 }
 

@@ -83,9 +83,9 @@ std::string table(const std::vector<LengthDistribution>& lengths) {
   lines[0].insert(lines[0].end(), {"max", "mean"});
   for (const LengthDistribution& of : lengths) {
     auto& line = lines.emplace_back();
-    line = {of.name, std::to_string(of.min)};
-    for (const double value : of.percentiles) line.push_back(short_length(value));
-    line.insert(line.end(), {std::to_string(of.max), short_length(of.mean)});
+    line = {of.name, grouped(of.min, kThin)};
+    for (const double value : of.percentiles) line.push_back(short_length(value, kThin));
+    line.insert(line.end(), {grouped(of.max, kThin), short_length(of.mean, kThin)});
   }
   std::string out;
   for (const auto& line : lines) {
