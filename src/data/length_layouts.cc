@@ -3,6 +3,7 @@
 #include "data/length_layouts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "data/length_order.h"
 #include "data/numpy_shuffle.h"
@@ -76,15 +77,36 @@ class Layouts {
     }
     for (const Layout layout : telemetry::kLayouts) {
       LaidBatches batches(layout, options_);
-      for (const uint32_t length : telemetry::is_packed(layout) ? packed(packing_of(layout)) : cut(layout))
-        batches.add(length);
+      in_order(layout, [&](uint32_t length) { batches.add(length); });
       out.layouts.push_back(batches.finish(tokens));
     }
   }
 
  private:
+  // Calls take with each length in the order in which batches read them. Only where that is not the order of
+  // the dataset are all of them held at once.
+  template <typename Take>
+  void in_order(Layout layout, const Take& take) const {
+    const bool grouped = layout == Layout::group_by_length;
+    if (!grouped && !options_.shuffle) return each(layout, take);
+    Lengths lengths;
+    if (!telemetry::is_packed(layout)) lengths.reserve(static_cast<size_t>(rows_.size()));
+    each(layout, [&](uint32_t length) { lengths.push_back(length); });
+    if (options_.shuffle) shuffle(lengths);
+    if (grouped) {
+      base::TorchGenerator generator(options_.seed);
+      generator.random_int64();  // the DataLoader's own draw comes first
+      group_by_length(lengths, options_.batch_size * options_.accumulation, generator);
+    }
+    for (const uint32_t length : lengths) take(length);
+  }
+
+  template <typename Take>
+  void each(Layout layout, const Take& take) const {
+    telemetry::is_packed(layout) ? each_pack(packing_of(layout), take) : each_cut(take);
+  }
+
   void shuffle(Lengths& lengths) const {
-    if (!options_.shuffle) return;
     const std::vector<int64_t> order = numpy_permutation(options_.seed, static_cast<int64_t>(lengths.size()));
     Lengths shuffled;
     shuffled.reserve(lengths.size());
@@ -93,36 +115,32 @@ class Layouts {
   }
 
   // Rows cut to max_length, without those that lose all that is trained.
-  Lengths cut(Layout layout) const {
-    Lengths lengths;
-    lengths.reserve(static_cast<size_t>(rows_.size()));
+  template <typename Take>
+  void each_cut(const Take& take) const {
     for (int64_t row = 0; row < rows_.size(); ++row) {
       if (rows_.first_limit(row) > limit_) continue;
-      lengths.push_back(static_cast<uint32_t>(std::min<int64_t>(rows_.length(row), max_length_)));
+      take(static_cast<uint32_t>(std::min<int64_t>(rows_.length(row), max_length_)));
     }
-    shuffle(lengths);
-    if (layout == Layout::group_by_length) {
-      base::TorchGenerator generator(options_.seed);
-      generator.random_int64();  // the DataLoader's own draw comes first
-      group_by_length(lengths, options_.batch_size * options_.accumulation, generator);
-    }
-    return lengths;
   }
 
   // Packed rows. pack() never looks beyond kPackingBlockRows rows, so that blocks may be packed apart.
-  Lengths packed(Packing packing) const {
+  template <typename Take>
+  void each_pack(Packing packing, const Take& take) const {
     std::vector<int64_t> order;
     if (options_.shuffle) order = numpy_permutation(options_.seed, rows_.size());
+    std::array<Lengths, 64> packs;  // of as many blocks
+    constexpr int64_t kAtOnce = static_cast<int64_t>(std::tuple_size_v<decltype(packs)>);
     const int64_t blocks = up_to_multiple(rows_.size(), kPackingBlockRows) / kPackingBlockRows;
-    std::vector<Lengths> of_block(static_cast<size_t>(blocks));
-    pool_.parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block)
-        of_block[static_cast<size_t>(block)] = packed_block(packing, order, block * kPackingBlockRows);
-    });
-    Lengths lengths;
-    for (const Lengths& block : of_block) lengths.insert(lengths.end(), block.begin(), block.end());
-    shuffle(lengths);
-    return lengths;
+    for (int64_t first = 0; first < blocks; first += kAtOnce) {
+      const int64_t count = std::min(kAtOnce, blocks - first);
+      pool_.parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          packs[static_cast<size_t>(i)] = packed_block(packing, order, (first + i) * kPackingBlockRows);
+      });
+      for (int64_t i = 0; i < count; ++i) {
+        for (const uint32_t length : packs[static_cast<size_t>(i)]) take(length);
+      }
+    }
   }
 
   Lengths packed_block(Packing packing, const std::vector<int64_t>& order, int64_t begin) const {

@@ -57,6 +57,12 @@ std::string text(double x, double y, std::string_view kind, std::string_view wor
                      html_text(words));
 }
 
+std::string heading(double x, double y, std::string_view words, std::string_view more) {
+  return fmt::format(
+      "<text class=\"head\" x=\"{:.1f}\" y=\"{:.1f}\">{} <tspan class=\"unit\">{}</tspan></text>\n", x, y,
+      html_text(words), html_text(more));
+}
+
 std::string line(std::string_view kind, double x1, double y1, double x2, double y2) {
   return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind,
                      x1, y1, x2, y2);
@@ -91,11 +97,8 @@ class HistogramFigure {
   }
 
   std::string draw() const {
-    return fmt::format(
-               "<text class=\"head\" x=\"{:.1f}\" y=\"{:.1f}\">{} <tspan class=\"unit\">rows by number of "
-               "tokens</tspan></text>\n",
-               frame_.x, frame_.y + 12, html_text(of_.name)) +
-           grid() + columns() + beyond() + marks();
+    return heading(frame_.x, frame_.y + 12, of_.name, "rows by number of tokens") + grid() + columns() +
+           beyond() + marks();
   }
 
  private:
@@ -209,7 +212,7 @@ class Figure {
     histograms();
     numbers();
     if (!profile_.limits.empty() && !profile_.limits.front().layouts.empty()) limits();
-    y_ += 10;
+    y_ += 16;
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" class=\"lengths\" "
                "role=\"img\" "
@@ -270,7 +273,10 @@ class Figure {
 
   void limits() {
     y_ += 10;
-    body_ += text(kEdge, y_, "head", "what max_length costs in an epoch");
+    body_ +=
+        heading(kEdge, y_, "what max_length costs",
+                fmt::format("in an epoch with batches of {}{}", profile_.batch_size,
+                            profile_.accumulation == 1 ? "" : fmt::format(" × {}", profile_.accumulation)));
     double x = kFigureWidth - kEdge - 262;
     for (const auto& [kind, words] :
          {std::pair{"tokens", "tokens"}, {"padding", "padding"}, {"lost", "lost tokens"}}) {
