@@ -26,8 +26,8 @@ std::string row(std::string_view kind, std::string_view cell, const std::vector<
 }
 
 std::string card(std::string_view title, std::string_view kind, const std::string& rows) {
-  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table></section>\n",
-                     title, kind, rows);
+  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table></section>\n", title,
+                     kind, rows);
 }
 
 std::string lengths_table(const LengthProfile& profile) {

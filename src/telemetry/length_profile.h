@@ -83,7 +83,8 @@ std::string to_text(const LengthProfile& profile, int64_t columns);
 std::string to_svg(const LengthProfile& profile);   // a picture that stands alone
 std::string to_html(const LengthProfile& profile);  // a page that needs no other file
 
-// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but spaces.
+// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but
+// spaces.
 std::string percent(int64_t part, int64_t whole);
 std::string short_length(double length, std::string_view space);
 int64_t widest_layout(const LengthProfile& profile);  // tokens, padding and lost of the layout that has most
