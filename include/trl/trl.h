@@ -666,6 +666,32 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
                                              trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Reads and tokenises all rows, as training would, and tells how long they are and what each max_length costs.
+ *
+ * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths` the
+ * rows cut, the tokens lost and, for padded, grouped, padding-free and packed batches, padding, packed rows and
+ * optimizer steps of an epoch. Of preference rows (chosen and rejected) the lengths and cuts alone. Reads the keys
+ * that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
+ * `per_device_train_batch_size` ...) and the group `profile`; writes the files of `profile.svg` and `profile.html`.
+ * Opens no engine; a few bytes a row are held.
+ *
+ * @param dataset [in] not changed; rows of a callback are read from their start.
+ * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
+ * @param options [in] nullable: the defaults.
+ * @param out_json [out] nullable; all numbers as a JSON object; borrowed until dataset is destroyed.
+ * @param out_text [out] nullable; a plot of `profile.width` columns; borrowed until dataset is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_IO, TRL_E_NOT_FOUND for the folder of a file to write,
+ *   TRL_E_CALLBACK and others.
+ * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
+ * rewind; after an error the outputs are NULL and the files untouched.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                           const trl_config* options, const char** out_json,
+                                           const char** out_text, trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Frees a dataset; a trainer made with it goes on.
  *
  * @param dataset [in] nullable; consumed.

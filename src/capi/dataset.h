@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/json.h"
@@ -27,6 +28,11 @@ class Dataset {
   // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
   config::Config apply_options(config::Config config) const;
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  // A text that lives as long as this dataset.
+  const char* keep(std::string text) const {
+    const std::lock_guard lock(kept_mutex_);
+    return kept_.insert(std::move(text)).first->c_str();
+  }
 
  private:
   const std::shared_ptr<Runtime> runtime_;
@@ -34,6 +40,8 @@ class Dataset {
   const bool shareable_;
   const config::Config options_;
   mutable std::mutex reading_;
+  mutable std::mutex kept_mutex_;
+  mutable std::set<std::string> kept_;
 };
 
 }  // namespace trl::capi

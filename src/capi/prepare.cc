@@ -39,7 +39,7 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (data.dataset_num_proc > 0)
     prepared.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
   data::PrepareContext context = context_of(training, data, tokenizer, runtime, prepared.pool.get());
-  const data::Layout layout = data::layout_of(data);
+  const data::BatchLayout layout = data::layout_of(data);
   const data::OrderOptions order = data::train_order(training, data);
 
   if (data.streaming) {

@@ -65,6 +65,8 @@ class Flags {
         ->take_last();
     for (const TextFlag& text : line.texts)
       app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT")->take_last();
+    for (const Switch& one : line.switches)
+      app_.add_flag(spellings(one.name, command_), *one.value, one.help);
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
       if (wanted(line, o) && std::string_view(trl_option_name(o)) != "config") add(o);
     }

@@ -19,6 +19,11 @@ struct TextFlag {
   const char* help;
   std::string* value;
 };
+struct Switch {  // without a value
+  const char* name;
+  const char* help;
+  bool* value;
+};
 struct CommandLine {
   std::string name;                   // "sft"
   std::string summary;                // one line
@@ -26,6 +31,7 @@ struct CommandLine {
   std::vector<std::string> sections;  // further sections
   std::vector<std::string> keys;      // further single keys
   std::vector<TextFlag> texts;        // the command's own, no keys
+  std::vector<Switch> switches{};
 };
 bool parse(const CommandLine& line, const Words& words, Config& config);
 

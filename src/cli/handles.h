@@ -36,6 +36,7 @@ using Error = Handle<trl_error, trl_error_destroy>;
 using Config = Handle<trl_config, trl_config_destroy>;
 using Runtime = Handle<trl_runtime, trl_runtime_destroy>;
 using Dataset = Handle<trl_dataset, trl_dataset_destroy>;
+using Tokenizer = Handle<trl_tokenizer, trl_tokenizer_destroy>;
 using Trainer = Handle<trl_trainer, trl_trainer_destroy>;
 using Model = Handle<trl_model, trl_model_destroy>;
 using Generator = Handle<trl_generator, trl_generator_destroy>;

@@ -13,7 +13,7 @@ namespace {
 // The number of rows, which may have to be waited for, is asked for as late as can be.
 class InOrder final : public BatchStream {
  public:
-  InOrder(std::unique_ptr<Examples> examples, const OrderOptions& options, const Layout& layout)
+  InOrder(std::unique_ptr<Examples> examples, const OrderOptions& options, const BatchLayout& layout)
       : examples_(std::move(examples)), options_(options), layout_(layout) {}
 
   int64_t rows() override { return settled().rows; }
@@ -45,8 +45,8 @@ class InOrder final : public BatchStream {
 
   const std::unique_ptr<Examples> examples_;
   OrderOptions options_;
-  const Layout layout_;
-  std::vector<int64_t> lengths_;
+  const BatchLayout layout_;
+  std::vector<uint32_t> lengths_;
   EpochOrder order_;
   int64_t epoch_ = -1;
   int64_t at_ = 0;
@@ -57,7 +57,7 @@ class InOrder final : public BatchStream {
 class AsRead final : public BatchStream {
  public:
   AsRead(std::unique_ptr<Source> source, const PrepareContext& context, int64_t batch_size, bool drop_last,
-         const Layout& layout)
+         const BatchLayout& layout)
       : source_(std::move(source)),
         arguments_(*context.arguments),
         context_(context),
@@ -136,7 +136,7 @@ class AsRead final : public BatchStream {
   PrepareContext context_;
   const int64_t batch_size_;
   const bool drop_last_;
-  const Layout layout_;
+  const BatchLayout layout_;
   std::unique_ptr<const SftTokens> tokens_;
   Counts counts_;
   std::vector<Example> ready_;
@@ -167,17 +167,17 @@ OrderOptions eval_order(const config::TrainingArguments& training, const config:
   return order;
 }
 
-Layout layout_of(const config::SftDataArguments& data) {
+BatchLayout layout_of(const config::SftDataArguments& data) {
   return {data.padding_free, data.pad_to_multiple_of.value_or(1)};
 }
 
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
-                                              const Layout& layout) {
+                                              const BatchLayout& layout) {
   return std::make_unique<InOrder>(std::move(examples), options, layout);
 }
 
 std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, bool drop_last, const Layout& layout) {
+                                             int64_t batch_size, bool drop_last, const BatchLayout& layout) {
   return std::make_unique<AsRead>(std::move(source), context, batch_size, drop_last, layout);
 }
 

@@ -12,7 +12,7 @@ namespace trl::data {
 // Of training rows and of evaluation rows, as the configuration has them.
 OrderOptions train_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
 OrderOptions eval_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
-Layout layout_of(const config::SftDataArguments& data);
+BatchLayout layout_of(const config::SftDataArguments& data);
 
 // exclusive.
 class BatchStream {
@@ -30,9 +30,9 @@ class BatchStream {
 
 // Of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
-                                              const Layout& layout);
+                                              const BatchLayout& layout);
 // Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread.
 std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, bool drop_last, const Layout& layout);
+                                             int64_t batch_size, bool drop_last, const BatchLayout& layout);
 
 }  // namespace trl::data

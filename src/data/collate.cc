@@ -20,7 +20,7 @@ int64_t length_of(const Example& example) { return static_cast<int64_t>(example.
 
 }  // namespace
 
-void collate(std::span<const Example> examples, const Layout& layout, HostBatch& out) {
+void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out) {
   out = {};
   out.cu_seqlens.push_back(0);
   int64_t tokens = 0, longest_row = 0;

@@ -9,7 +9,7 @@
 namespace trl::data {
 
 // How TRL would lay the batch out. Nothing here is padded; the layout decides what is counted and trained.
-struct Layout {
+struct BatchLayout {
   bool padding_free = false;  // the first token of each document trains nothing; the batch is one row
   int64_t pad_to_multiple_of = 1;
 };
@@ -25,7 +25,7 @@ struct HostBatch {
   int64_t counted_tokens = 0;  // what num_tokens counts
 };
 // Examples of no tokens are left out.
-void collate(std::span<const Example> examples, const Layout& layout, HostBatch& out);
+void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out);
 
 // The batch as TRL's padded collator lays it out: [rows, width], right padding. documents of one row (a packed
 // one) follow each other. row_lengths: tokens of each row.

@@ -23,7 +23,7 @@ int64_t all_batches(const OrderOptions& o) {
 // Trainer seeds torch's generator once for all epochs; in each the loader draws a number of its own, then the
 // sampler its permutation.
 std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
-                                    std::span<const int64_t> lengths) {
+                                    std::span<const uint32_t> lengths) {
   base::TorchGenerator generator(options.seed);
   for (int64_t before = 0; before < epoch; ++before) {
     generator.random_int64();
@@ -37,7 +37,7 @@ std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
 
 // The rows are cut into mega-batches, each is sorted, and then the longest row of all changes places with the
 // very first, so that a batch too large for the memory comes at once.
-std::vector<uint32_t> length_grouped(std::span<const int64_t> lengths, int64_t batch_size,
+std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator) {
   const auto rows = static_cast<int64_t>(lengths.size());
   const int64_t mega = std::max<int64_t>(1, std::min<int64_t>(rows / (batch_size * 4), 50)) * batch_size;
@@ -53,7 +53,7 @@ std::vector<uint32_t> length_grouped(std::span<const int64_t> lengths, int64_t b
   return order;
 }
 
-EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const int64_t> lengths)
+EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths)
     : options_(options), batches_(batches_per_epoch(options)) {
   switch (options.sampling) {
     case Sampling::random: {

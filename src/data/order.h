@@ -23,7 +23,7 @@ struct OrderOptions {
 };
 
 // Rows by length, longest first, inside each piece of a random permutation (transformers' LengthGroupedSampler).
-std::vector<uint32_t> length_grouped(std::span<const int64_t> lengths, int64_t batch_size,
+std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator);
 
 // The batches of one epoch. At most 2^32 - 1 rows.
@@ -31,7 +31,7 @@ class EpochOrder {
  public:
   EpochOrder() = default;
   // lengths: of every row, for group_by_length; else unused.
-  EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const int64_t> lengths = {});
+  EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths = {});
   int64_t size() const { return batches_; }
   std::vector<int64_t> batch(int64_t index) const;
 

@@ -208,12 +208,12 @@ Example Preparation::read(int64_t row) {
   return tokens_->prepare_one(texts.front(), source);
 }
 
-std::vector<int64_t> Preparation::lengths() {
+std::vector<uint32_t> Preparation::lengths() {
   wait();
-  std::vector<int64_t> out(static_cast<size_t>(size()));
+  std::vector<uint32_t> out(static_cast<size_t>(size()));
   for (size_t row = 0; row < out.size(); ++row) {
     const int64_t kept = shuffled_.empty() ? static_cast<int64_t>(row) : shuffled_[row];
-    out[row] = example_length(store_->read(kept));
+    out[row] = static_cast<uint32_t>(example_length(store_->read(kept)));
   }
   return out;
 }

@@ -19,7 +19,7 @@ class Preparation final : public Examples {
   ~Preparation() override;  // ends the pass
   int64_t size() override;
   Example read(int64_t row) override;
-  std::vector<int64_t> lengths() override;
+  std::vector<uint32_t> lengths() override;
   int64_t total_tokens() override;
   uint64_t fingerprint() const override { return fingerprint_; }
   bool completion_only_loss() const override { return tokens_->completion_only_loss(); }

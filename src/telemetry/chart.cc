@@ -103,6 +103,12 @@ std::string short_number(double value, int digits) {
   return std::string(buffer, end.ptr);
 }
 
+std::string grouped(int64_t value, std::string_view space) {
+  std::string digits = std::to_string(value);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, space);
+  return digits;
+}
+
 std::string html_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -25,7 +25,9 @@ struct Chart {
 std::string to_svg(const Chart& chart);
 
 std::string short_number(double value, int digits = 4);  // as %g writes it, in no locale; 0 has no sign
-std::string html_text(std::string_view text);            // with &, <, > and quotes escaped
+inline constexpr std::string_view kThinSpace = "\u2009";
+std::string grouped(int64_t value, std::string_view space = kThinSpace);  // 1234567 -> "1 234 567"
+std::string html_text(std::string_view text);                             // with &, <, > and quotes escaped
 std::vector<double> round_ticks(double low, double high, int about);
 
 }  // namespace trl::telemetry

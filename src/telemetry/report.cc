@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "telemetry/chart.h"
+#include "telemetry/page.h"
 #include "telemetry/recorder.h"
 
 namespace trl::telemetry {
@@ -17,28 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kStyle = R"css(
-:root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1c2330; --faint: #667085;
-  --rule: #e4e7ec; --train: #2f6fed; --eval: #d9622b; --lost: #d92d20; }
-@media (prefers-color-scheme: dark) { :root { --page: #12151b; --card: #1b2028; --text: #e6e9ef; --faint: #98a2b3;
-  --rule: #2e3541; --train: #7aa7ff; --eval: #f5a26b; --lost: #ff7a70; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1360px; padding: 28px 24px 48px; background: var(--page); color: var(--text);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-h1 { font-size: 24px; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 15px; font-weight: 600; margin: 0 0 6px; }
-.outcome { color: var(--faint); margin: 2px 0 20px; }
-.numbers, .charts, .tables { display: grid; gap: 14px; margin-bottom: 14px; }
-.numbers { grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
-.charts, .tables { grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); }
-.card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 16px; min-width: 0; }
-.numbers b { display: block; font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
-.numbers span, .legend { color: var(--faint); font-size: 13px; }
-.legend { float: right; }
+constexpr std::string_view kChartStyle = R"css(.legend { float: right; }
 .legend i { display: inline-block; width: 14px; height: 3px; border-radius: 2px; margin: 0 5px 3px 12px; }
 i.train { background: var(--train); } i.eval { background: var(--eval); }
-svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { fill: var(--faint); font-size: 12px; font-variant-numeric: tabular-nums; }
 text.y { text-anchor: end; } text.x { text-anchor: middle; }
 .grid { stroke: var(--rule); } .axis, .tick { stroke: var(--faint); }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
@@ -47,12 +29,6 @@ text.y { text-anchor: end; } text.x { text-anchor: middle; }
 .dot.train circle { fill: var(--train); } .dot.eval circle, .dot.lost circle { opacity: 1; }
 .dot.eval circle { fill: var(--eval); } .dot.lost circle { fill: var(--lost); }
 .dot:hover circle { opacity: 1; stroke: var(--card); stroke-width: 2; r: 5px; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-td, th { text-align: left; font-weight: 400; padding: 4px 12px 4px 0; border-top: 1px solid var(--rule);
-  vertical-align: top; overflow-wrap: anywhere; }
-tr:first-child > * { border-top: 0; }
-th { color: var(--faint); white-space: nowrap; }
-footer { color: var(--faint); font-size: 13px; }
 )css";
 
 const double* find(const Record& record, std::string_view name) {
@@ -77,13 +53,6 @@ Series series(const std::vector<Record>& history, std::string_view metric, std::
     if (value != nullptr && step != nullptr) out.points.push_back({*step, *value});
   }
   return out;
-}
-
-// 1234567 -> "1 234 567", with thin spaces.
-std::string grouped(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, "\u2009");
-  return digits;
 }
 
 std::string duration(double seconds) {
@@ -192,24 +161,16 @@ class Report final : public Recorder {
     add("mean training loss", last(history, "train_loss"));
     add("last evaluation loss", last(history, "eval_loss"));
     shown.emplace_back("steps", fmt::format("{} of {}", state_.global_step, state_.max_steps));
-    if (const double* tokens = last(history, "num_tokens")) shown.emplace_back("tokens", grouped(*tokens));
+    if (const double* tokens = last(history, "num_tokens"))
+      shown.emplace_back("tokens", grouped(static_cast<int64_t>(*tokens)));
     shown.emplace_back("time", duration(seconds()));
     shown.emplace_back("peak resident memory", peak_memory());
-    std::string out = "<div class=\"numbers\">\n";
-    for (const auto& [name, value] : shown)
-      out += fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, name);
-    return out + "</div>\n";
+    return html_numbers(shown);
   }
 
   std::string page(std::string_view outcome) const {
     const std::vector<Record>& history = state_.log_history;
-    std::string out = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-        "content=\"width=device-width, "
-        "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head><body>\n"
-        "<h1>{}</h1>\n<p class=\"outcome\">{} &middot; {}</p>\n",
-        html_text(to_.title), kStyle, html_text(to_.title), html_text(outcome), utc_time());
-    out += numbers() + "<div class=\"charts\">\n";
+    std::string out = numbers() + "<div class=\"charts\">\n";
     out += card({"Loss", {series(history, "loss", "train"), series(history, "eval_loss", "eval")}, false});
     out += card({"Learning rate", {series(history, "learning_rate", "train")}, true});
     out += card({"Gradient norm", {series(history, "grad_norm", "train")}, true});
@@ -222,9 +183,9 @@ class Report final : public Recorder {
         {"Entropy", {series(history, "entropy", "train"), series(history, "eval_entropy", "eval")}, false});
     out += "</div>\n<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) + "</div>\n";
-    return out +
-           "<footer>The pointer on a curve shows its values.</footer>\n"
-           "</body></html>\n";
+    out += "<footer>The pointer on a curve shows its values.</footer>\n";
+    return html_page(to_.title, fmt::format("{} &middot; {}", html_text(outcome), utc_time()), out,
+                     kChartStyle);
   }
 
   const RecordTo to_;

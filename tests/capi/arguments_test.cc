@@ -86,6 +86,12 @@ std::vector<Case> cases() {
          EXPECT_EQ(count, 0);
          return status;
        }},
+      {"trl_dataset_get_profile",
+       [](void* h, trl_error** e) {
+         return with_out<const char>([&](const char** o) {
+           return trl_dataset_get_profile(as<trl_dataset>(h), nullptr, nullptr, o, nullptr, e);
+         });
+       }},
       {"trl_tokenizer_encode",
        [](void* h, trl_error** e) {
          size_t count = 7;
@@ -340,7 +346,7 @@ TEST(Arguments, EveryFunctionIsHere) {
                        name == "trl_has_feature" || name == "trl_config_create";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 68);
+  EXPECT_EQ(functions, 69);
 }
 
 }  // namespace

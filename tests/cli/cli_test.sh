@@ -198,6 +198,31 @@ case_generate_chat_wraps_the_prompt() {
   cmp -s out plain && die "--chat changed nothing" || true
 }
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
+profile=(profile --model_name_or_path "$model" --dataset_name "$rows")
+case_profile_plots_in_eighty_columns() {
+  run 0 "${profile[@]}"; says out "rows by tokens: total"; says out "group_by_length"; [ ! -s err ] || die "stderr"
+  [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || die "wider than 80 columns"
+}
+case_profile_writes_json_and_files() {
+  printf 'per_device_train_batch_size: 4\nlearning_rate: 1.0e-3\nmax_seq_length: 48\n' >c.yaml
+  run 0 "${profile[@]}" --config c.yaml --json --max_lengths 16 32 --svg p.svg --html p.html
+  says out '"per_device_train_batch_size": 4'; says out '"max_length": 16'; says out '"max_length": 32'
+  says out '"optimizer_steps"'; says p.svg "</svg>"
+  says p.html "</html>"
+}
+case_profile_refuses_what_is_wrong() {
+  run 2 profile --dataset_name "$rows"; says err "--model_name_or_path is needed"
+  run 2 profile --model_name_or_path "$model"; says err "--dataset_name is needed"
+  run 1 profile --model_name_or_path "$model" --dataset_name gone.jsonl; says err "gone.jsonl"
+  run 2 "${profile[@]}" --max_lenghts 5; says err "max_length"
+  run 2 "${profile[@]}" --max_lengths 5 x; says err "'x'"
+  run 1 "${profile[@]}" --svg gone/p.svg; says err "gone"
+  printf '{"text": "a"}\n{"text": \n' >bad.jsonl
+  run 1 profile --model_name_or_path "$model" --dataset_name bad.jsonl --svg p.svg; says err "bad.jsonl:2"
+  [ ! -e p.svg ] || die "a picture of nothing"
+  : >empty.jsonl; run 1 profile --model_name_or_path "$model" --dataset_name empty.jsonl; says err "holds no rows"
+}
+case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; }
 case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
 case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }
 

@@ -41,7 +41,7 @@ TEST(Collate, EqualsTrlsCollator) {
     if (item["collator"] != "sft") continue;
     const std::vector<Example> examples = examples_of(item["examples"]);
     const base::Json& multiple = item["kwargs"]["pad_to_multiple_of"];
-    const Layout layout{item["kwargs"]["padding_free"], multiple.is_null() ? 1 : multiple.get<int64_t>()};
+    const BatchLayout layout{item["kwargs"]["padding_free"], multiple.is_null() ? 1 : multiple.get<int64_t>()};
     const int32_t pad_id = item["kwargs"]["pad_token_id"];
     const base::Json& want = item["batch"];
     HostBatch batch;

@@ -13,7 +13,7 @@ namespace {
 
 using Batches = std::vector<std::vector<int64_t>>;
 
-Batches epoch_batches(const OrderOptions& options, int64_t epoch, std::span<const int64_t> lengths = {}) {
+Batches epoch_batches(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths = {}) {
   const EpochOrder order(options, epoch, lengths);
   Batches batches;
   for (int64_t i = 0; i < order.size(); ++i) batches.push_back(order.batch(i));
@@ -49,7 +49,7 @@ TEST(Order, GroupsByLength) {
   const base::Json cases = test::golden_json("order/cases.json");
   int run = 0;
   for (const base::Json& item : cases["length_grouped_indices"]) {
-    const auto lengths = item["lengths"].get<std::vector<int64_t>>();
+    const auto lengths = item["lengths"].get<std::vector<uint32_t>>();
     base::TorchGenerator generator(item["seed"]);
     EXPECT_EQ(length_grouped(lengths, item["batch_size"], generator),
               item["order"].get<std::vector<uint32_t>>());
@@ -57,7 +57,7 @@ TEST(Order, GroupsByLength) {
   }
   EXPECT_EQ(run, 6);
   for (const base::Json& item : cases["group_by_length"]) {
-    const auto lengths = item["lengths"].get<std::vector<int64_t>>();
+    const auto lengths = item["lengths"].get<std::vector<uint32_t>>();
     OrderOptions options;
     options.rows = static_cast<int64_t>(lengths.size());
     options.batch_size = item["per_device_train_batch_size"];

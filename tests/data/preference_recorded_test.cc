@@ -50,7 +50,7 @@ void expect_same_layouts(std::span<const Example> rows, const PaddedBatch& padde
   EXPECT_EQ(flat.position_ids, padding_free.position_ids);
   EXPECT_EQ(flat.cu_seqlens, padding_free.cu_seqlens);
   ASSERT_EQ(flat.cu_seqlens.size(), rows.size() + 1);
-  EXPECT_EQ(padding_free.rows, 1);
+  EXPECT_EQ(padding_free.elements, padding_free.width);
   EXPECT_EQ(padding_free.counted_tokens, flat.counted_tokens);
   EXPECT_EQ(flat.counted_tokens,
             std::accumulate(padded.attention_mask.begin(), padded.attention_mask.end(), 0));

@@ -15,16 +15,9 @@ namespace {
 
 using test::kBos;
 using test::kEos;
+using test::kMarkedTemplate;
+using test::kPlainTemplate;
 using test::LetterTokenizer;
-
-constexpr const char* kPlainTemplate =
-    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
-    "{% if add_generation_prompt %}a:{% endif %}";
-constexpr const char* kMarkedTemplate =
-    "{% for m in messages %}{{ m['role'][0] }}:{% if m['role'] == 'assistant' %}{% generation %}{{ "
-    "m['content'] }}"
-    "{{ eos_token }}{% endgeneration %}{% else %}{{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}a:{% endif %}";
 
 struct Shop {
   explicit Shop(std::string chat_template = "", int threads = 2)

@@ -83,7 +83,7 @@ void expect_padded(const PaddedBatch& got, const base::Json& want) {
   EXPECT_EQ(got.attention_mask, flat(want["attention_mask"]));
 }
 
-void expect_batch(const std::vector<Example>& rows, const Layout& layout, int32_t pad_id,
+void expect_batch(const std::vector<Example>& rows, const BatchLayout& layout, int32_t pad_id,
                   const base::Json& want) {
   HostBatch batch;
   collate(rows, layout, batch);

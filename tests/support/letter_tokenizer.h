@@ -1,8 +1,11 @@
-// A tokenizer of one token a byte, for tests that spell out what is trained.
+// A tokenizer of one token a byte, and chat templates to go with it.
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "text/tokenizer/tokenizer.h"
 
@@ -59,5 +62,14 @@ class LetterTokenizer final : public text::Tokenizer {
   Special special_{.bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}};
   std::string template_;
 };
+
+inline constexpr const char* kPlainTemplate =
+    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+inline constexpr const char* kMarkedTemplate =
+    "{% for m in messages %}{{ m['role'][0] }}:{% if m['role'] == 'assistant' %}{% generation %}{{ "
+    "m['content'] }}"
+    "{{ eos_token }}{% endgeneration %}{% else %}{{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
 
 }  // namespace trl::test

@@ -1,0 +1,98 @@
+// trl_dataset_get_profile.
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/number.h"
+#include "capi/config.h"
+#include "capi/dataset.h"
+#include "capi/guard.h"
+#include "capi/tokenizer.h"
+#include "config/training_arguments.h"
+#include "data/open_tokenizer.h"
+#include "data/profile_lengths.h"
+
+namespace trl::capi {
+namespace {
+
+constexpr int64_t kColumns = 80;
+
+std::vector<int64_t> max_lengths(const config::Config& config) {
+  constexpr std::string_view kKey = "profile.max_lengths";
+  std::vector<int64_t> out;
+  for (const std::string& text : config.get_list(kKey)) {
+    const std::optional<int64_t> value = base::parse_int64(text);
+    if (!value || *value < 1 || *value > INT32_MAX)
+      fail_key(kKey, "{}: '{}' is no length; integers from 1 to {} are accepted", kKey, text, INT32_MAX);
+    out.push_back(*value);
+  }
+  if (out.size() > data::kMostProfileLimits)
+    fail_key(kKey, "{}: {} values; at most {} are accepted", kKey, out.size(), data::kMostProfileLimits);
+  return out;
+}
+
+data::ProfileOptions profile_options(const config::Config& config) {
+  data::ProfileOptions out;
+  out.max_lengths = max_lengths(config);
+  if (config.is_set("max_length")) out.max_length = config.get_optional_int("max_length").value_or(0);
+  out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
+  out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
+  return out;
+}
+
+// Where a file goes, known to be a place for one before the rows are read.
+std::optional<std::string> output_path(const config::Config& config, const std::string& key) {
+  std::optional<std::string> path = config.get_text(key);
+  if (!path) return path;
+  const size_t slash = path->rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path->substr(0, slash + 1);
+  if (!base::is_directory(folder))
+    throw Error(Status::not_found, fmt::format("{}: {}: there is no such folder", key, folder), key);
+  if (base::is_directory(*path))
+    throw Error(Status::io, fmt::format("{}: {} is a folder; name a file", key, *path), key);
+  return path;
+}
+
+telemetry::LengthProfile count(const Dataset& dataset, const Tokenizer& tokenizer,
+                               const config::Config& config, const data::ProfileOptions& options) {
+  const config::SftDataArguments arguments = config::sft_data_arguments(config);
+  const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);
+  const int64_t threads = process().threads();
+  base::ThreadPool pool(static_cast<int>(
+      arguments.dataset_num_proc > 0 ? std::min(arguments.dataset_num_proc, threads) : threads));
+  data::PrepareContext context;
+  context.tokenizer = training_tokenizer.get();
+  context.arguments = &arguments;
+  context.log = dataset.runtime()->log().get();
+  context.pool = &pool;
+  context.memory = &process().memory();
+  context.seed = static_cast<uint64_t>(config.get_int("seed"));
+  telemetry::LengthProfile profile;
+  dataset.read([&](data::Source& source) { profile = data::profile_lengths(source, context, options); });
+  return profile;
+}
+
+}  // namespace
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                   const trl_config* options, const char** out_json, const char** out_text,
+                                   trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto rows = get(dataset, "dataset");
+        const auto shared = get(tokenizer, "tokenizer");
+        const trl::config::Config config = rows->apply_options(options_of(options));
+        const auto wanted = profile_options(config);
+        const auto svg = output_path(config, "profile.svg"), html = output_path(config, "profile.html");
+        const int64_t columns = config.get_optional_int("profile.width").value_or(kColumns);
+        const trl::telemetry::LengthProfile profile = count(*rows, *shared, config, wanted);
+        if (svg) trl::base::replace_file(*svg, to_svg(profile));
+        if (html) trl::base::replace_file(*html, to_html(profile));
+        if (out_json != nullptr) *out_json = rows->keep(to_json(profile));
+        if (out_text != nullptr) *out_text = rows->keep(to_text(profile, columns));
+      },
+      out_json, out_text);
+}

@@ -1,0 +1,83 @@
+// trl profile: how long the rows of a dataset are, and what each max_length would cost.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+
+namespace trl::cli {
+
+namespace {
+
+// As wide as the terminal; elsewhere the library's own width.
+void fit_terminal(Config& config) {
+  winsize size{};
+  if (!get(config, "profile.width").empty() || isatty(STDOUT_FILENO) == 0) return;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
+  Error error;
+  const std::string columns = std::to_string(std::clamp<int>(size.ws_col, 60, 160));
+  check(trl_config_set(config.get(), "profile.width", columns.c_str(), error.out()), error);
+}
+
+}  // namespace
+
+int profile(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  bool json = false;
+  const CommandLine line{
+      "profile",
+      "Tell how long the rows of a dataset are in tokens, and what each max_length would cost.",
+      "",
+      {"ScriptArguments", "DatasetMixtureConfig", "profile", "runtime"},
+      {"model_name_or_path",
+       "dataset_columns",
+       "dataset_select_columns",
+       "dataset_text_field",
+       "dataset_kwargs",
+       "dataset_num_proc",
+       "chat_template",
+       "chat_template_path",
+       "eos_token",
+       "pad_token",
+       "completion_only_loss",
+       "assistant_only_loss",
+       "max_length",
+       "truncation_mode",
+       "shuffle_dataset",
+       "seed",
+       "per_device_train_batch_size",
+       "gradient_accumulation_steps",
+       "dataloader_drop_last",
+       "pad_to_multiple_of"},
+      {},
+      {{"json", "Print the numbers as JSON instead of the plot", &json}}};
+  if (parse(line, words, config)) return 0;
+  const std::string model = get(config, "model_name_or_path"), rows = get(config, "dataset_name");
+  if (model.empty())
+    throw Failure(kUsage,
+                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
+  if (rows.empty()) throw Failure(kUsage, "--dataset_name is needed: a file of rows");
+  fit_terminal(config);
+
+  Runtime runtime;
+  open_runtime(config, runtime);
+  Tokenizer tokenizer;
+  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  Dataset dataset;
+  check(trl_dataset_open(runtime.get(), rows.c_str(), config.get(), dataset.out(), error.out()), error);
+  const char* text = nullptr;
+  check(trl_dataset_get_profile(dataset.get(), tokenizer.get(), config.get(), json ? &text : nullptr,
+                                json ? nullptr : &text, error.out()),
+        error);
+  print(text);
+  if (json) print("\n");
+  return 0;
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,103 @@
+// A length profile as an HTML page: the picture, and all numbers behind it in tables.
+#include <algorithm>
+
+#include "base/files.h"
+#include "telemetry/chart.h"
+#include "telemetry/length_profile.h"
+#include "telemetry/page.h"
+
+namespace trl::telemetry {
+
+namespace {
+
+constexpr std::string_view kLengthsStyle = R"css(
+body { max-width: 1080px; }
+.card { margin-bottom: 14px; overflow-x: auto; }
+.figure { padding: 0; border: 0; background: none; }
+.wide td, .wide th { text-align: right; white-space: nowrap; }
+.wide td:first-child, .wide th:first-child, .named td:nth-child(2), .named th:nth-child(2) { text-align: left; }
+.wide tr.first > * { border-top: 2px solid var(--faint); }
+)css";
+
+std::string row(std::string_view kind, std::string_view cell, const std::vector<std::string>& cells) {
+  std::string out = fmt::format("<tr class=\"{}\">", kind);
+  for (const std::string& text : cells) out += fmt::format("<{0}>{1}</{0}>", cell, html_text(text));
+  return out + "</tr>\n";
+}
+
+std::string card(std::string_view title, std::string_view kind, const std::string& rows) {
+  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table></section>\n", title,
+                     kind, rows);
+}
+
+std::string lengths_table(const LengthProfile& profile) {
+  std::vector<std::string> names = {"", "rows", "tokens", "min"};
+  for (const int percent : kPercentiles) names.push_back(percentile_name(percent));
+  names.insert(names.end(), {"max", "mean"});
+  std::string rows = row("", "th", names);
+  for (const LengthDistribution& of : profile.lengths) {
+    std::vector<std::string> cells = {of.name, grouped(of.rows), grouped(of.tokens), grouped(of.min)};
+    for (const double value : of.percentiles) cells.push_back(short_length(value, kThinSpace));
+    cells.insert(cells.end(), {grouped(of.max), short_length(of.mean, kThinSpace)});
+    rows += row("", "td", cells);
+  }
+  return card("Tokens per row", "wide", rows);
+}
+
+std::string cuts_table(const LengthProfile& profile) {
+  std::string rows =
+      row("", "th", {"max_length", "rows cut", "", "tokens cut off", "", "rows without a trained token", ""});
+  for (const LengthLimit& limit : profile.limits) {
+    rows += row("", "td",
+                {grouped(limit.max_length), grouped(limit.rows_cut), percent(limit.rows_cut, profile.rows),
+                 grouped(limit.tokens_cut), percent(limit.tokens_cut, profile.tokens),
+                 grouped(limit.rows_dropped), percent(limit.rows_dropped, profile.rows)});
+  }
+  return card("Rows longer than max_length", "wide", rows);
+}
+
+std::string layouts_table(const LengthProfile& profile) {
+  std::string rows = row(
+      "", "th", {"max_length", "strategy", "rows", "batches", "steps", "tokens", "padding", "", "lost", ""});
+  for (const LengthLimit& limit : profile.limits) {
+    for (const LayoutCost& cost : limit.layouts) {
+      const bool first = &cost == &limit.layouts.front();
+      rows += row(first ? "first" : "", "td",
+                  {first ? grouped(limit.max_length) : "", std::string(layout_name(cost.layout)),
+                   grouped(cost.rows), grouped(cost.batches), grouped(cost.steps), grouped(cost.tokens),
+                   grouped(cost.padding), percent(cost.padding, cost.tokens + cost.padding),
+                   grouped(cost.lost), percent(cost.lost, profile.tokens)});
+    }
+  }
+  return card(fmt::format("An epoch in batches of {}{}", profile.batch_size,
+                          profile.accumulation == 1
+                              ? ""
+                              : fmt::format(", {} batches to an optimizer step", profile.accumulation)),
+              "wide named", rows);
+}
+
+}  // namespace
+
+std::string to_html(const LengthProfile& profile) {
+  const LengthDistribution& of = profile.lengths.front();
+  std::string body = html_numbers({{"rows", grouped(profile.rows)},
+                                   {"tokens", grouped(profile.tokens)},
+                                   {of.name + ": median", short_length(of.percentile(50), kThinSpace)},
+                                   {of.name + ": p95", short_length(of.percentile(95), kThinSpace)},
+                                   {of.name + ": longest", grouped(of.max)}});
+  body += fmt::format("<section class=\"figure\">{}</section>\n", to_svg(profile));
+  body += lengths_table(profile) + cuts_table(profile);
+  if (!profile.limits.empty() && !profile.limits.front().layouts.empty()) {
+    body +=
+        layouts_table(profile) +
+        "<footer>padded and group_by_length: rows padded to the longest of their batch. padding_free: rows "
+        "one "
+        "behind the other. bfd, bfd_split, wrapped: packed; rows are packed rows. lost: tokens in no batch, "
+        "because they were cut off, their row has nothing left to train on, or the last batch is left out "
+        "(dataloader_drop_last).</footer>\n";
+  }
+  return html_page("Token lengths of " + base::file_name(profile.name),
+                   html_text(fmt::format("{}: {}", profile.name, profile.format)), body, kLengthsStyle);
+}
+
+}  // namespace trl::telemetry

@@ -1,0 +1,92 @@
+// How long the rows of a dataset are in tokens, and what each max_length would cost: rows cut, tokens lost,
+// padding, packed rows, optimizer steps. Plain numbers (data/profile_lengths.h counts them), and what they
+// look like.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trl::telemetry {
+
+inline constexpr std::array<int, 7> kPercentiles = {5, 25, 50, 75, 90, 95, 99};
+std::string percentile_name(int percent);  // "p95"; "median"
+
+struct LengthHistogram {
+  int64_t start = 0;            // bar i counts lengths from start + i * width on, below that of bar i + 1
+  int64_t width = 1;            // 1, 2 or 5 times a power of ten
+  std::vector<int64_t> counts;  // of rows
+  int64_t above = 0;  // rows that are longer than every bar, where a few are far longer than the rest
+  int64_t end() const { return start + width * static_cast<int64_t>(counts.size()); }
+};
+
+struct LengthDistribution {
+  std::string name;  // "total", "prompt" ...
+  int64_t rows = 0, tokens = 0;
+  int64_t min = 0, max = 0;
+  double mean = 0;
+  std::array<double, kPercentiles.size()> percentiles{};  // as numpy.percentile has them: interpolated
+  LengthHistogram histogram;
+  double percentile(int percent) const;  // one of kPercentiles
+};
+
+// How rows become batches.
+enum class Layout : uint8_t {
+  padded,           // in the order of the dataset, padded to the longest row of the batch
+  group_by_length,  // the same, in the first epoch's order of train_sampling_strategy group_by_length
+  padding_free,     // one behind the other
+  bfd,  // packed; packed rows lie one behind the other (TRL's packing brings padding_free with it)
+  bfd_split,
+  wrapped,  // packed; padded, since the last packed row of a thousand rows is shorter
+};
+inline constexpr std::array kLayouts = {Layout::padded, Layout::group_by_length, Layout::padding_free,
+                                        Layout::bfd,    Layout::bfd_split,       Layout::wrapped};
+std::string_view layout_name(Layout layout);
+bool is_packed(Layout layout);
+
+// Of one epoch.
+struct LayoutCost {
+  Layout layout = Layout::padded;
+  int64_t rows = 0;     // that batches are made of: rows that are left, or packed rows
+  int64_t batches = 0;  // of per_device_train_batch_size
+  int64_t steps = 0;    // of the optimizer: gradient_accumulation_steps batches each
+  int64_t tokens = 0;   // in the batches, without padding
+  int64_t padding = 0;
+  int64_t lost = 0;  // tokens of the dataset that are in no batch
+};
+
+struct LengthLimit {
+  int64_t max_length = 0;
+  int64_t rows_cut = 0;             // longer than max_length
+  int64_t rows_dropped = 0;         // without a trained token within max_length; packing drops none
+  int64_t tokens_cut = 0;           // beyond max_length
+  std::vector<LayoutCost> layouts;  // in the order of kLayouts; none for preference rows
+};
+
+struct LengthProfile {
+  std::string name;    // of the dataset
+  std::string format;  // of its rows, in words
+  int64_t rows = 0;
+  int64_t tokens = 0;
+  int64_t batch_size = 0, accumulation = 0;  // what batches and steps were counted with
+  // total, then prompt and completion: what is not trained and what is. Where all of every row is trained,
+  // total alone; of prompt-completion rows always the two columns, but with assistant_only_loss. Preference
+  // rows have prompt+chosen and prompt+rejected instead of total, and prompt where it is a column.
+  std::vector<LengthDistribution> lengths;
+  std::vector<LengthLimit> limits;  // shortest first
+};
+
+std::string to_json(const LengthProfile& profile);
+// A plot for a terminal of this width; at least 60 columns are used.
+std::string to_text(const LengthProfile& profile, int64_t columns);
+std::string to_svg(const LengthProfile& profile);   // a picture that stands alone
+std::string to_html(const LengthProfile& profile);  // a page that needs no other file
+
+// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but
+// spaces.
+std::string percent(int64_t part, int64_t whole);
+std::string short_length(double length, std::string_view space);
+int64_t widest_layout(const LengthProfile& profile);  // tokens, padding and lost of the layout that has most
+
+}  // namespace trl::telemetry

@@ -1,0 +1,15 @@
+// The frame of an HTML report: one file that needs no other, light or dark as the reader has it.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "telemetry/recorder.h"
+
+namespace trl::telemetry {
+
+// body is HTML; style is added to what every report has (cards, numbers, tables, charts).
+std::string html_page(std::string_view title, std::string_view below_title, std::string_view body,
+                      std::string_view style);
+std::string html_numbers(const Facts& numbers);  // {what it is, the number}: a row of cards
+
+}  // namespace trl::telemetry

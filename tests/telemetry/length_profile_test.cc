@@ -1,0 +1,163 @@
+// What a length profile looks like: JSON, the plot, and that the picture and the page are well-formed and
+// stand alone.
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "telemetry/length_profile.h"
+
+namespace trl::telemetry {
+namespace {
+
+LengthDistribution distribution(std::string name) {
+  LengthDistribution out;
+  out.name = std::move(name);
+  out.rows = 10;
+  out.tokens = 1234567;
+  out.min = 1;
+  out.max = 3000;
+  out.mean = 123456.7;
+  out.percentiles = {2, 10, 20.5, 30, 40, 50, 60};
+  out.histogram = {0, 20, {1, 5, 3, 0}, 1};
+  return out;
+}
+
+LengthProfile profile() {
+  LengthProfile out;
+  out.name = "folder/<rows> & \"more\".jsonl";
+  out.format = "text";
+  out.rows = 10;
+  out.tokens = 1000;
+  out.batch_size = 4;
+  out.accumulation = 2;
+  out.lengths = {distribution("total"), distribution("prompt"), distribution("completion")};
+  LengthLimit limit;
+  limit.max_length = 64;
+  limit.rows_cut = 3;
+  limit.rows_dropped = 1;
+  limit.tokens_cut = 150;
+  for (const Layout layout : kLayouts) limit.layouts.push_back({layout, 9, 3, 2, 800, 200, 200});
+  out.limits = {limit};
+  return out;
+}
+
+// Tags nest and are closed, attributes are quoted, and no & stands alone. HTML's void elements: meta, and no
+// other here.
+void expect_well_formed(const std::string& text) {
+  std::vector<std::string> open;
+  size_t tags = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '&') {
+      const std::string rest = text.substr(at, 8);
+      EXPECT_TRUE(rest.starts_with("&amp;") || rest.starts_with("&lt;") || rest.starts_with("&gt;") ||
+                  rest.starts_with("&quot;"))
+          << rest;
+    }
+    if (text[at] != '<') continue;
+    const size_t end = text.find('>', at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string tag = text.substr(at + 1, end - at - 1);
+    ASSERT_FALSE(tag.empty());
+    EXPECT_EQ(std::count(tag.begin(), tag.end(), '"') % 2, 0) << tag;
+    EXPECT_EQ(tag.find('<'), std::string::npos) << tag;
+    const std::string name =
+        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" /\n", 1) - (tag[0] == '/' ? 1 : 0));
+    if (tag[0] == '/') {
+      ASSERT_FALSE(open.empty()) << tag;
+      EXPECT_EQ(open.back(), tag.substr(1));
+      open.pop_back();
+    } else if (tag[0] != '!' && tag.back() != '/' && name != "meta") {
+      open.push_back(name);
+    }
+    ++tags;
+    at = end;
+  }
+  EXPECT_TRUE(open.empty()) << open.back();
+  EXPECT_GT(tags, 20u);
+  EXPECT_EQ(base::find_invalid_utf8(text), base::kValid);
+}
+
+TEST(LengthProfile, JsonHasEveryNumber) {
+  const base::Json json = base::parse_json(to_json(profile()), "profile");
+  EXPECT_EQ(json["rows"], 10);
+  EXPECT_EQ(json["per_device_train_batch_size"], 4);
+  const base::Json& total = json["lengths"]["total"];
+  EXPECT_EQ(total["median"], 20.5);
+  EXPECT_EQ(total["p99"], 60);
+  EXPECT_EQ(total["histogram"]["counts"], base::Json::array({1, 5, 3, 0}));
+  const base::Json& limit = json["max_lengths"][0];
+  EXPECT_EQ(limit["rows_cut_share"], 0.3);
+  EXPECT_EQ(limit["tokens_cut_share"], 0.15);
+  const base::Json& padded = limit["strategies"]["padded"];
+  EXPECT_EQ(padded["rows"], 9);
+  EXPECT_EQ(padded["padding_share"], 0.2);
+  EXPECT_EQ(padded["lost_share"], 0.2);
+  EXPECT_FALSE(padded.contains("fill"));
+  const base::Json& bfd = limit["strategies"]["bfd"];
+  EXPECT_EQ(bfd["packed_rows"], 9);
+  EXPECT_DOUBLE_EQ(bfd["fill"].get<double>(), 800.0 / (9 * 64));
+}
+
+TEST(LengthProfile, ThePlotFitsItsColumns) {
+  for (const int64_t columns : {60, 80, 132}) {
+    const std::string text = to_text(profile(), columns);
+    size_t lines = 0;
+    for (size_t at = 0; at < text.size(); ++lines) {
+      const size_t end = text.find('\n', at);
+      ASSERT_NE(end, std::string::npos);
+      const std::string line = text.substr(at, end - at);
+      EXPECT_LE(static_cast<int64_t>(base::count_code_points(line)), std::max<int64_t>(columns, 80)) << line;
+      at = end + 1;
+    }
+    EXPECT_GT(lines, 30u);
+  }
+  const std::string text = to_text(profile(), 80);
+  for (const char* part : {"10 rows (text), 1 000 tokens", "rows by tokens: completion", "20.5",
+                           "batches of 4 × 2", "rows beyond the bars, of up to 3 000 tokens: 1",
+                           "max_length 64: 30.0% of rows cut", "group_by_length", "20.0%"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(LengthProfile, ThePictureStandsAlone) {
+  const std::string svg = to_svg(profile());
+  expect_well_formed(svg);
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  for (const char* part : {"<title id=", "<desc id=", "prefers-color-scheme: dark", "40 to 59 tokens: 3 rows",
+                           "&lt;rows&gt; &amp; &quot;more&quot;.jsonl", "bfd_split"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  for (const char* part : {"<script", "href", "url(", "nan", "inf", "var("})
+    EXPECT_EQ(svg.find(part), std::string::npos) << part;
+}
+
+TEST(LengthProfile, ThePageStandsAlone) {
+  const std::string html = to_html(profile());
+  expect_well_formed(html);
+  for (const char* part : {"<!DOCTYPE html>", "<svg", "Tokens per row", "wrapped", "20.5"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  for (const char* part : {"<script", "href", "url(", "src="})
+    EXPECT_EQ(html.find(part), std::string::npos) << part;
+}
+
+TEST(LengthProfile, OneLengthAndNoLayouts) {
+  LengthProfile one = profile();
+  one.lengths.resize(1);
+  one.lengths[0].histogram = {7, 1, {10}, 0};
+  one.lengths[0].percentiles.fill(7);
+  one.limits[0].layouts.clear();
+  expect_well_formed(to_svg(one));
+  expect_well_formed(to_html(one));
+  EXPECT_EQ(to_svg(one).find("nan"), std::string::npos);
+  EXPECT_EQ(to_text(one, 80).find("padded"), std::string::npos);
+}
+
+TEST(LengthProfile, SharesNeverLookLikeNothingOrAll) {
+  EXPECT_EQ(percent(0, 10), "0%");
+  EXPECT_EQ(percent(0, 0), "0%");
+  EXPECT_EQ(percent(10, 10), "100%");
+  EXPECT_EQ(percent(1, 100000), "<0.1%");
+  EXPECT_EQ(percent(99999, 100000), ">99.9%");
+  EXPECT_EQ(percent(1, 3), "33.3%");
+}
+
+}  // namespace
+}  // namespace trl::telemetry
