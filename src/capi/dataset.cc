@@ -1,11 +1,13 @@
 // trl_dataset_* and trl_record_*.
 #include "capi/dataset.h"
 
+#include <exception>
+
 #include "base/memory.h"
 #include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
-#include "config/local_path.h"
+#include "data/formats.h"
 
 namespace trl::capi {
 namespace {
@@ -60,17 +62,76 @@ data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
   return adapted;
 }
 
+// A host may give other rows each time, so nothing is kept.
+class CallbackOrigin final : public data::Origin {
+ public:
+  explicit CallbackOrigin(std::shared_ptr<HostRows> rows) : rows_(std::move(rows)) {}
+  std::unique_ptr<data::Source> source() const override {
+    auto source = data::open_callback_source(adapt(rows_));
+    source->rewind();
+    return source;
+  }
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
+    return data::spool_rows(*source(), spool);
+  }
+
+ private:
+  const std::shared_ptr<HostRows> rows_;
+};
+
+// A stream can be read once, so its rows are kept.
+class ArrowOrigin final : public data::Origin {
+ public:
+  explicit ArrowOrigin(ArrowArrayStream* stream) {
+    const CallbackScope scope;
+    source_ = data::arrow_source(stream, "dataset");
+  }
+  ~ArrowOrigin() override { close(); }
+  std::unique_ptr<data::Source> source() const override { return nullptr; }
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
+    const std::lock_guard lock(mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    if (table_ != nullptr) return table_;
+    try {
+      const CallbackScope scope;
+      table_ = data::spool_rows(*source_, spool);
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+    close();
+    if (failed_) std::rethrow_exception(failed_);
+    return table_;
+  }
+
+ private:
+  void close() const {
+    const CallbackScope scope;
+    source_.reset();
+  }
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<data::Source> source_;
+  mutable std::shared_ptr<const data::Table> table_;
+  mutable std::exception_ptr failed_;
+};
+
 void set_column(trl_record* record, const char* name, base::Json value) {
   if (record == nullptr) fail_null("record");
   record->check(Tag::record, "record");
   record->row[std::string(text(name, "name"))] = std::move(value);
 }
 
+trl_dataset* new_dataset(std::shared_ptr<Runtime> runtime, config::Config options,
+                         std::shared_ptr<const data::Origin> rows) {
+  return new trl_dataset(
+      std::make_shared<Dataset>(std::move(runtime), std::move(options), true, std::move(rows)));
+}
+
 }  // namespace
 
-Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open)
+Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
+                 std::shared_ptr<const data::Origin> rows)
     : runtime_(std::move(runtime)),
-      open_(std::move(open)),
+      rows_(std::move(rows)),
       shareable_(shareable),
       options_(std::move(options)) {}
 
@@ -81,13 +142,26 @@ config::Config Dataset::apply_options(config::Config config) const {
   return config;
 }
 
-void Dataset::read(const std::function<void(data::Source&)>& body) const {
+std::unique_lock<std::mutex> Dataset::lock() const {
   std::unique_lock lock(reading_, std::defer_lock);
   if (!shareable_ && !lock.try_lock())
     fail(Status::busy, "dataset: another call reads the rows of its callback");
+  return lock;
+}
+
+void Dataset::read(const std::function<void(data::Source&)>& body) const {
+  const auto locked = lock();
   const LogScope scope(runtime_->log());
-  const auto source = open_();
+  auto source = rows_->source();
+  if (source == nullptr)
+    source = data::read_table(rows_->table({.directory = {}, .memory = &process().memory()}));
   body(*source);
+}
+
+std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {
+  const auto locked = lock();
+  const LogScope scope(runtime_->log());
+  return rows_->table(spool);
 }
 
 }  // namespace trl::capi
@@ -102,12 +176,11 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
       [&] {
         need(out_dataset, "out_dataset");
         need(path, "path");
-        trl::config::check_local_path("dataset_name", path);
-        const auto dataset =
-            std::make_shared<Dataset>(runtime_of(runtime), options_of(options), true,
-                                      [file = std::string(path)] { return data::open_file_source(file); });
-        dataset->read([](data::Source&) {});  // a file that is not there or no dataset fails here
-        *out_dataset = new trl_dataset(dataset);
+        const auto shared = runtime_of(runtime);
+        const trl::config::Config config = options_of(options);
+        trl::config::DatasetArguments rows;
+        rows.entries.push_back({.path = path, .split = config.get("dataset_train_split")});
+        *out_dataset = new_dataset(shared, config, data::open_rows(rows, *shared->log()).train);
       },
       out_dataset);
 }
@@ -119,14 +192,10 @@ trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, con
       error,
       [&] {
         need(out_dataset, "out_dataset");
-        const std::string kind(text(format, "format"));
-        if (kind != "jsonl" && kind != "json") {
-          trl::fail(trl::Status::invalid_argument, "format: '{}' is not one of jsonl, json", kind);
-        }
         const auto held = std::make_shared<HeldBytes>(bytes(data, size, "data"));
-        *out_dataset = new trl_dataset(std::make_shared<Dataset>(
-            runtime_of(runtime), options_of(options), true,
-            [held, kind] { return data::open_memory_source(kind, held->get(), "buffer"); }));
+        *out_dataset =
+            new_dataset(runtime_of(runtime), options_of(options),
+                        data::memory_origin(text(format, "format"), {held, &held->get()}, "buffer"));
       },
       out_dataset);
 }
@@ -141,14 +210,43 @@ trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn ne
         if (next == nullptr) fail_null("next");
         if (rewind == nullptr) fail_null("rewind");
         auto rows = std::make_shared<HostRows>(HostRows{next, rewind, std::move(owned)});
-        *out_dataset = new trl_dataset(std::make_shared<Dataset>(
-            runtime_of(runtime), options_of(options), false, [rows = std::move(rows)] {
-              auto source = data::open_callback_source(adapt(rows));
-              source->rewind();
-              return source;
-            }));
+        *out_dataset =
+            new trl_dataset(std::make_shared<Dataset>(runtime_of(runtime), options_of(options), false,
+                                                      std::make_shared<CallbackOrigin>(std::move(rows))));
       },
       out_dataset);
+}
+
+trl_status trl_dataset_from_arrow(trl_runtime* runtime, ArrowArrayStream* stream, const trl_config* options,
+                                  trl_dataset** out_dataset, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        if (stream == nullptr) fail_null("stream");
+        if (stream->release == nullptr)
+          trl::fail(trl::Status::invalid_argument, "stream: it was released before");
+        auto rows = std::make_shared<ArrowOrigin>(stream);
+        need(out_dataset, "out_dataset");
+        *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));
+      },
+      out_dataset);
+}
+
+trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* config, trl_dataset** out_train,
+                                   trl_dataset** out_eval, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const trl::config::Config keys = get(config, "config")->copy();
+        need(out_train, "out_train");
+        need(out_eval, "out_eval");
+        const auto shared = runtime_of(runtime);
+        data::OpenedRows rows = data::open_rows(trl::config::dataset_arguments(keys), *shared->log());
+        std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
+        if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
+        *out_train = train.release();
+      },
+      out_train, out_eval);
 }
 
 trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,

@@ -1,5 +1,4 @@
-// A dataset handle: how to read the rows from their start, as often as it takes. Nothing is read before it is
-// needed.
+// A dataset handle: where its rows lie. Nothing is read before it is needed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,24 +8,30 @@
 #include "base/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "data/source.h"
+#include "data/origin.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
 
 class Dataset {
  public:
-  using Open = std::function<std::unique_ptr<data::Source>()>;
-  Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open);
+  // shareable: several threads may read the rows at once.
+  Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
+          std::shared_ptr<const data::Origin> rows);
   // Calls body with the rows at their start. Rows of a callback take one reader at a time: Error(busy).
   void read(const std::function<void(data::Source&)>& body) const;
+  // Rows that can be read again in any order; the same table as long as the files are the same. The rows of a
+  // callback and of an Arrow stream are read here, on the calling thread.
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const;
   // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
   config::Config apply_options(config::Config config) const;
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
  private:
+  std::unique_lock<std::mutex> lock() const;
+
   const std::shared_ptr<Runtime> runtime_;
-  const Open open_;
+  const std::shared_ptr<const data::Origin> rows_;
   const bool shareable_;
   const config::Config options_;
   mutable std::mutex reading_;

@@ -1,4 +1,4 @@
-// trl sft: a configuration, a file of rows, a model; training with progress; the tuned model in output_dir.
+// trl sft: a configuration, rows, a model; training with progress; the tuned model in output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -30,13 +30,6 @@ void export_environment(const Config& config) {
     if (setenv(name.c_str(), plain.c_str(), 1) != 0)
       throw Failure(kUsage, fmt::format("env: '{}' is not a name of an environment variable", name));
   }
-}
-
-void open_rows(const Runtime& runtime, const Config& config, const char* key, Dataset& dataset) {
-  const std::string path = get(config, key);
-  if (path.empty()) return;
-  Error error;
-  check(trl_dataset_open(runtime.get(), path.c_str(), config.get(), dataset.out(), error.out()), error);
 }
 
 // One record a line on stdout, as JSON. What is not finite is written as transformers writes it.
@@ -122,7 +115,6 @@ int sft(const Words& words) {
   if (parse(line, words, config)) return 0;
   check(trl_config_set(config.get(), "method", "sft", error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
-  require(config, "dataset_name", "a file of rows");
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   export_environment(config);
@@ -132,8 +124,7 @@ int sft(const Words& words) {
   Runtime runtime;
   open_runtime(config, runtime);
   Dataset train, eval;
-  open_rows(runtime, config, "dataset_name", train);
-  open_rows(runtime, config, "eval_dataset_name", eval);
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   Trainer trainer;
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);

@@ -86,7 +86,7 @@ class GivenExamples final : public Examples {
   std::vector<std::vector<int32_t>> ids_, labels_;
 };
 
-std::vector<int32_t> flat(const base::Json& rows) {
+std::vector<int32_t> flattened(const base::Json& rows) {
   std::vector<int32_t> out;
   for (const base::Json& row : rows) {
     for (const base::Json& value : row) out.push_back(value);
@@ -109,9 +109,9 @@ TEST(Collate, PaddedEqualsTrlsCollator) {
     const PaddedBatch padded =
         pad(batch, item["kwargs"]["pad_token_id"], multiple.is_null() ? 1 : multiple.get<int64_t>());
     EXPECT_EQ(padded.width, static_cast<int64_t>(item["batch"]["input_ids"][0].size()));
-    EXPECT_EQ(padded.input_ids, flat(item["batch"]["input_ids"]));
-    EXPECT_EQ(padded.labels, flat(item["batch"]["labels"]));
-    EXPECT_EQ(padded.attention_mask, flat(item["batch"]["attention_mask"]));
+    EXPECT_EQ(padded.input_ids, flattened(item["batch"]["input_ids"]));
+    EXPECT_EQ(padded.labels, flattened(item["batch"]["labels"]));
+    EXPECT_EQ(padded.attention_mask, flattened(item["batch"]["attention_mask"]));
     ++run;
   }
   EXPECT_EQ(run, 6);
