@@ -8,6 +8,7 @@
 #include "capi/config.h"
 #include "capi/guard.h"
 #include "data/formats.h"
+#include "io/arrow_abi.h"
 
 namespace trl::capi {
 namespace {
@@ -179,7 +180,8 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
         const auto shared = runtime_of(runtime);
         const trl::config::Config config = options_of(options);
         trl::config::DatasetArguments rows;
-        rows.entries.push_back({.path = path, .split = config.get("dataset_train_split")});
+        rows.entries.emplace_back().path = path;
+        rows.entries.front().split = config.get("dataset_train_split");
         *out_dataset = new_dataset(shared, config, data::open_rows(rows, *shared->log()).train);
       },
       out_dataset);
