@@ -21,9 +21,10 @@ class TorchGenerator {
 };
 
 // torch.randperm(n, generator): for i in 0..n-2 swap entries i and i + u mod (n - i).
-inline std::vector<int64_t> randperm(int64_t n, TorchGenerator& generator) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+template <class Index = int64_t>
+std::vector<Index> randperm(int64_t n, TorchGenerator& generator) {
+  std::vector<Index> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = static_cast<Index>(i);
   for (int64_t i = 0; i + 1 < n; ++i) {
     const int64_t z = generator.random32() % static_cast<uint64_t>(n - i);
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + z)]);

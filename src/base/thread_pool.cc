@@ -49,18 +49,22 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-// Workers take no signals: those belong to the host's own threads.
-void ThreadPool::start() {
+std::thread quiet_thread(std::function<void()> body) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   try {
-    while (static_cast<int>(workers_.size()) < size_ - 1) workers_.emplace_back([this] { work(); });
+    std::thread thread(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    return thread;
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &old, nullptr);
     throw;
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void ThreadPool::start() {
+  while (static_cast<int>(workers_.size()) < size_ - 1) workers_.push_back(quiet_thread([this] { work(); }));
 }
 
 void ThreadPool::work() {

@@ -27,27 +27,22 @@ int32_t answer_engine(engine::ErrorSink& error, Body&& body) noexcept {
 
 }  // namespace
 
-Batches::Batches(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options)
-    : examples_(std::move(examples)), stream_(*examples_, options) {}
-
-uint64_t Batches::fingerprint() noexcept {
-  try {
-    if (fingerprint_ == 0) fingerprint_ = data::fingerprint(*examples_);
-  } catch (const std::bad_alloc&) {  // a warning less
-  }
-  return fingerprint_;
+void Batches::settle() {
+  batches_per_epoch_ = stream_->batches_per_epoch();
+  rows_ = stream_->rows();
+  fingerprint_ = stream_->fingerprint();
 }
 
 int32_t Batches::start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
-    stream_.start_epoch(epoch, skip);
+    stream_->start_epoch(epoch, skip);
     return Status::ok;
   });
 }
 
 int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
-    if (!stream_.next(host_)) return Status::end;
+    if (!stream_->next(host_)) return Status::end;
     batch->input_ids = host_.input_ids.data();
     batch->labels = host_.labels.data();
     batch->position_ids = host_.position_ids.data();
@@ -55,7 +50,10 @@ int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
     batch->row_ids = host_.row_ids.data();
     batch->tokens = static_cast<int64_t>(host_.input_ids.size());
     batch->documents = static_cast<int64_t>(host_.cu_seqlens.size()) - 1;
-    batch->rows = static_cast<int64_t>(host_.row_ids.size());
+    batch->row_id_count = static_cast<int64_t>(host_.row_ids.size());
+    batch->rows = host_.rows;
+    batch->width = host_.width;
+    batch->elements = host_.elements;
     batch->max_length = host_.max_length;
     batch->counted_tokens = host_.counted_tokens;
     return Status::ok;

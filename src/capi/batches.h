@@ -1,26 +1,28 @@
-// The batch source that the engine pulls from: prepared rows, laid out batch by batch.
+// The batch source that the engine pulls from.
 #pragma once
 #include <memory>
 
-#include "data/sft.h"
+#include "data/batch_stream.h"
 #include "engine/engine.h"
 
 namespace trl::capi {
 
 class Batches final : public engine::BatchSource {
  public:
-  Batches(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options);
-  int64_t batches_per_epoch() noexcept override { return stream_.batches_per_epoch(); }
-  int64_t rows() noexcept override { return examples_->size(); }
-  uint64_t fingerprint() noexcept override;
+  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
+  void settle();  // waits for what decides how many batches there are; before any other call. Throws.
+  int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
+  int64_t rows() noexcept override { return rows_; }
+  uint64_t fingerprint() noexcept override { return fingerprint_; }
   int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept override;
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
 
  private:
-  const std::unique_ptr<data::Examples> examples_;
-  data::BatchStream stream_;
+  const std::unique_ptr<data::BatchStream> stream_;
   data::HostBatch host_;
-  uint64_t fingerprint_ = 0;  // 0: not computed yet
+  int64_t batches_per_epoch_ = 0;
+  int64_t rows_ = 0;
+  uint64_t fingerprint_ = 0;
 };
 
 }  // namespace trl::capi

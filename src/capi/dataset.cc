@@ -121,6 +121,20 @@ void set_column(trl_record* record, const char* name, base::Json value) {
   record->row[std::string(text(name, "name"))] = std::move(value);
 }
 
+// A source that no other may be read beside.
+class OnlySource final : public data::Source {
+ public:
+  OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
+      : reading_(std::move(reading)), source_(std::move(source)) {}
+  bool next_text(data::RowText& text) override { return source_->next_text(text); }
+  void rewind() override { source_->rewind(); }
+  const std::string& name() const override { return source_->name(); }
+
+ private:
+  const std::shared_ptr<void> reading_;
+  const std::unique_ptr<data::Source> source_;
+};
+
 trl_dataset* new_dataset(std::shared_ptr<Runtime> runtime, config::Config options,
                          std::shared_ptr<const data::Origin> rows) {
   return new trl_dataset(
@@ -143,24 +157,24 @@ config::Config Dataset::apply_options(config::Config config) const {
   return config;
 }
 
-std::unique_lock<std::mutex> Dataset::lock() const {
-  std::unique_lock lock(reading_, std::defer_lock);
-  if (!shareable_ && !lock.try_lock())
-    fail(Status::busy, "dataset: another call reads the rows of its callback");
-  return lock;
+// Ends with what is returned.
+std::shared_ptr<void> Dataset::start_reading() const {
+  if (shareable_) return nullptr;
+  if (reading_->exchange(true)) fail(Status::busy, "dataset: another call reads the rows of its callback");
+  return {reading_.get(), [reading = reading_](void*) { reading->store(false); }};
 }
 
-void Dataset::read(const std::function<void(data::Source&)>& body) const {
-  const auto locked = lock();
+std::unique_ptr<data::Source> Dataset::source(const data::Spool& spool) const {
+  auto reading = start_reading();
   const LogScope scope(runtime_->log());
   auto source = rows_->source();
-  if (source == nullptr)
-    source = data::read_table(rows_->table({.directory = {}, .memory = &process().memory()}));
-  body(*source);
+  if (source == nullptr) source = data::read_table(rows_->table(spool));
+  if (reading == nullptr) return source;
+  return std::make_unique<OnlySource>(std::move(reading), std::move(source));
 }
 
 std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {
-  const auto locked = lock();
+  const auto reading = start_reading();
   const LogScope scope(runtime_->log());
   return rows_->table(spool);
 }
@@ -273,9 +287,9 @@ trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_co
         const auto shared = get(dataset, "dataset");
         need(out_count, "out_count");
         int64_t count = 0;
-        shared->read([&](data::Source& source) {
-          for (data::Row row; source.next(row);) ++count;
-        });
+        const LogScope scope(shared->runtime()->log());
+        const auto source = shared->source({.directory = {}, .memory = &process().memory()});
+        for (data::Row row; source->next(row);) ++count;
         *out_count = count;
       },
       out_count);

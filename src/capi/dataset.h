@@ -1,8 +1,7 @@
 // A dataset handle: where its rows lie. Nothing is read before it is needed.
 #pragma once
-#include <functional>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/json.h"
@@ -18,8 +17,9 @@ class Dataset {
   // shareable: several threads may read the rows at once.
   Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
           std::shared_ptr<const data::Origin> rows);
-  // Calls body with the rows at their start. Rows of a callback take one reader at a time: Error(busy).
-  void read(const std::function<void(data::Source&)>& body) const;
+  // Its rows at their start, for as long as the source lives. Rows of a callback have one reader at a time:
+  // Error(busy).
+  std::unique_ptr<data::Source> source(const data::Spool& spool) const;
   // Rows that can be read again in any order; the same table as long as the files are the same. The rows of a
   // callback and of an Arrow stream are read here, on the calling thread.
   std::shared_ptr<const data::Table> table(const data::Spool& spool) const;
@@ -28,13 +28,14 @@ class Dataset {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
  private:
-  std::unique_lock<std::mutex> lock() const;
+  std::shared_ptr<void> start_reading() const;
 
   const std::shared_ptr<Runtime> runtime_;
   const std::shared_ptr<const data::Origin> rows_;
   const bool shareable_;
   const config::Config options_;
-  mutable std::mutex reading_;
+  // Whether there is a reader of rows that cannot be shared.
+  const std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace trl::capi

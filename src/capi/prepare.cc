@@ -7,13 +7,31 @@
 namespace trl::capi {
 namespace {
 
-std::unique_ptr<data::Examples> read_examples(const config::Config& config, const Dataset& dataset,
-                                              data::PrepareContext context) {
+// What all rows of a run share.
+data::PrepareContext context_of(const config::TrainingArguments& training,
+                                const config::SftDataArguments& data, const text::Tokenizer& tokenizer,
+                                Runtime& runtime, base::ThreadPool* own_pool) {
+  data::PrepareContext context;
+  context.tokenizer = &tokenizer;
+  context.log = runtime.log().get();
+  context.pool = own_pool != nullptr ? own_pool : &runtime.pool();
+  context.memory = &process().memory();
+  context.seed = static_cast<uint64_t>(training.seed);
+  context.packing = data.packing;
+  context.needs_lengths = data.sampling == config::Sampling::group_by_length;
+  context.directory = training.output_dir;
+  return context;
+}
+
+data::Spool spool_of(const data::PrepareContext& context) {
+  return {.directory = context.directory, .memory = context.memory};
+}
+
+std::unique_ptr<data::Examples> prepare_rows(const config::Config& config, const Dataset& dataset,
+                                             data::PrepareContext context) {
   const config::SftDataArguments arguments = config::sft_data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  std::unique_ptr<data::Examples> examples;
-  dataset.read([&](data::Source& source) { examples = data::prepare_sft(source, context); });
-  return examples;
+  return data::prepare_sft(dataset.table(spool_of(context)), context);
 }
 
 }  // namespace
@@ -21,27 +39,29 @@ std::unique_ptr<data::Examples> read_examples(const config::Config& config, cons
 Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
                  const Dataset& train, const Dataset* eval) {
   const config::TrainingArguments training = config::training_arguments(config);
-  const config::SftDataArguments arguments = config::sft_data_arguments(config);
-  data::PrepareContext context;
-  context.tokenizer = &tokenizer;
-  context.log = runtime.log().get();
-  context.pool = &runtime.pool();
-  context.memory = &process().memory();
-  context.seed = static_cast<uint64_t>(training.seed);
-  data::OrderOptions order;
-  order.batch_size = training.per_device_train_batch_size;
-  order.sequential = arguments.sequential;
-  order.drop_last = arguments.dataloader_drop_last;
-  order.seed = static_cast<uint64_t>(training.data_seed.value_or(training.seed));
-
+  const config::SftDataArguments data = config::sft_data_arguments(config);
   Prepared prepared;
-  auto examples = read_examples(config, train, context);
-  context.completion_only_loss = examples->completion_only_loss();
-  prepared.train = std::make_unique<Batches>(std::move(examples), order);
+  if (data.dataset_num_proc > 0)
+    prepared.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
+  data::PrepareContext context = context_of(training, data, tokenizer, runtime, prepared.pool.get());
+  const data::Layout layout = data::layout_of(data);
+  const data::OrderOptions order = data::train_order(training, data);
+
+  if (data.streaming) {
+    const config::SftDataArguments arguments = config::sft_data_arguments(train.apply_options(config));
+    context.arguments = &arguments;
+    prepared.train = std::make_unique<Batches>(data::batches_as_read(
+        train.source(spool_of(context)), context, order.batch_size, order.drop_last, layout));
+  } else {
+    auto examples = prepare_rows(config, train, context);
+    context.completion_only_loss = examples->completion_only_loss();
+    prepared.train = std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
+  }
   if (eval != nullptr) {
-    order.batch_size = training.per_device_eval_batch_size;
-    order.sequential = true;
-    prepared.eval = std::make_unique<Batches>(read_examples(config, *eval, context), order);
+    context.packing = data.eval_packing;
+    context.needs_lengths = false;
+    prepared.eval = std::make_unique<Batches>(data::batches_in_order(
+        prepare_rows(config, *eval, context), data::eval_order(training, data), layout));
   }
   return prepared;
 }

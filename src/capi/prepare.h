@@ -10,6 +10,7 @@
 namespace trl::capi {
 
 struct Prepared {
+  std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
   std::unique_ptr<Batches> train;
   std::unique_ptr<Batches> eval;  // or null
 };

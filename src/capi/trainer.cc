@@ -78,9 +78,12 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     runtime_->log()->write(base::LogLevel::info, "config", note);
   tokenizer_ = open_training_tokenizer(config_, model_path_);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
+  pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
   model_ = open_model(model_path_, config_.get("dtype"));
+  train_batches_->settle();
+  if (eval_batches_) eval_batches_->settle();
 
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});

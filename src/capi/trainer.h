@@ -62,6 +62,7 @@ class Trainer {
   const std::shared_ptr<Dataset> train_, eval_;
   const std::string model_path_;
   std::shared_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   Cancel cancel_;
   Events events_;

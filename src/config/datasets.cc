@@ -187,14 +187,12 @@ DatasetEntry file_entry(const std::string& path, const std::string& split) {
 
 void check_streaming(const DatasetArguments& arguments) {
   if (!arguments.streaming || !arguments.needs_all_rows()) return;
-  const bool split = arguments.test_split_size.has_value();
   fail_key(arguments.key,
-           "{}: {} cannot be streamed: the order of its rows is known when all of them are; set {} to false",
+           "{}: {} is refused with streaming: the order of the rows is known when all of them are",
            arguments.key,
-           split                                   ? "a test split"
+           arguments.test_split_size               ? "a test split"
            : arguments.mixing == Mixing::fractions ? "a fraction"
-                                                   : "a shuffled mixture",
-           arguments.key == "dataset_name" ? "dataset_streaming" : "streaming");
+                                                   : "a mixture that is shuffled");
 }
 
 }  // namespace
@@ -246,7 +244,7 @@ DatasetArguments dataset_arguments(const Config& config) {
     out.entries.push_back(file_entry(*name, config.get("dataset_train_split")));
     out.eval_split = file_entry(*name, config.get("dataset_test_split"));
   }
-  out.streaming = config.get_bool(out.key == "dataset_name" ? "dataset_streaming" : "streaming");
+  out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
 
   if (const std::optional<double> size = config.get_optional_double("test_split_size")) {
     if (out.test_split_size)

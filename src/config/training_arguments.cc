@@ -238,6 +238,53 @@ bool skip_prepare_dataset(const Config& config) {
   return false;
 }
 
+Sampling sampling(const Config& config) {
+  const std::string& name = config.get("train_sampling_strategy");
+  if (name == "sequential") return Sampling::sequential;
+  return name == "group_by_length" ? Sampling::group_by_length : Sampling::random;
+}
+
+Packing packing_strategy(const Config& config) {
+  const std::string& name = config.get("packing_strategy");
+  if (name == "wrapped") return Packing::wrapped;
+  return name == "bfd_split" ? Packing::bfd_split : Packing::bfd;
+}
+
+void read_packing(const Config& config, SftDataArguments& out) {
+  const bool packs = config.get_bool("packing");
+  const bool packs_eval = config.get_optional_bool("eval_packing").value_or(packs);
+  if (packs) out.packing = packing_strategy(config);
+  if (packs_eval) out.eval_packing = packing_strategy(config);
+  if ((packs || packs_eval) && !out.max_length) {
+    fail_key("max_length", "max_length: null is refused with {}: packed rows need a length",
+             packs ? "packing" : "eval_packing");
+  }
+  if ((packs || packs_eval) && out.skip_prepare_dataset) {
+    fail_key("dataset_kwargs", "dataset_kwargs: skip_prepare_dataset is refused with {}: packing prepares rows",
+             packs ? "packing" : "eval_packing");
+  }
+  const bool asked = config.get_bool("padding_free");
+  if (asked && !packs && out.max_length) {
+    fail_key("padding_free",
+             "padding_free: true without packing does not keep to max_length (it is {}): set max_length to null, or "
+             "packing to true",
+             *out.max_length);
+  }
+  out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
+}
+
+// Rows that are forgotten as they are read have no order of their own but the one they are read in.
+void read_streaming(const Config& config, SftDataArguments& out) {
+  out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
+  if (!out.streaming) return;
+  if (out.shuffle_dataset)
+    fail_key("shuffle_dataset", "shuffle_dataset: true is refused with dataset_streaming: all rows must be at hand");
+  if (out.sampling == Sampling::group_by_length) {
+    fail_key("train_sampling_strategy",
+             "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must be known");
+  }
+}
+
 }  // namespace
 
 SftDataArguments sft_data_arguments(const Config& config) {
@@ -259,15 +306,35 @@ SftDataArguments sft_data_arguments(const Config& config) {
   out.dataset_select_columns = config.get_list("dataset_select_columns");
   out.skip_prepare_dataset = skip_prepare_dataset(config);
   out.dataset_num_proc = config.get_optional_int("dataset_num_proc").value_or(0);
-  out.sequential = config.get("train_sampling_strategy") == "sequential";
+  out.sampling = sampling(config);
   out.dataloader_drop_last = config.get_bool("dataloader_drop_last");
   if (config.get("pad_to_multiple_of") != "auto")
     out.pad_to_multiple_of = config.get_optional_int("pad_to_multiple_of");
+  read_packing(config, out);
+  read_streaming(config, out);
+  out.dataset_cache_dir = config.get_text("dataset_cache_dir").value_or("");
+  out.dataset_cache_limit = config.get_int("dataset_cache_limit");
   return out;
+}
+
+PreferenceDataArguments preference_data_arguments(const Config& config) {
+  return {sft_data_arguments(config), config.get_optional_int("max_prompt_length"),
+          config.get_optional_int("max_completion_length")};
 }
 
 std::vector<std::string> run_notes(const Config& config) {
   std::vector<std::string> notes;
+  const SftDataArguments data = sft_data_arguments(config);
+  if (data.padding_free && data.packing == Packing::wrapped) {
+    notes.push_back(
+        "padding_free with packing_strategy wrapped: the documents of a packed row still see each other, as in TRL");
+  }
+  if (data.padding_free && data.packing == Packing::none && config.get_int("per_device_train_batch_size") == 1) {
+    notes.push_back("padding_free with per_device_train_batch_size 1: there is no padding to be free of");
+  }
+  if (data.streaming && data.sampling == Sampling::random) {
+    notes.push_back("dataset_streaming: rows are trained on in the order in which they are read");
+  }
   if (config.get("save_strategy") == "no")
     notes.push_back("save_strategy no: no checkpoints are written, only the final model");
   if (config.get("loss_type") == "chunked_nll")

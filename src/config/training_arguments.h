@@ -14,6 +14,8 @@
 namespace trl::config {
 
 enum class Strategy : uint8_t { no, steps, epoch, best };   // best: of save_strategy alone
+enum class Sampling : uint8_t { random, sequential, group_by_length };
+enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -98,11 +100,24 @@ struct SftDataArguments {
       dataset_select_columns;  // the only columns read, by their names in the file; empty: all
   bool skip_prepare_dataset = false;
   int64_t dataset_num_proc = 0;  // 0: all
-  bool sequential = false;       // train_sampling_strategy
+  Sampling sampling = Sampling::random;  // train_sampling_strategy
+  Packing packing = Packing::none;       // packing and packing_strategy, of the training rows
+  Packing eval_packing = Packing::none;
+  bool padding_free = false;  // as TRL has it in the end: packing by bfd and bfd_split sets it
+  bool streaming = false;     // dataset_streaming, streaming
+  std::string dataset_cache_dir;  // empty: none
+  int64_t dataset_cache_limit = 0;
   bool dataloader_drop_last = false;
   std::optional<int64_t> pad_to_multiple_of;
 };
 SftDataArguments sft_data_arguments(const Config& config);
+
+// What that of DPO, Reward, KTO and the methods of prompts reads.
+struct PreferenceDataArguments : SftDataArguments {
+  std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
+  std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
+};
+PreferenceDataArguments preference_data_arguments(const Config& config);
 
 // Lines for the log at the start of a run that are no warnings.
 std::vector<std::string> run_notes(const Config& config);

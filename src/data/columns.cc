@@ -32,10 +32,6 @@ bool is_from_value(const base::Json& value) {
          value[0].contains("value");
 }
 
-bool is_messages(const base::Json& value) {
-  return value.is_array() && !value.empty() && value[0].is_object() && value[0].contains("role");
-}
-
 Format prompt_completion_format(const Row& row) {
   const bool prompt = is_messages(*find_column(row, "prompt"));
   const bool completion = is_messages(*find_column(row, "completion"));
@@ -60,6 +56,10 @@ std::string_view format_name(Format format) {
       return "input_ids";
   }
   return "";
+}
+
+bool is_messages(const base::Json& value) {
+  return value.is_array() && !value.empty() && value[0].is_object() && value[0].contains("role");
 }
 
 const base::Json* find_column(const Row& row, std::string_view name) {
@@ -113,11 +113,8 @@ void rename_columns(Row& row, const std::vector<std::pair<std::string, std::stri
   }
 }
 
-void convert_from_value(Row& row) {
-  const auto found = row.value.find("conversations");
-  if (found == row.value.end() || !is_from_value(*found)) return;
-  base::Json messages = std::move(*found);
-  row.value.erase(found);
+void messages_from_value(base::Json& messages) {
+  if (!is_from_value(messages)) return;
   for (base::Json& message : messages) {
     if (!message.is_object()) continue;
     for (const auto& [from, to] : {std::pair{"from", "role"}, std::pair{"value", "content"}}) {
@@ -128,16 +125,28 @@ void convert_from_value(Row& row) {
       message[to] = std::move(value);
     }
   }
+}
+
+void convert_from_value(Row& row) {
+  const auto found = row.value.find("conversations");
+  if (found == row.value.end() || !is_from_value(*found)) return;
+  base::Json messages = std::move(*found);
+  row.value.erase(found);
+  messages_from_value(messages);
   row.value["messages"] = std::move(messages);
 }
 
-Format format_of(const Row& row, const std::string& text_field) {
+void refuse_images(const Row& row) {
   for (const std::string_view column : {"image", "images"}) {
     if (has(row, column)) {
       fail(Status::unsupported, "{}: column '{}': training on images is not supported in this build",
            row.where, column);
     }
   }
+}
+
+Format format_of(const Row& row, const std::string& text_field) {
+  refuse_images(row);
   if (has(row, "input_ids")) return Format::tokenized;
   if (has(row, "prompt") && has(row, "completion")) return prompt_completion_format(row);
   const base::Json* messages = find_column(row, "messages");

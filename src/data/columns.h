@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "data/example.h"
 #include "data/source.h"
 
 namespace trl::data {
-
-inline constexpr int32_t kIgnored = -100;  // a label that is not trained
 
 enum class Format {
   text,                        // the text field
@@ -29,8 +28,11 @@ const base::Json* find_column(const Row& row, std::string_view name);  // null: 
 // columns.
 void select_columns(Row& row, const std::vector<std::string>& names);  // drops all others; empty: keeps all
 void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to);
+bool is_messages(const base::Json& value);       // a list that begins with an object with a role
+void messages_from_value(base::Json& messages);  // from/value in them become role/content
 // `conversations` of from/value becomes `messages` of role/content.
 void convert_from_value(Row& row);
+void refuse_images(const Row& row);  // `image`, `images`
 Format format_of(const Row& row, const std::string& text_field);
 const std::string& text_column(const Row& row, std::string_view name);
 const base::Json& messages_column(const Row& row, std::string_view name);  // a list of objects with a role

@@ -5,17 +5,16 @@
 #include <span>
 #include <vector>
 
+#include "config/training_arguments.h"
+
 namespace trl::data {
 
 // TRL packs inside each batch of its map, never across.
 inline constexpr int64_t kPackingBlockRows = 1000;
 
-enum class Packing : uint8_t {
-  none,
-  bfd,        // best fit decreasing; what is longer than a packed row loses its end
-  bfd_split,  // the same, but a longer row is cut into pieces first, so that no token is lost
-  wrapped,    // one row behind the other, cut where a packed row is full
-};
+// bfd: best fit decreasing; what is longer than a packed row loses its end. bfd_split: the same, but a longer row is
+// cut into pieces first, so that no token is lost. wrapped: one row behind the other, cut where a packed row is full.
+using config::Packing;
 
 struct Piece {  // tokens [start, start + length) of a row
   int64_t row;

@@ -1,9 +1,9 @@
-// SFT's data: rows -> token ids and labels (TRL's rules) -> micro-batches in TRL's order.
+// SFT's data: rows -> token ids and labels (TRL's rules), cut, dropped or packed, kept, and read in any order.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "base/cancel.h"
@@ -11,13 +11,17 @@
 #include "base/memory.h"
 #include "base/thread_pool.h"
 #include "config/training_arguments.h"
+#include "data/example.h"
+#include "data/packing.h"
 #include "data/source.h"
+#include "data/table.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {
 
-// What preparation needs beside the rows. All are borrowed and outlive the call. The tokenizer is the one
-// that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and chat_template are in it already.
+// What preparation needs beside the rows. All are borrowed and outlive it, but the arguments, which are copied.
+// The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and
+// chat_template are in it already.
 struct PrepareContext {
   const text::Tokenizer* tokenizer = nullptr;
   const config::SftDataArguments* arguments = nullptr;
@@ -27,73 +31,35 @@ struct PrepareContext {
   const base::CancelToken* cancel = nullptr;  // or null
   uint64_t seed = 42;                         // of shuffle_dataset
   int64_t vocab_size = 0;                     // of the model, for rows of token ids; 0: the tokenizer's
+  Packing packing = Packing::none;            // of these rows: evaluation has its own
+  bool needs_lengths = false;                 // of all rows before the first batch: group_by_length
+  std::string directory;                      // of what memory does not take; empty: it takes all
   // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
   // does.
   std::optional<bool> completion_only_loss;
 };
 
-// Prepared rows, held compactly: int32 ids, one bit a token for what is trained. Immutable: concurrent on
-// const.
+// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, come out of the
+// next call: exclusive.
 class Examples {
  public:
   Examples() = default;
   virtual ~Examples() = default;
-  virtual int64_t size() const = 0;
-  virtual std::pair<const int32_t*, int64_t> input_ids(int64_t row) const = 0;  // pointer and length
-  virtual void copy_labels(int64_t row, int32_t* out) const = 0;                // as many; -100: not trained
-  virtual int64_t source_row(int64_t row) const = 0;                            // index in the source
-  virtual int64_t total_tokens() const = 0;
+  Examples(const Examples&) = delete;
+  Examples& operator=(const Examples&) = delete;
+  virtual int64_t size() = 0;  // waits for what decides it
+  virtual Example read(int64_t row) = 0;
+  virtual std::vector<int64_t> lengths() = 0;     // of all rows, in tokens; waits for all
+  virtual int64_t total_tokens() = 0;             // waits for all
+  virtual uint64_t fingerprint() const = 0;       // of the rows and of all that they are made with
   virtual bool completion_only_loss() const = 0;  // as it was resolved
 };
 
-// Reads the whole source. Dropped and cut rows are counted in warnings; nothing left is Error(format).
-std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);
-
-// Of all ids and labels, in their order.
-uint64_t fingerprint(const Examples& examples);
-
-// One micro-batch without padding (see engine::Batch, whose fields these are).
-struct HostBatch {
-  std::vector<int32_t> input_ids, labels, position_ids, cu_seqlens;
-  std::vector<int64_t> row_ids;
-  int64_t max_length = 0;
-  int64_t counted_tokens = 0;
-};
-void collate(const Examples& examples, const std::vector<int64_t>& rows, HostBatch& out);
-
-// The same batch as TRL's padded collator lays it out (right padding to the longest row, then to a multiple).
-struct PaddedBatch {
-  int64_t rows = 0, width = 0;
-  std::vector<int32_t> input_ids, labels, attention_mask;  // [rows, width]
-};
-PaddedBatch pad(const HostBatch& batch, int32_t pad_id, int64_t pad_to_multiple_of = 1);
-
-// Rows of each micro-batch of an epoch, as Trainer's samplers give them to one process.
-struct OrderOptions {
-  int64_t rows = 0;
-  int64_t batch_size = 8;
-  bool sequential = false;
-  bool drop_last = false;
-  uint64_t seed = 42;  // data_seed, or seed
-};
-std::vector<std::vector<int64_t>> epoch_order(const OrderOptions& options, int64_t epoch);
-
-// The micro-batches of epoch after epoch. exclusive. The examples outlive it.
-class BatchStream {
- public:
-  // options.rows is taken from examples. Throws Error(invalid_config) where drop_last leaves no batch.
-  BatchStream(const Examples& examples, OrderOptions options);
-  int64_t rows() const { return examples_.size(); }
-  int64_t batches_per_epoch() const { return batches_per_epoch_; }
-  void start_epoch(int64_t epoch, int64_t skip = 0);  // makes it current, its first `skip` batches behind it
-  bool next(HostBatch& batch);                        // false: the epoch is over
-
- private:
-  const Examples& examples_;
-  OrderOptions options_;
-  int64_t batches_per_epoch_ = 0;
-  std::vector<std::vector<int64_t>> order_;
-  size_t at_ = 0;
-};
+// Small datasets are prepared at once. Of larger ones all rows are read before the first batch only where their
+// number is not known without (packing, rows of token ids), and then beside the caller's work until size();
+// else while the first batches are trained on, and only rows so long that they may be dropped are read before.
+// Dropped and cut rows are counted in warnings; nothing left is Error(format).
+std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context);
+std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);  // reads it to its end
 
 }  // namespace trl::data

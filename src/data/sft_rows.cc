@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "io/jsonl.h"
 #include "text/chat_template/assistant_mask.h"
 
 namespace trl::data {
@@ -25,52 +24,6 @@ bool is_conversational(Format format) {
   return format == Format::messages || format == Format::prompt_completion_messages;
 }
 
-base::Json special_tokens(const text::Tokenizer::Special& special) {
-  base::Json variables = base::Json::object();
-  if (special.bos) variables["bos_token"] = *special.bos;
-  if (special.eos) variables["eos_token"] = *special.eos;
-  if (special.unk) variables["unk_token"] = *special.unk;
-  if (special.pad) variables["pad_token"] = *special.pad;
-  return variables;
-}
-
-base::Json read_tools(const Row& row) {
-  const base::Json* column = find_column(row, "tools");
-  if (column == nullptr) return nullptr;
-  base::Json tools = *column;
-  if (tools.is_string()) {
-    const std::string source = tools.get<std::string>();
-    if (io::nested_deeper(source, io::kMaxJsonDepth)) fail_column(row, "tools", "JSON of a moderate depth");
-    tools = base::parse_json(source, row.where + ": column 'tools'");
-  }
-  const bool objects = tools.is_array() &&
-                       std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
-  if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
-  return tools;
-}
-
-// Arguments of transformers' apply_chat_template that are no variables of a template.
-constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_prompt", "chat_template",
-                                                           "continue_final_message",
-                                                           "return_assistant_tokens_mask", "tokenize"};
-
-void read_template_variables(const Row& row, text::RenderOptions& options) {
-  const base::Json* given = find_column(row, "chat_template_kwargs");
-  if (given == nullptr) return;
-  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
-  for (const auto& [name, value] : given->items()) {
-    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
-      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
-           name);
-    }
-    if (name == "tools") {
-      options.tools = value;
-    } else {
-      options.variables[name] = value;
-    }
-  }
-}
-
 // Columns that may stand beside input_ids.
 constexpr std::array<const char*, 3> kBeside = {"labels", "assistant_masks", "completion_mask"};
 
@@ -81,8 +34,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       arguments_(*context.arguments),
       log_(*context.log),
       vocab_size_(context.vocab_size > 0 ? context.vocab_size : tokenizer_.vocab_size()),
-      first_where_(first.where),
-      variables_(special_tokens(tokenizer_.special())) {
+      first_where_(first.where) {
   Row row = first;
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
@@ -114,19 +66,13 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
 }
 
 void SftRows::open_template() {
-  std::string source = tokenizer_.chat_template();
-  if (source.empty()) {
-    fail_key("chat_template",
-             "chat_template: {} is conversational, and the tokenizer has no chat template; give one "
-             "through chat_template or chat_template_path",
-             first_where_);
-  }
-  template_.emplace(source);
+  renderer_.emplace(tokenizer_, first_where_);
   if (!arguments_.assistant_only_loss) return;
-  if (!template_->has_generation_markers()) {
-    const std::optional<std::string> training = text::training_template(source);
+  const text::ChatTemplate& given = renderer_->chat_template();
+  if (!given.has_generation_markers()) {
+    const std::optional<std::string> training = text::training_template(given.source());
     if (!training) throw Error(Status::unsupported, std::string(kNoMarkers), "assistant_only_loss");
-    template_.emplace(*training);
+    renderer_->set_chat_template(*training);
   }
   warn_unless_stop_is_trained();
 }
@@ -172,30 +118,25 @@ void SftRows::normalize(Row& row) const {
 
 // To the text field where there is one and it lacks EOS, else to the completion where that lacks it.
 void SftRows::append_eos(Row& row) const {
-  const std::optional<std::string>& eos = tokenizer_.special().eos;
-  if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
   for (const std::string& column : {arguments_.dataset_text_field, std::string("completion")}) {
     if (find_column(row, column) == nullptr) continue;
     const std::string& text = text_column(row, column);
-    if (text.ends_with(*eos)) continue;
-    row.value[column] = text + *eos;
+    std::string ended = with_eos(tokenizer_, text);
+    if (ended.size() == text.size()) continue;
+    row.value[column] = std::move(ended);
     return;
   }
 }
 
+size_t SftRows::rendered_overhead(const Row& row) const {
+  const base::Json& messages = messages_column(row, format_ == Format::messages ? "messages" : "prompt");
+  const size_t rendered = renderer_->render(row, messages, format_ != Format::messages).text.size();
+  return rendered - std::min(rendered, messages.dump().size());
+}
+
 SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                                    bool assistant) const {
-  text::RenderOptions options;
-  options.add_generation_prompt = add_generation_prompt;
-  options.variables = variables_;
-  options.tools = read_tools(row);
-  read_template_variables(row, options);
-  text::Rendered rendered;
-  try {
-    rendered = template_->render(messages, options);
-  } catch (const Error& error) {
-    throw Error(error.status(), row.where + ": chat template: " + error.message(), error.key());
-  }
+  const text::Rendered rendered = renderer_->render(row, messages, add_generation_prompt);
   if (!assistant) return {tokenizer_.encode(rendered.text, false), {}};
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
   std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
@@ -220,12 +161,11 @@ Tokens SftRows::labelled(Rendering rendering, const std::vector<uint8_t>& comple
 }
 
 Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const {
-  const auto [end, unused] = std::mismatch(prompt.begin(), prompt.end(), whole.ids.begin(), whole.ids.end());
-  const size_t shared = static_cast<size_t>(end - prompt.begin());
+  const size_t shared = common_prefix_length(prompt, whole.ids);
   std::vector<uint8_t> completion(whole.ids.size(), 1);
   std::fill_n(completion.begin(), shared, 0);
   Tokens out = labelled(std::move(whole), completion);
-  if (end != prompt.end()) {
+  if (shared < prompt.size()) {
     out.lost = tokenizer_.decode({prompt.data() + shared, prompt.size() - shared}, false);
   }
   return out;

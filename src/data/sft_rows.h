@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/columns.h"
+#include "data/row_text.h"
 #include "data/sft.h"
-#include "text/chat_template/chat_template.h"
 
 namespace trl::data {
 
@@ -26,6 +26,13 @@ class SftRows {
   // any thread. Changes the row (renames, from/value, EOS).
   Tokens tokens(Row& row) const;
   bool completion_only_loss() const { return completion_only_; }
+  Format format() const { return format_; }
+  bool has_template() const { return renderer_.has_value(); }
+  // Renames columns and turns from/value into messages, as tokens() does first. Throws where the row's format is
+  // not that of the first.
+  void normalize(Row& row) const;
+  // Bytes that the chat template adds to the JSON of a normalized row's messages; 0: none, or fewer.
+  size_t rendered_overhead(const Row& row) const;
 
  private:
   struct Rendering {
@@ -34,7 +41,6 @@ class SftRows {
   };
   void open_template();
   void warn_unless_stop_is_trained() const;
-  void normalize(Row& row) const;
   void append_eos(Row& row) const;
   Rendering render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                    bool assistant) const;
@@ -52,9 +58,8 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
-  std::array<bool, 3> beside_{};  // labels, assistant_masks, completion_mask beside input_ids
-  std::optional<text::ChatTemplate> template_;
-  base::Json variables_;  // special tokens by name
+  std::array<bool, 3> beside_{};      // labels, assistant_masks, completion_mask beside input_ids
+  std::optional<Renderer> renderer_;  // of conversations
 };
 
 }  // namespace trl::data

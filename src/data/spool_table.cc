@@ -29,7 +29,7 @@ class SpoolTable final : public Table {
     while (source.next_text(text)) {
       remember_origin(text);
       const SpooledPlace place{text.line, text.column, text.index, static_cast<uint32_t>(origins_.size() - 1),
-                          text.in_array ? 1u : 0u};
+                               text.in_array ? 1u : 0u};
       record.assign(reinterpret_cast<const char*>(&place), sizeof place);
       record += text.json;
       store_.append(record);

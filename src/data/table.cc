@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 namespace trl::data {
@@ -152,6 +153,14 @@ std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std
 
 std::unique_ptr<Source> read_table(std::shared_ptr<const Table> table) {
   return std::make_unique<TableSource>(std::move(table));
+}
+
+Row first_row(const Table& table) {
+  if (table.size() == 0) fail(Status::format, "{}: holds no rows", table.name());
+  const int64_t first = 0;
+  std::vector<RowText> texts;
+  table.fetch({&first, 1}, texts);
+  return parse_row(texts.front());
 }
 
 }  // namespace trl::data

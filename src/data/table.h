@@ -28,6 +28,8 @@ class Table {
   virtual const std::string& name() const = 0;
 };
 
+Row first_row(const Table& table);  // throws Error(format) where there is none
+
 // Where rows go that cannot be read again where they came from (compressed files, CSV, a host's rows).
 struct Spool {
   std::string directory;  // of the file that takes what is more than memory_bytes; empty: memory takes all

@@ -57,10 +57,13 @@ struct Batch {
   const int32_t* labels = nullptr;        // [tokens], -100: ignored
   const int32_t* position_ids = nullptr;  // [tokens], from 0 in each document
   const int32_t* cu_seqlens = nullptr;    // [documents + 1], 0 ... tokens
-  const int64_t* row_ids = nullptr;       // [rows], index in the source
+  const int64_t* row_ids = nullptr;       // [row_id_count], index in the source
   int64_t tokens = 0;
   int64_t documents = 0;
-  int64_t rows = 0;
+  int64_t row_id_count = 0;
+  int64_t rows = 0;            // prepared ones; a packed row is one
+  int64_t width = 0;           // of TRL's input_ids, padding included
+  int64_t elements = 0;        // of TRL's input_ids
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
 };

@@ -12,7 +12,6 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
-  setup.pad_to_multiple_of = config::sft_data_arguments(config).pad_to_multiple_of.value_or(1);
   setup.model = &model_.get();
   setup.train = spec.train;
   setup.eval = spec.eval;

@@ -144,9 +144,9 @@ const telemetry::Record& Trainer::evaluate() {
     if (window.empty()) break;
     const MethodLoss result =
         method_->loss(method_->forward(window[0], std::nullopt), window[0], method_->plan(window));
-    loss.add(static_cast<double>(*result.loss.data_ptr<float>()), window[0].rows());
+    loss.add(static_cast<double>(*result.loss.data_ptr<float>()), window[0].rows);
     means.add(result.metrics);
-    seen += window[0].rows();
+    seen += window[0].rows;
     batches.window_done();
   }
   // gather_for_metrics cuts the last batch to what the dataset's length leaves, also when drop_last dropped

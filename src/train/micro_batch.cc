@@ -53,8 +53,10 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.input_ids = copy(batch.input_ids, batch.tokens);
   own.position_ids = copy(batch.position_ids, batch.tokens);
   own.targets = loss::shift_labels(copy(batch.labels, batch.tokens), *own.segments);
-  own.row_ids.assign(batch.row_ids, batch.row_ids + batch.rows);
-  own.max_length = own.segments->max_length;
+  own.row_ids.assign(batch.row_ids, batch.row_ids + batch.row_id_count);
+  own.rows = batch.rows;
+  own.width = batch.width;
+  own.elements = batch.elements;
   own.counted_tokens = batch.counted_tokens;
   return own;
 }

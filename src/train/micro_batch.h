@@ -16,9 +16,10 @@ struct MicroBatch {
   at::Tensor targets;       // int32 [tokens], next token or -100 (loss::shift_labels)
   kernels::SegmentsPtr segments;
   std::vector<int64_t> row_ids;
-  int64_t max_length = 0;
+  int64_t rows = 0;
+  int64_t width = 0;     // of TRL's input_ids, whose padding is not here
+  int64_t elements = 0;  // of TRL's input_ids
   int64_t counted_tokens = 0;
-  int64_t rows() const { return static_cast<int64_t>(row_ids.size()); }
 };
 
 // Copies; ids outside [0, vocab_size) and borders that are not increasing are Error(invalid_argument).

@@ -164,15 +164,9 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
             : loss;
     pass.means.add(result.metrics);
     pass.own_means.add(result.metrics);
-    pass.flos += flos_per_token_ * padded_tokens(batch);
+    pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
-}
-
-double Trainer::padded_tokens(const MicroBatch& batch) const {
-  const int64_t multiple = setup_.pad_to_multiple_of;
-  return static_cast<double>(batch.rows() *
-                             ((batch.segments->max_length + multiple - 1) / multiple * multiple));
 }
 
 // on_nonfinite: whether the step learns from a window with this value. Throws where that is an error.

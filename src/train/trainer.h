@@ -28,7 +28,6 @@ namespace trl::train {
 
 struct Setup {
   config::TrainingArguments arguments;
-  int64_t pad_to_multiple_of = 1;  // of the padded rows that total_flos counts
   model::Model* model = nullptr;
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
@@ -92,7 +91,6 @@ class Trainer {
   }
   double seconds() const;  // of training, those before a resume included
   void write_means(telemetry::Record& record);
-  double padded_tokens(const MicroBatch& batch) const;
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
 
   const Setup setup_;

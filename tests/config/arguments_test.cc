@@ -64,7 +64,7 @@ TEST(Arguments, DefaultsAreTrls) {
   EXPECT_FALSE(d.completion_only_loss.has_value());
   EXPECT_FALSE(d.pad_to_multiple_of.has_value());
   EXPECT_EQ(d.dataset_num_proc, 0);
-  EXPECT_FALSE(d.sequential);
+  EXPECT_EQ(d.sampling, Sampling::random);
 }
 
 TEST(Arguments, ReadsWhatIsSet) {
@@ -120,7 +120,7 @@ TEST(Arguments, ReadsWhatIsSet) {
   EXPECT_EQ(d.dataset_columns, columns);
   EXPECT_EQ(d.dataset_select_columns.size(), 2u);
   EXPECT_TRUE(d.skip_prepare_dataset);
-  EXPECT_TRUE(d.sequential);
+  EXPECT_EQ(d.sampling, Sampling::sequential);
   EXPECT_EQ(d.pad_to_multiple_of, 16);
   EXPECT_EQ(d.dataset_num_proc, 3);
   EXPECT_EQ(d.eos_token, "</s>");

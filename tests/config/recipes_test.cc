@@ -122,7 +122,7 @@ TEST(Recipes, Json2024) {
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::steps);
   EXPECT_EQ(a.eval_steps, 50.0);
-  EXPECT_FALSE(sft_data_arguments(config).sequential);
+  EXPECT_EQ(sft_data_arguments(config).sampling, Sampling::random);
 }
 
 }  // namespace

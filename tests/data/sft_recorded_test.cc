@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 #include "data/open_tokenizer.h"
-#include "data/sft.h"
+#include "data/batch_stream.h"
+#include "data/flat_batch.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
 
@@ -28,9 +29,20 @@ config::SftDataArguments arguments_of(const base::Json& args) {
       out.eos_token = value;
     } else if (name == "dataset_text_field") {
       out.dataset_text_field = value;
+    } else if (name == "train_sampling_strategy") {
+      out.sampling = value == "sequential" ? Sampling::sequential : Sampling::random;
+    } else if (name == "dataloader_drop_last") {
+      out.dataloader_drop_last = value;
+    } else if (name == "padding_free") {
+      out.padding_free = value;
     } else if (name == "pad_to_multiple_of") {
       out.pad_to_multiple_of = value.get<int64_t>();
     }
+  }
+  if (args.value("packing", false)) {
+    const std::string strategy = args.value("packing_strategy", "bfd");
+    out.packing = strategy == "wrapped" ? Packing::wrapped : strategy == "bfd" ? Packing::bfd : Packing::bfd_split;
+    out.padding_free = out.padding_free || out.packing != Packing::wrapped;
   }
   return out;
 }
@@ -46,6 +58,7 @@ struct Workshop {
     context.log = &log;
     context.pool = &pool;
     context.memory = &memory;
+    context.packing = arguments.packing;
   }
   config::SftDataArguments arguments;
   std::unique_ptr<text::Tokenizer> tokenizer;
@@ -54,17 +67,6 @@ struct Workshop {
   base::MemoryCounter memory;
   PrepareContext context;
 };
-
-std::vector<int32_t> ids_of(const Examples& examples, int64_t row) {
-  const auto [ids, length] = examples.input_ids(row);
-  return {ids, ids + length};
-}
-
-std::vector<int32_t> labels_of(const Examples& examples, int64_t row) {
-  std::vector<int32_t> out(static_cast<size_t>(examples.input_ids(row).second));
-  examples.copy_labels(row, out.data());
-  return out;
-}
 
 std::vector<int32_t> flat(const base::Json& rows) {
   std::vector<int32_t> out;
@@ -81,46 +83,57 @@ void expect_padded(const PaddedBatch& got, const base::Json& want) {
   EXPECT_EQ(got.attention_mask, flat(want["attention_mask"]));
 }
 
-void expect_prepared(const base::Json& item, int threads) {
-  Workshop shop(item["model"], item["args"], threads);
-  const auto source = open_file_source(test::golden_path(item["dataset"]));
-  const auto examples = prepare_sft(*source, shop.context);
-  const base::Json& columns = item["columns"];
-  ASSERT_EQ(examples->size(), item["num_rows_out"].get<int64_t>());
-  for (int64_t row = 0; row < examples->size(); ++row) {
-    const size_t at = static_cast<size_t>(row);
-    EXPECT_EQ(examples->source_row(row), columns["id"][at].get<int64_t>());
-    ASSERT_EQ(ids_of(*examples, row), columns["input_ids"][at].get<std::vector<int32_t>>()) << "row " << row;
-    ASSERT_EQ(labels_of(*examples, row), columns["labels"][at].get<std::vector<int32_t>>()) << "row " << row;
-  }
-  const OrderOptions order{.batch_size = item["collated_batch_size"].get<int64_t>(), .sequential = true};
-  BatchStream stream(*examples, order);
-  stream.start_epoch(0);
-  const int32_t pad_id = *shop.tokenizer->special_id(shop.tokenizer->special().pad);
+void expect_batch(const std::vector<Example>& rows, const Layout& layout, int32_t pad_id,
+                  const base::Json& want) {
   HostBatch batch;
-  for (const base::Json& want : item["collated"]) {
-    ASSERT_TRUE(stream.next(batch));
-    expect_padded(pad(batch, pad_id, shop.arguments.pad_to_multiple_of.value_or(1)), want);
+  collate(rows, layout, batch);
+  if (layout.padding_free) return expect_flat(batch, pad_id, want);
+  expect_padded(pad(rows, pad_id, layout.pad_to_multiple_of), want);
+}
+
+// columns: as recorded, without those that are not there.
+void expect_rows(Examples& examples, const base::Json& columns) {
+  ASSERT_EQ(examples.size(), static_cast<int64_t>(columns["input_ids"].size()));
+  for (size_t at = 0; at < columns["input_ids"].size(); ++at) {
+    const Example row = examples.read(static_cast<int64_t>(at));
+    ASSERT_EQ(row.input_ids, columns["input_ids"][at].get<std::vector<int32_t>>()) << "row " << at;
+    ASSERT_EQ(row.labels, columns["labels"][at].get<std::vector<int32_t>>()) << "row " << at;
+    if (columns.contains("id")) {
+      EXPECT_EQ(row.source_rows, std::vector<int64_t>{columns["id"][at].get<int64_t>()});
+    }
+    if (columns.contains("seq_lengths")) {
+      EXPECT_EQ(row.seq_lengths, columns["seq_lengths"][at].get<std::vector<int32_t>>());
+    }
   }
 }
 
-// Packing and padding-free batches are not read here.
+void expect_prepared(const base::Json& item, int threads) {
+  Workshop shop(item["model"], item["args"], threads);
+  const auto examples = prepare_sft(open_file_table(test::golden_path(item["dataset"]), {}), shop.context);
+  expect_rows(*examples, item["columns"]);
+  EXPECT_EQ(examples->size(), item["num_rows_out"].get<int64_t>());
+  const int32_t pad_id = *shop.tokenizer->special_id(shop.tokenizer->special().pad);
+  int64_t at = 0;
+  for (const base::Json& want : item["collated"]) {
+    std::vector<Example> rows;
+    for (int64_t i = 0; i < item["collated_batch_size"].get<int64_t>() && at < examples->size(); ++i)
+      rows.push_back(examples->read(at++));
+    expect_batch(rows, layout_of(shop.arguments), pad_id, want);
+  }
+}
+
 TEST(Recorded, PreparedDatasets) {
   TRL_NEED_GOLDEN("data/prepared/index.json");
-  const std::set<std::string> models = {"models/qwen2", "models/qwen3", "models/llama", "models/llama3",
-                                        "models/mistral"};
   int run = 0;
   const base::Json index = test::golden_json("data/prepared/index.json");
   for (const base::Json& entry : index["cases"]) {
     const std::string id = entry["id"];
-    if (entry["trainer"] != "sft" || id.starts_with("sft_pack") || entry["args"].contains("padding_free"))
-      continue;
-    if (models.count(entry["model"]) == 0) continue;
+    if (entry["trainer"] != "sft") continue;
     SCOPED_TRACE(id);
     expect_prepared(test::golden_json("data/prepared/" + id + ".json"), 1 + run % 3);
     ++run;
   }
-  EXPECT_EQ(run, 28);
+  EXPECT_EQ(run, 36);
 }
 
 TEST(Recorded, TokenizedDatasets) {
@@ -128,7 +141,6 @@ TEST(Recorded, TokenizedDatasets) {
   int run = 0;
   const base::Json file = test::golden_json("data/prepared/sft_pretokenized.json");
   for (const base::Json& item : file["cases"]) {
-    if (item["args"].contains("packing")) continue;
     SCOPED_TRACE(item["args"].dump());
     Workshop shop("models/qwen2", item["args"], 2);
     std::string bytes;
@@ -138,18 +150,10 @@ TEST(Recorded, TokenizedDatasets) {
       bytes += line.dump() + "\n";
     }
     const auto source = open_memory_source("jsonl", bytes, "rows.jsonl");
-    const auto examples = prepare_sft(*source, shop.context);
-    const base::Json& want = item["columns_out"];
-    ASSERT_EQ(examples->size(), static_cast<int64_t>(want["input_ids"].size()));
-    for (int64_t row = 0; row < examples->size(); ++row) {
-      EXPECT_EQ(ids_of(*examples, row),
-                want["input_ids"][static_cast<size_t>(row)].get<std::vector<int32_t>>());
-      EXPECT_EQ(labels_of(*examples, row),
-                want["labels"][static_cast<size_t>(row)].get<std::vector<int32_t>>());
-    }
+    expect_rows(*prepare_sft(*source, shop.context), item["columns_out"]);
     ++run;
   }
-  EXPECT_EQ(run, 8);
+  EXPECT_EQ(run, 9);
 }
 
 std::string rows_between(const std::string& path, const std::string& range) {
@@ -174,31 +178,31 @@ TEST(Recorded, FirstInputsOfTrajectories) {
     Workshop shop(item["model"], args, 2);
     const auto source = open_memory_source(
         "jsonl", rows_between(test::golden_path(item["dataset"]), item["rows"]), "rows.jsonl");
+    config::TrainingArguments training;
+    training.per_device_train_batch_size = args["per_device_train_batch_size"];
+    training.seed = args["seed"];
+    if (args.contains("data_seed")) training.data_seed = args["data_seed"].get<int64_t>();
+    OrderOptions order = train_order(training, shop.arguments);
     const auto examples = prepare_sft(*source, shop.context);
-    OrderOptions order;
-    order.batch_size = args["per_device_train_batch_size"];
-    order.sequential = args["train_sampling_strategy"] == "sequential";
-    order.drop_last = args.value("dataloader_drop_last", false);
-    order.seed = args.contains("data_seed") ? args["data_seed"] : args["seed"];
-    BatchStream stream(*examples, order);
-    stream.start_epoch(0);
+    order.rows = examples->size();
+    const EpochOrder first(order, 0);
     const int32_t pad_id = *shop.tokenizer->special_id(shop.tokenizer->special().pad);
-    HostBatch batch;
-    for (const base::Json& want : item["first_inputs"]) {
-      ASSERT_TRUE(stream.next(batch));
-      expect_padded(pad(batch, pad_id), want);
+    for (size_t i = 0; i < item["first_inputs"].size(); ++i) {
+      std::vector<Example> rows;
+      for (const int64_t row : first.batch(static_cast<int64_t>(i))) rows.push_back(examples->read(row));
+      expect_batch(rows, layout_of(shop.arguments), pad_id, item["first_inputs"][i]);
       ++batches;
     }
     if (!item.contains("row_order")) continue;
     size_t at = 0;
     for (int64_t epoch = 0; epoch < 2; ++epoch) {
-      stream.start_epoch(epoch);
-      while (stream.next(batch))
-        EXPECT_EQ(batch.row_ids, item["row_order"][at++].get<std::vector<int64_t>>());
+      const EpochOrder rows(order, epoch);
+      for (int64_t i = 0; i < rows.size(); ++i)
+        EXPECT_EQ(rows.batch(i), item["row_order"][at++].get<std::vector<int64_t>>());
     }
     EXPECT_EQ(at, item["row_order"].size());
   }
-  EXPECT_EQ(batches, 52);
+  EXPECT_EQ(batches, 66);
 }
 
 // As `trainer.ok` says; a file whose trainer is not SFT's is only read there. One case differs on purpose:

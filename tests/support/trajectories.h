@@ -32,8 +32,15 @@ inline constexpr const char* kSftTrajectories[] = {
     "sft_adafactor",
     "sft_label_smoothing",
     "sft_dft",
+    "sft_pack_bfd",
+    "sft_pack_bfd_split",
+    "sft_pack_wrapped",
+    "sft_padding_free",
+    "sft_pad_multiple",
+    "sft_eval_packed",
+    "sft_completion_full",
 };
-inline constexpr size_t kSftTrajectoryCount = 26;
+inline constexpr size_t kSftTrajectoryCount = 33;
 static_assert(std::size(kSftTrajectories) == kSftTrajectoryCount);
 
 }  // namespace trl::test

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "data/open_tokenizer.h"
-#include "data/sft.h"
+#include "data/batch_stream.h"
 #include "data/source.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -49,13 +49,12 @@ inline base::MemoryCounter& memory() { return host().counter; }
 // Batches of a data::BatchStream. fail_at: the call of next() (from 0) that answers with an error, once.
 class Stream final : public engine::BatchSource {
  public:
-  Stream(std::unique_ptr<data::Examples> examples, const data::OrderOptions& options)
-      : examples_(std::move(examples)), stream_(*examples_, options) {}
-  int64_t batches_per_epoch() noexcept override { return stream_.batches_per_epoch(); }
-  int64_t rows() noexcept override { return stream_.rows(); }
-  uint64_t fingerprint() noexcept override { return data::fingerprint(*examples_); }
+  explicit Stream(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
+  int64_t batches_per_epoch() noexcept override { return stream_->batches_per_epoch(); }
+  int64_t rows() noexcept override { return stream_->rows(); }
+  uint64_t fingerprint() noexcept override { return stream_->fingerprint(); }
   int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink&) noexcept override {
-    stream_.start_epoch(epoch, skip);
+    stream_->start_epoch(epoch, skip);
     return 0;
   }
   int32_t next(engine::Batch* out, engine::ErrorSink& error) noexcept override {
@@ -63,7 +62,7 @@ class Stream final : public engine::BatchSource {
       error.set(static_cast<int32_t>(Status::callback), "the host's row failed", "", 77);
       return static_cast<int32_t>(Status::callback);
     }
-    if (!stream_.next(batch_)) return 1;
+    if (!stream_->next(batch_)) return 1;
     order.push_back(batch_.row_ids);
     *out = {batch_.input_ids.data(),
             batch_.labels.data(),
@@ -73,17 +72,18 @@ class Stream final : public engine::BatchSource {
             static_cast<int64_t>(batch_.input_ids.size()),
             static_cast<int64_t>(batch_.cu_seqlens.size()) - 1,
             static_cast<int64_t>(batch_.row_ids.size()),
+            batch_.rows,
+            batch_.width,
+            batch_.elements,
             batch_.max_length,
             batch_.counted_tokens};
     return 0;
   }
-  const data::Examples& examples() const { return *examples_; }
   int64_t fail_at = -1;
   std::vector<std::vector<int64_t>> order;  // of every batch given
 
  private:
-  const std::unique_ptr<data::Examples> examples_;
-  data::BatchStream stream_;
+  const std::unique_ptr<data::BatchStream> stream_;
   data::HostBatch batch_;
   int64_t calls_ = 0;
 };
@@ -121,12 +121,17 @@ class SftRun {
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
         model_(model::Model::open(model_path, config.get("dtype"))) {
     setup.arguments = config::training_arguments(config);
-    train_ = stream(dataset, rows, setup.arguments.per_device_train_batch_size, arguments_.sequential, {});
+    context_.tokenizer = tokenizer_.get();
+    context_.arguments = &arguments_;
+    context_.log = &log_;
+    context_.pool = &pool_;
+    context_.memory = &memory_;
+    context_.packing = arguments_.packing;
+    train_ = stream(dataset, rows, data::train_order(setup.arguments, arguments_));
     if (eval_rows) {
-      eval_ = stream(dataset, *eval_rows, setup.arguments.per_device_eval_batch_size, true,
-                     train_->examples().completion_only_loss());
+      context_.packing = arguments_.eval_packing;
+      eval_ = stream(dataset, *eval_rows, data::eval_order(setup.arguments, arguments_));
     }
-    setup.pad_to_multiple_of = arguments_.pad_to_multiple_of.value_or(1);
     setup.model = model_.get();
     setup.train = train_.get();
     setup.eval = eval_.get();
@@ -149,22 +154,12 @@ class SftRun {
   train::Setup setup;  // to change before start()
 
  private:
-  std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, int64_t batch_size, bool sequential,
-                                 std::optional<bool> completion_only) {
-    data::PrepareContext context;
-    context.tokenizer = tokenizer_.get();
-    context.arguments = &arguments_;
-    context.log = &log_;
-    context.pool = &pool_;
-    context.memory = &memory_;
-    context.completion_only_loss = completion_only;
-    data::OrderOptions order;
-    order.batch_size = batch_size;
-    order.sequential = sequential;
-    order.drop_last = arguments_.dataloader_drop_last;
-    order.seed = static_cast<uint64_t>(setup.arguments.data_seed.value_or(setup.arguments.seed));
-    return std::make_unique<Stream>(data::prepare_sft(*row_range(dataset, rows.first, rows.last), context),
-                                    order);
+  // The rows decide completion_only_loss for those that come after them, as in TRL's trainer.
+  std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
+    auto examples = data::prepare_sft(*row_range(dataset, rows.first, rows.last), context_);
+    context_.completion_only_loss = examples->completion_only_loss();
+    return std::make_unique<Stream>(
+        data::batches_in_order(std::move(examples), order, data::layout_of(arguments_)));
   }
 
   base::NullLog log_;
@@ -173,6 +168,7 @@ class SftRun {
   base::ThreadPool pool_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<model::Model> model_;
+  data::PrepareContext context_;
   std::unique_ptr<Stream> train_, eval_;
   std::unique_ptr<train::Trainer> trainer_;
 };

@@ -45,10 +45,10 @@ class Sft final : public Method {
   }
 
  private:
-  // Jain et al. 2023; as in transformers the length is that of the padded batch, which is its longest row.
+  // Jain et al. 2023; as in transformers the length is that of the padded batch.
   kernels::Noise neftune(const MicroBatch& batch, const Place& at) const {
     if (neftune_alpha_ == 0) return {};
-    const auto values = static_cast<double>(batch.max_length * model_.config().hidden_size);
+    const auto values = static_cast<double>(batch.width * model_.config().hidden_size);
     return {neftune_alpha_ / std::sqrt(values), base::counter_seed({seed_, static_cast<uint64_t>(at.step),
                                                                     static_cast<uint64_t>(at.micro_batch)})};
   }

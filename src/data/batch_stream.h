@@ -1,0 +1,38 @@
+// Micro-batches, epoch after epoch: the engine's food.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "data/collate.h"
+#include "data/order.h"
+#include "data/sft.h"
+
+namespace trl::data {
+
+// Of training rows and of evaluation rows, as the configuration has them.
+OrderOptions train_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
+OrderOptions eval_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
+Layout layout_of(const config::SftDataArguments& data);
+
+// exclusive.
+class BatchStream {
+ public:
+  BatchStream() = default;
+  virtual ~BatchStream() = default;
+  BatchStream(const BatchStream&) = delete;
+  BatchStream& operator=(const BatchStream&) = delete;
+  virtual int64_t rows() = 0;               // -1: not known
+  virtual int64_t batches_per_epoch() = 0;  // -1: not known
+  virtual uint64_t fingerprint() = 0;       // 0: not known
+  virtual void start_epoch(int64_t epoch, int64_t skip = 0) = 0;  // its first `skip` batches behind it
+  virtual bool next(HostBatch& batch) = 0;                        // false: the epoch is over
+};
+
+// Of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.
+std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
+                                              const Layout& layout);
+// Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread.
+std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
+                                             int64_t batch_size, bool drop_last, const Layout& layout);
+
+}  // namespace trl::data

@@ -1,0 +1,101 @@
+#include "data/order.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace trl::data {
+
+namespace {
+
+int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+
+// Batches of all ranks together. Several ranks: the rows are filled up from their beginning until each has as
+// many full batches (accelerate's BatchSamplerShard, even_batches).
+int64_t all_batches(const OrderOptions& o) {
+  if (!o.drop_last) {
+    return o.ranks == 1 ? divide_up(o.rows, o.batch_size)
+                        : divide_up(o.rows, o.batch_size * o.ranks) * o.ranks;
+  }
+  return o.rows / o.batch_size / o.ranks * o.ranks;
+}
+
+// Trainer seeds torch's generator once for all epochs; in each the loader draws a number of its own, then the
+// sampler its permutation.
+std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
+                                    std::span<const int64_t> lengths) {
+  base::TorchGenerator generator(options.seed);
+  for (int64_t before = 0; before < epoch; ++before) {
+    generator.random_int64();
+    for (int64_t i = 0; i + 1 < options.rows; ++i) generator.random32();
+  }
+  generator.random_int64();
+  return length_grouped(lengths, options.group_batch, generator);
+}
+
+}  // namespace
+
+// The rows are cut into mega-batches, each is sorted, and then the longest row of all changes places with the
+// very first, so that a batch too large for the memory comes at once.
+std::vector<uint32_t> length_grouped(std::span<const int64_t> lengths, int64_t batch_size,
+                                     base::TorchGenerator& generator) {
+  const auto rows = static_cast<int64_t>(lengths.size());
+  const int64_t mega = std::max<int64_t>(1, std::min<int64_t>(rows / (batch_size * 4), 50)) * batch_size;
+  std::vector<uint32_t> order = base::randperm<uint32_t>(rows, generator);
+  size_t longest = 0;
+  for (int64_t begin = 0; begin < rows; begin += mega) {
+    const auto from = order.begin() + begin;
+    std::stable_sort(from, order.begin() + std::min(rows, begin + mega),
+                     [&](uint32_t a, uint32_t b) { return lengths[a] > lengths[b]; });
+    if (lengths[*from] > lengths[order[longest]]) longest = static_cast<size_t>(begin);
+  }
+  if (rows > 0) std::swap(order[0], order[longest]);
+  return order;
+}
+
+EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const int64_t> lengths)
+    : options_(options), batches_(batches_per_epoch(options)) {
+  switch (options.sampling) {
+    case Sampling::random: {
+      base::TorchGenerator generator(options.seed + static_cast<uint64_t>(epoch));
+      rows_ = base::randperm<uint32_t>(options.rows, generator);
+      break;
+    }
+    case Sampling::group_by_length:
+      rows_ = grouped_order(options, epoch, lengths);
+      break;
+    case Sampling::sequential:
+      break;
+  }
+}
+
+std::vector<int64_t> EpochOrder::batch(int64_t index) const {
+  const int64_t begin = (index * options_.ranks + options_.rank) * options_.batch_size;
+  int64_t end = begin + options_.batch_size;
+  if (options_.ranks == 1) end = std::min(end, options_.rows);
+  std::vector<int64_t> rows;
+  for (int64_t at = begin; at < end; ++at) {
+    const int64_t place = at % options_.rows;
+    rows.push_back(rows_.empty() ? place : rows_[static_cast<size_t>(place)]);
+  }
+  return rows;
+}
+
+int64_t batches_per_epoch(const OrderOptions& options) {
+  if (options.batch_size < 1) {
+    fail(Status::invalid_argument, "batch size {}: at least 1 is accepted", options.batch_size);
+  }
+  if (options.rows > UINT32_MAX) {
+    fail(Status::invalid_argument, "{} rows are too many: at most {}", options.rows, UINT32_MAX);
+  }
+  const int64_t batches = all_batches(options) / options.ranks;
+  if (batches == 0) {
+    fail_key("dataloader_drop_last",
+             "dataloader_drop_last: {} rows are fewer than one batch of {}, so no batch is left",
+             options.rows, options.batch_size * options.ranks);
+  }
+  return batches;
+}
+
+}  // namespace trl::data

@@ -1,0 +1,46 @@
+// Which rows make up each micro-batch of an epoch, as Trainer's samplers and Accelerate's shards have it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "config/training_arguments.h"
+
+namespace trl::data {
+
+using config::Sampling;
+
+struct OrderOptions {
+  int64_t rows = 0;
+  int64_t batch_size = 8;
+  Sampling sampling = Sampling::random;
+  bool drop_last = false;
+  uint64_t seed = 42;        // random: data_seed, or seed; group_by_length: seed
+  int64_t group_batch = 8;   // group_by_length: rows of one update
+  int64_t rank = 0;          // of the process, which takes batches rank, rank + ranks, ...
+  int64_t ranks = 1;
+};
+
+// Rows by length, longest first, inside each piece of a random permutation (transformers' LengthGroupedSampler).
+std::vector<uint32_t> length_grouped(std::span<const int64_t> lengths, int64_t batch_size,
+                                     base::TorchGenerator& generator);
+
+// The batches of one epoch. At most 2^32 - 1 rows.
+class EpochOrder {
+ public:
+  EpochOrder() = default;
+  // lengths: of every row, for group_by_length; else unused.
+  EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const int64_t> lengths = {});
+  int64_t size() const { return batches_; }
+  std::vector<int64_t> batch(int64_t index) const;
+
+ private:
+  OrderOptions options_;
+  std::vector<uint32_t> rows_;  // in order; sequential: none
+  int64_t batches_ = 0;
+};
+// How many batches each epoch has. Throws Error(invalid_config) where drop_last leaves none.
+int64_t batches_per_epoch(const OrderOptions& options);
+
+}  // namespace trl::data

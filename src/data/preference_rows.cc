@@ -1,0 +1,174 @@
+// See preference_rows.h. The boundary between prompt and completion is the common prefix of their
+// tokenisations, and the joint one is what is trained on.
+#include "data/preference_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "data/preference_columns.h"
+
+namespace trl::data {
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+Ids tail(const Ids& ids, size_t begin) {
+  return {ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end()};
+}
+
+bool is_there(const Row& row, std::string_view column) { return find_column(row, column) != nullptr; }
+
+// A column that is there in some rows only would be null in the others, which TRL cannot read.
+void require_same(const Row& row, std::string_view column, bool wanted) {
+  if (is_there(row, column) == wanted) return;
+  fail(Status::format, "{}: {} column '{}', unlike the dataset's first row; all rows must agree", row.where,
+       wanted ? "has no" : "has a", column);
+}
+
+std::optional<float> number(const Row& row, std::string_view column, bool wanted) {
+  if (!wanted) require_same(row, column, false);
+  const std::optional<float> value = number_column(row, column);
+  if (wanted && !value) fail_column(row, column, "a finite number");
+  return value;
+}
+
+// A paired row with its prompt, which is in both sides where the dataset has no column of it.
+void give_prompt(const RowReader& reader, Row& row, bool implicit) {
+  reader.require(row, "chosen");
+  reader.require(row, "rejected");
+  require_same(row, "prompt", !implicit);
+  if (implicit) extract_prompt(row);
+}
+
+// The names that TRL gave them before.
+bool rename_ids(Row& row) {
+  bool renamed = false;
+  for (const auto& [old_name, name] :
+       {std::pair{"chosen_input_ids", "chosen_ids"}, {"rejected_input_ids", "rejected_ids"}}) {
+    if (!is_there(row, old_name)) continue;
+    if (is_there(row, name))
+      fail(Status::format, "{}: has both columns '{}' and '{}', which are one", row.where, old_name, name);
+    row.value[name] = base::Json(row.value[old_name]);
+    row.value.erase(old_name);
+    renamed = true;
+  }
+  return renamed;
+}
+
+}  // namespace
+
+DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
+  const Row row = reader_.normalized(first);
+  reader_.decide(row, "chosen");
+  implicit_ = !is_there(row, "prompt");
+  reference_ = is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps");
+}
+
+void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
+  reader_.normalize(row);
+  give_prompt(reader_, row, implicit_);
+  Made<PreferenceExample>& made = out.emplace_back();
+  PreferenceExample& example = made.example;
+  Ids prompt = reader_.prompt(row);
+  const Ids chosen = reader_.prompt_and(row, "chosen"), rejected = reader_.prompt_and(row, "rejected");
+  const size_t shared =
+      std::min(common_prefix_length(prompt, chosen), common_prefix_length(prompt, rejected));
+  made.events.set(Event::parted, shared < prompt.size());
+  prompt.resize(shared);
+  example.prompt_ids = std::move(prompt);
+  example.chosen_ids = tail(chosen, shared);
+  example.rejected_ids = tail(rejected, shared);
+  reader_.cut_prompt(example.prompt_ids, made.events);
+  for (Ids* ids : {&example.chosen_ids, &example.rejected_ids}) {
+    reader_.cut_completion(*ids, made.events);
+    reader_.judge(example.prompt_ids.size(), ids->size(), reader_.arguments().truncation_keep_end,
+                  made.events);
+  }
+  example.ref_chosen_logps = number(row, "ref_chosen_logps", reference_);
+  example.ref_rejected_logps = number(row, "ref_rejected_logps", reference_);
+}
+
+RewardRows::RewardRows(RowReader reader, const Row& first, int64_t vocab_size)
+    : reader_(std::move(reader)), vocab_size_(vocab_size) {
+  Row row = reader_.normalized(first);
+  renamed_ = rename_ids(row);
+  tokenized_ = is_there(row, "chosen_ids") || is_there(row, "rejected_ids");
+  if (!tokenized_) reader_.decide(row, "chosen");
+  explicit_ = is_there(row, "prompt");
+  margin_ = is_there(row, "margin");
+}
+
+void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
+  reader_.normalize(row);
+  rename_ids(row);
+  Made<PreferenceExample>& made = out.emplace_back();
+  PreferenceExample& example = made.example;
+  if (tokenized_) {
+    example.chosen_ids = ids_column(row, "chosen_ids", vocab_size_);
+    example.rejected_ids = ids_column(row, "rejected_ids", vocab_size_);
+  } else {
+    require_same(row, "prompt", explicit_);
+    example.chosen_ids = explicit_ ? reader_.prompt_and(row, "chosen") : reader_.ids(row, "chosen");
+    example.rejected_ids = explicit_ ? reader_.prompt_and(row, "rejected") : reader_.ids(row, "rejected");
+  }
+  example.margin = number(row, "margin", margin_);
+  const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
+  made.events.set(Event::empty, example.chosen_ids.empty() || example.rejected_ids.empty());
+  made.events.set(Event::too_long,
+                  longest > static_cast<size_t>(reader_.arguments().max_length.value_or(INT64_MAX)));
+}
+
+KtoRows::KtoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
+  const Row row = reader_.normalized(first);
+  paired_ = !is_there(row, "completion") && (is_there(row, "chosen") || is_there(row, "rejected"));
+  reader_.decide(row, paired_ ? "chosen" : "completion");
+  implicit_ = paired_ && !is_there(row, "prompt");
+}
+
+void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const {
+  reader_.normalize(row);
+  for (const char* column : {"chosen", "rejected"}) {
+    if (is_there(row, "completion") && is_there(row, column)) {
+      fail(
+          Status::format,
+          "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a paired "
+          "one prompt, chosen and rejected",
+          row.where, column);
+    }
+  }
+  if (!paired_) {
+    out.push_back(example(row));
+    return;
+  }
+  give_prompt(reader_, row, implicit_);
+  for (const bool chosen : {true, false}) out.push_back(example(unpaired(row, chosen)));
+}
+
+Made<UnpairedExample> KtoRows::example(const Row& row) const {
+  Made<UnpairedExample> made;
+  Ids prompt = reader_.prompt(row);
+  const Ids whole = reader_.prompt_and(row, "completion");
+  const size_t shared = common_prefix_length(prompt, whole);
+  made.events.set(Event::parted, shared < prompt.size());
+  prompt.resize(shared);
+  made.example = {0, std::move(prompt), tail(whole, shared), label_column(row, "label")};
+  const UnpairedExample& example = made.example;
+  made.events.set(Event::empty, example.completion_ids.empty());
+  reader_.judge(example.prompt_ids.size(), example.completion_ids.size(), false, made.events);
+  return made;
+}
+
+PromptRows::PromptRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
+  reader_.decide(reader_.normalized(first), "prompt");
+}
+
+void PromptRows::examples(Row& row, std::vector<Made<PromptExample>>& out) const {
+  reader_.normalize(row);
+  Made<PromptExample>& made = out.emplace_back();
+  made.example.prompt_ids = reader_.prompt(row);
+  if (made.example.prompt_ids.empty()) fail_column(row, "prompt", "text with at least one token");
+}
+
+}  // namespace trl::data

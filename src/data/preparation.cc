@@ -1,0 +1,252 @@
+// See preparation.h. Rows are read in blocks of as many as TRL packs together; each block is tokenised on the
+// pool and appended in source order, so that memory is bounded and nothing depends on the number of threads.
+#include "data/preparation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "data/numpy_shuffle.h"
+
+namespace trl::data {
+
+namespace {
+
+constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
+constexpr uint64_t kFormat = 1;                    // of what is kept: another one is another cache key
+
+// Of all that prepared rows depend on.
+uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool completion_only) {
+  const config::SftDataArguments& a = *context.arguments;
+  base::Xxh3 hash;
+  const auto add = [&](std::string_view text) {
+    const uint64_t size = text.size();
+    hash.update({reinterpret_cast<const char*>(&size), sizeof size});
+    hash.update(text);
+  };
+  add(fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {}", kFormat, table.digest(), table.size(),
+                  a.max_length.value_or(0), a.truncation_keep_end, completion_only, a.assistant_only_loss,
+                  a.skip_prepare_dataset, static_cast<int>(context.packing),
+                  a.shuffle_dataset ? static_cast<int64_t>(context.seed) : -1, context.vocab_size));
+  add(a.dataset_text_field);
+  for (const auto& [from, to] : a.dataset_columns) {
+    add(from);
+    add(to);
+  }
+  for (const std::string& column : a.dataset_select_columns) add(column);
+  for (const auto& [name, bytes] : context.tokenizer->files()) {
+    add(name);
+    add(bytes);
+  }
+  return hash.digest();
+}
+
+}  // namespace
+
+Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContext& context)
+    : table_(std::move(table)),
+      arguments_(*context.arguments),
+      context_([&] {
+        PrepareContext own = context;
+        own.arguments = &arguments_;
+        return own;
+      }()),
+      cache_(arguments_.dataset_cache_dir, arguments_.dataset_cache_limit),
+      tokens_(std::make_unique<SftTokens>(context_, first_row(*table_))),
+      fingerprint_(fingerprint_of(*table_, context_, tokens_->completion_only_loss())) {
+  std::string about;
+  store_ = cache_.find(fingerprint_, &about, context_.memory, *context_.log);
+  if (store_ != nullptr) {
+    counts_ = Counts::from_json(base::parse_json(about, "dataset_cache_dir"));
+    kept_ = store_->size();
+    done_ = true;
+  } else {
+    start();
+  }
+}
+
+Preparation::~Preparation() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Preparation::order_is_known_before() const {
+  return context_.packing == Packing::none && !context_.needs_lengths && !tokens_->reads_ids();
+}
+
+void Preparation::start() {
+  store_ = std::make_unique<RecordStore>(
+      RecordStore::Options{context_.directory, size_t{32} << 20, context_.memory, nullptr});
+  if (table_->total_bytes() <= kSmallBytes) {
+    run();
+    return report();
+  }
+  if (order_is_known_before()) {
+    find_dropped();
+    lazy_ = true;
+  }
+  thread_ = base::quiet_thread([this] { run(); });
+}
+
+// Of a dataset whose order is fixed before all rows are tokenised.
+void Preparation::find_dropped() {
+  const size_t least = tokens_->least_bytes_to_drop();
+  if (least == SIZE_MAX) return;
+  std::vector<int64_t> rows;
+  std::vector<RowText> texts;
+  for (int64_t begin = 0; begin < table_->size(); begin += kPackingBlockRows) {
+    rows.resize(static_cast<size_t>(std::min(kPackingBlockRows, table_->size() - begin)));
+    std::iota(rows.begin(), rows.end(), begin);
+    table_->fetch(rows, texts);
+    std::vector<size_t> long_ones;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].json.size() >= least) long_ones.push_back(i);
+    }
+    std::vector<uint8_t> is_dropped(long_ones.size());
+    context_.pool->parallel_for(static_cast<int64_t>(long_ones.size()), 8, [&](int64_t from, int64_t to) {
+      for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i)
+        is_dropped[i] = tokens_->drops(texts[long_ones[i]]) ? 1 : 0;
+    });
+    for (size_t i = 0; i < long_ones.size(); ++i) {
+      if (is_dropped[i] == 0) continue;
+      if (dropped_.empty()) first_dropped_ = texts[long_ones[i]].where();
+      dropped_.push_back(rows[long_ones[i]]);
+    }
+  }
+}
+
+void Preparation::run() {
+  Counts counts;
+  std::exception_ptr error;
+  std::string cache_problem;
+  try {
+    std::vector<int64_t> order;
+    const bool shuffled = arguments_.shuffle_dataset && context_.packing != Packing::none;
+    if (shuffled) order = numpy_permutation(context_.seed, table_->size());
+    std::vector<int64_t> rows;
+    for (int64_t begin = 0; begin < table_->size() && !stop_; begin += kPackingBlockRows) {
+      const auto count = static_cast<size_t>(std::min(kPackingBlockRows, table_->size() - begin));
+      rows.resize(count);
+      std::iota(rows.begin(), rows.end(), begin);
+      if (shuffled) std::copy_n(order.begin() + begin, count, rows.begin());
+      std::erase_if(rows,
+                    [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
+      prepare_rows(rows, counts);
+    }
+    counts.read += static_cast<int64_t>(dropped_.size());
+    counts.dropped += static_cast<int64_t>(dropped_.size());
+    if (counts.first_dropped.empty()) counts.first_dropped = first_dropped_;
+    if (!stop_) counts.check(table_->name(), arguments_);
+    try {
+      if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts.to_json().dump());
+    } catch (const Error& problem) {
+      cache_problem = problem.message();
+    }
+  } catch (const Error& problem) {
+    // Rows that found no room are tokenised when they are trained on.
+    if (!lazy_ || problem.status() != Status::out_of_memory) error = std::current_exception();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    counts_ = counts;
+    error_ = error;
+    cache_problem_ = cache_problem;
+    done_ = true;
+  }
+  done_changed_.notify_all();
+}
+
+void Preparation::prepare_rows(std::span<const int64_t> rows, Counts& counts) {
+  std::vector<RowText> texts;
+  table_->fetch(rows, texts);
+  std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
+  for (const Example& example : examples) store_->append(encode(example));
+  kept_ = store_->size();
+}
+
+void Preparation::wait() {
+  std::unique_lock lock(mutex_);
+  while (!done_ && (context_.cancel == nullptr || !context_.cancel->cancelled()))
+    done_changed_.wait_for(lock, std::chrono::milliseconds(20));
+  lock.unlock();
+  if (context_.cancel != nullptr) context_.cancel->check();
+  report();
+}
+
+int64_t Preparation::size() {
+  if (!lazy_) wait();
+  report();
+  const int64_t rows = lazy_ ? table_->size() - static_cast<int64_t>(dropped_.size()) : kept_.load();
+  if (arguments_.shuffle_dataset && shuffled_.empty()) shuffled_ = numpy_permutation(context_.seed, rows);
+  return rows;
+}
+
+// The row with this number among those that are not dropped.
+int64_t Preparation::source_row(int64_t row) const {
+  int64_t below = 0, above = static_cast<int64_t>(dropped_.size());
+  while (below < above) {  // how many dropped ones stand before it
+    const int64_t middle = (below + above) / 2;
+    if (dropped_[static_cast<size_t>(middle)] - middle <= row) {
+      below = middle + 1;
+    } else {
+      above = middle;
+    }
+  }
+  return row + below;
+}
+
+Example Preparation::read(int64_t row) {
+  report();
+  if (arguments_.shuffle_dataset && shuffled_.empty()) size();
+  if (!shuffled_.empty()) row = shuffled_[static_cast<size_t>(row)];
+  if (row < kept_) return decode_example(store_->read(row));
+  const int64_t source = source_row(row);
+  std::vector<RowText> texts;
+  table_->fetch({&source, 1}, texts);
+  return tokens_->prepare_one(texts.front(), source);
+}
+
+std::vector<int64_t> Preparation::lengths() {
+  wait();
+  std::vector<int64_t> out(static_cast<size_t>(size()));
+  for (size_t row = 0; row < out.size(); ++row) {
+    const int64_t kept = shuffled_.empty() ? static_cast<int64_t>(row) : shuffled_[row];
+    out[row] = example_length(store_->read(kept));
+  }
+  return out;
+}
+
+int64_t Preparation::total_tokens() {
+  wait();
+  return counts_.tokens;
+}
+
+void Preparation::report() {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_) return;
+    error = error_;
+  }
+  if (error) std::rethrow_exception(error);
+  if (std::exchange(reported_, true)) return;
+  counts_.report(table_->name(), arguments_, *context_.log);
+  if (!cache_problem_.empty()) {
+    context_.log->warning("data", "dataset_cache_dir: {}; the prepared rows are not kept for the next run",
+                          cache_problem_);
+  }
+}
+
+std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context) {
+  return std::make_unique<Preparation>(std::move(table), context);
+}
+
+std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context) {
+  source.rewind();
+  return prepare_sft(spool_rows(source, {context.directory, size_t{32} << 20, context.memory}), context);
+}
+
+}  // namespace trl::data

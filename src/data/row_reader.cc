@@ -1,0 +1,80 @@
+// See row_reader.h.
+#include "data/row_reader.h"
+
+#include "data/preference_columns.h"
+
+namespace trl::data {
+
+namespace {
+using Ids = std::vector<int32_t>;
+}
+
+Row RowReader::normalized(const Row& first) const {
+  Row row = first;
+  normalize(row);
+  return row;
+}
+
+void RowReader::normalize(Row& row) const {
+  select_columns(row, arguments_.dataset_select_columns);
+  rename_columns(row, arguments_.dataset_columns);
+  refuse_images(row);
+  convert_to_chatml(row);
+  drop_text_prompt(row);
+}
+
+void RowReader::decide(const Row& first, std::string_view column) {
+  if (content_of(first, column) == Content::messages) renderer_.emplace(tokenizer_, first.where);
+}
+
+void RowReader::require(const Row& row, std::string_view column) const {
+  if (conversational()) {
+    messages_column(row, column);
+  } else {
+    text_column(row, column);
+  }
+}
+
+Ids RowReader::prompt(const Row& row) const {
+  if (!conversational()) return tokenizer_.encode(text_column(row, "prompt"), true);
+  return tokenizer_.encode(renderer_->render(row, messages_column(row, "prompt"), true).text, false);
+}
+
+Ids RowReader::ids(const Row& row, std::string_view column) const {
+  if (!conversational()) return tokenizer_.encode(with_eos(tokenizer_, text_column(row, column)), true);
+  return tokenizer_.encode(renderer_->render(row, messages_column(row, column), false).text, false);
+}
+
+Ids RowReader::prompt_and(const Row& row, std::string_view column) const {
+  if (!conversational()) {
+    const std::string& prompt = text_column(row, "prompt");
+    return tokenizer_.encode(prompt + with_eos(tokenizer_, text_column(row, column)), true);
+  }
+  base::Json whole = messages_column(row, "prompt");
+  for (const base::Json& message : messages_column(row, column)) whole.push_back(message);
+  return tokenizer_.encode(renderer_->render(row, whole, false).text, false);
+}
+
+void RowReader::cut_prompt(Ids& ids, Events& events) const {
+  const std::optional<int64_t>& length = arguments_.max_prompt_length;
+  if (!length || ids.size() <= static_cast<size_t>(*length)) return;
+  ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(*length));
+  events.set(Event::prompt_cut);
+}
+
+void RowReader::cut_completion(Ids& ids, Events& events) const {
+  const std::optional<int64_t>& length = arguments_.max_completion_length;
+  if (!length || ids.size() <= static_cast<size_t>(*length)) return;
+  ids.resize(static_cast<size_t>(*length));
+  events.set(Event::completion_cut);
+}
+
+void RowReader::judge(size_t prompt, size_t completion, bool keep_end, Events& events) const {
+  if (prompt + completion == 0) events.set(Event::empty);
+  if (!arguments_.max_length) return;
+  const size_t length = static_cast<size_t>(*arguments_.max_length);
+  if (!keep_end && prompt >= length) events.set(Event::long_prompt);
+  if (prompt + completion > length) events.set(Event::cut);
+}
+
+}  // namespace trl::data

@@ -1,0 +1,97 @@
+// See row_text.h.
+#include "data/row_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "data/columns.h"
+#include "io/jsonl.h"
+
+namespace trl::data {
+
+namespace {
+
+const std::string& template_of(const text::Tokenizer& tokenizer, const std::string& where) {
+  if (tokenizer.chat_template().empty()) {
+    fail_key("chat_template",
+             "chat_template: {} is conversational, and the tokenizer has no chat template; give one "
+             "through chat_template or chat_template_path",
+             where);
+  }
+  return tokenizer.chat_template();
+}
+
+base::Json read_tools(const Row& row) {
+  const base::Json* column = find_column(row, "tools");
+  if (column == nullptr) return nullptr;
+  base::Json tools = *column;
+  if (tools.is_string()) {
+    const std::string source = tools.get<std::string>();
+    if (io::nested_deeper(source, io::kMaxJsonDepth)) fail_column(row, "tools", "JSON of a moderate depth");
+    tools = base::parse_json(source, row.where + ": column 'tools'");
+  }
+  const bool objects = tools.is_array() &&
+                       std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
+  if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
+  return tools;
+}
+
+// Arguments of transformers' apply_chat_template that are no variables of a template.
+constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_prompt", "chat_template",
+                                                           "continue_final_message",
+                                                           "return_assistant_tokens_mask", "tokenize"};
+
+void read_template_variables(const Row& row, text::RenderOptions& options) {
+  const base::Json* given = find_column(row, "chat_template_kwargs");
+  if (given == nullptr) return;
+  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
+  for (const auto& [name, value] : given->items()) {
+    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
+      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
+           name);
+    }
+    if (name == "tools") {
+      options.tools = value;
+    } else {
+      options.variables[name] = value;
+    }
+  }
+}
+
+}  // namespace
+
+std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
+  const std::optional<std::string>& eos = tokenizer.special().eos;
+  if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
+  return text.ends_with(*eos) ? text : text + *eos;
+}
+
+size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+Renderer::Renderer(const text::Tokenizer& tokenizer, const std::string& where)
+    : template_(template_of(tokenizer, where)) {
+  const text::Tokenizer::Special& special = tokenizer.special();
+  if (special.bos) variables_["bos_token"] = *special.bos;
+  if (special.eos) variables_["eos_token"] = *special.eos;
+  if (special.unk) variables_["unk_token"] = *special.unk;
+  if (special.pad) variables_["pad_token"] = *special.pad;
+}
+
+text::Rendered Renderer::render(const Row& row, const base::Json& messages,
+                                bool add_generation_prompt) const {
+  text::RenderOptions options;
+  options.add_generation_prompt = add_generation_prompt;
+  options.variables = variables_;
+  options.tools = read_tools(row);
+  read_template_variables(row, options);
+  try {
+    return template_.render(messages, options);
+  } catch (const Error& error) {
+    throw Error(error.status(), row.where + ": chat template: " + error.message(), error.key());
+  }
+}
+
+}  // namespace trl::data

@@ -1,0 +1,199 @@
+// See sft_tokens.h. With packing nothing is dropped and the packer cuts; without, a row that is too long is
+// cut to max_length and dropped when no trained token is left, as in TRL (only where there is a max_length).
+#include "data/sft_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace trl::data {
+
+namespace {
+
+constexpr int64_t kGrain = 8;
+
+bool is_trained(int32_t label) { return label != kIgnored; }
+
+// The first token of a document is predicted from nothing and trains nothing.
+bool trains(const Example& example) {
+  size_t at = 0;
+  for (const int32_t length : example.seq_lengths) {
+    const auto begin = example.labels.begin() + static_cast<std::ptrdiff_t>(at);
+    if (length > 0 && std::any_of(begin + 1, begin + length, is_trained)) return true;
+    at += static_cast<size_t>(length);
+  }
+  return false;
+}
+
+void count(const Example& example, Counts& counts) {
+  ++counts.kept;
+  counts.tokens += static_cast<int64_t>(example.input_ids.size());
+  counts.any_trained = counts.any_trained || trains(example);
+}
+
+Example single(Tokens&& tokens, int64_t source_row) {
+  const auto length = static_cast<int32_t>(tokens.ids.size());
+  return {std::move(tokens.ids), std::move(tokens.labels), {length}, {source_row}};
+}
+
+void require_tokens(const Tokens& tokens, const std::string& where) {
+  if (tokens.ids.empty()) fail(Status::format, "{}: the row holds no token", where);
+}
+
+}  // namespace
+
+SftTokens::SftTokens(const PrepareContext& context, const Row& first)
+    : arguments_(*context.arguments),
+      context_([&] {
+        PrepareContext own = context;
+        own.arguments = &arguments_;
+        return own;
+      }()),
+      rows_(context_, first),
+      least_bytes_to_drop_(find_least_bytes_to_drop(first)) {}
+
+bool SftTokens::cuts() const {
+  return context_.packing == Packing::none && arguments_.max_length.has_value() &&
+         !arguments_.skip_prepare_dataset;
+}
+
+bool SftTokens::cut(Tokens& tokens) const {
+  const auto length = static_cast<size_t>(*arguments_.max_length);
+  if (tokens.ids.size() <= length) return false;
+  for (std::vector<int32_t>* values : {&tokens.ids, &tokens.labels}) {
+    if (arguments_.truncation_keep_end) {
+      values->erase(values->begin(), values->end() - static_cast<std::ptrdiff_t>(length));
+    } else {
+      values->resize(length);
+    }
+  }
+  return true;
+}
+
+bool SftTokens::is_dropped(const Tokens& tokens) const {
+  return tokens.ids.empty() ||
+         (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
+}
+
+// A token is at least a byte of what the template renders. What it adds to a row is taken from the first one,
+// four times and some, so that tools and system prompts of their own fit in.
+size_t SftTokens::find_least_bytes_to_drop(const Row& first) const {
+  if (!cuts() || reads_ids()) return SIZE_MAX;
+  if (!arguments_.assistant_only_loss) {
+    const bool prompts =
+        rows_.format() == Format::prompt_completion || rows_.format() == Format::prompt_completion_messages;
+    // The end of such a row is its completion, which is trained.
+    if (!prompts || !rows_.completion_only_loss() || arguments_.truncation_keep_end) return SIZE_MAX;
+  }
+  size_t added = 16;
+  if (rows_.has_template()) {
+    Row row = first;
+    rows_.normalize(row);
+    added = 4 * rows_.rendered_overhead(row) + 256;
+  }
+  const auto length = static_cast<size_t>(*arguments_.max_length);
+  return length - std::min(length, added);
+}
+
+std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
+                                        std::span<const int64_t> source_rows, bool keep_all,
+                                        Counts& counts) const {
+  std::vector<Tokens> tokens(texts.size());
+  context_.pool->parallel_for(static_cast<int64_t>(texts.size()), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      if (context_.cancel != nullptr) context_.cancel->check();
+      Row row = parse_row(texts[i]);
+      tokens[i] = rows_.tokens(row);
+    }
+  });
+  for (size_t i = 0; i < texts.size(); ++i) {
+    ++counts.read;
+    if (tokens[i].lost && counts.split++ == 0)
+      counts.first_split = texts[i].where() + ": '" + *tokens[i].lost + "'";
+  }
+  std::vector<Example> out = context_.packing == Packing::none
+                                 ? whole(tokens, texts, source_rows, keep_all, counts)
+                                 : packed(tokens, source_rows, counts);
+  for (const Example& example : out) count(example, counts);
+  return out;
+}
+
+std::vector<Example> SftTokens::whole(std::vector<Tokens>& tokens, const std::vector<RowText>& texts,
+                                      std::span<const int64_t> source_rows, bool keep_all,
+                                      Counts& counts) const {
+  std::vector<Example> out;
+  out.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const size_t before = tokens[i].ids.size();
+    if (cuts() && cut(tokens[i])) {
+      ++counts.cut;
+      counts.lost_tokens += static_cast<int64_t>(before - tokens[i].ids.size());
+    }
+    if (is_dropped(tokens[i]) && keep_all) {
+      require_tokens(tokens[i], texts[i].where());
+      ++counts.untrained;
+    } else if (is_dropped(tokens[i])) {
+      if (counts.dropped++ == 0) counts.first_dropped = texts[i].where();
+      continue;
+    }
+    out.push_back(single(std::move(tokens[i]), source_rows[i]));
+  }
+  return out;
+}
+
+std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
+                                       std::span<const int64_t> source_rows, Counts& counts) const {
+  const int64_t capacity = *arguments_.max_length;
+  std::vector<int64_t> lengths;
+  for (const Tokens& row : tokens) {
+    lengths.push_back(static_cast<int64_t>(row.ids.size()));
+    if (context_.packing != Packing::bfd || lengths.back() <= capacity) continue;
+    ++counts.cut;
+    counts.lost_tokens += lengths.back() - capacity;
+  }
+  std::vector<Example> out;
+  for (const Pack& pieces : pack(lengths, capacity, context_.packing)) {
+    Example& example = out.emplace_back();
+    for (const Piece& piece : pieces) {
+      const Tokens& row = tokens[static_cast<size_t>(piece.row)];
+      const auto append = [&](std::vector<int32_t>& to, const std::vector<int32_t>& from) {
+        const auto begin = from.begin() + piece.start;
+        to.insert(to.end(), begin, begin + piece.length);
+      };
+      append(example.input_ids, row.ids);
+      append(example.labels, row.labels);
+      example.seq_lengths.push_back(static_cast<int32_t>(piece.length));
+      example.source_rows.push_back(source_rows[static_cast<size_t>(piece.row)]);
+    }
+    if (context_.packing == Packing::wrapped) {  // the documents of such a row do see each other, as in TRL
+      example.seq_lengths = {static_cast<int32_t>(example.input_ids.size())};
+    }
+  }
+  return out;
+}
+
+Example SftTokens::prepare_one(const RowText& text, int64_t source_row) const {
+  Row row = parse_row(text);
+  Tokens tokens = rows_.tokens(row);
+  if (cuts()) cut(tokens);
+  require_tokens(tokens, text.where());
+  return single(std::move(tokens), source_row);
+}
+
+bool SftTokens::drops(const RowText& text) const {
+  Row row = parse_row(text);
+  if (!arguments_.assistant_only_loss && find_column(row, "tools") == nullptr) {
+    Row named = row;
+    rows_.normalize(named);
+    const base::Json* prompt = find_column(named, "prompt");
+    const size_t bytes =
+        prompt->is_string() ? prompt->get_ref<const std::string&>().size() : prompt->dump().size();
+    if (bytes < least_bytes_to_drop_) return false;
+  }
+  Tokens tokens = rows_.tokens(row);
+  if (cuts()) cut(tokens);
+  return is_dropped(tokens);
+}
+
+}  // namespace trl::data

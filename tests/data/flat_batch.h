@@ -1,0 +1,34 @@
+// A batch against TRL's padding-free layout: one row, and behind it padding of which every token is a document.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/json.h"
+#include "data/collate.h"
+
+namespace trl::data {
+
+inline void expect_flat(const HostBatch& batch, int32_t pad_id, const base::Json& want) {
+  std::vector<int32_t> ids = batch.input_ids, labels = batch.labels, positions = batch.position_ids;
+  std::vector<int32_t> borders = batch.cu_seqlens, documents;
+  ids.resize(static_cast<size_t>(batch.width), pad_id);
+  labels.resize(static_cast<size_t>(batch.width), kIgnored);
+  positions.resize(static_cast<size_t>(batch.width), 0);
+  while (borders.back() < batch.width) borders.push_back(borders.back() + 1);
+  for (size_t i = 1; i < borders.size(); ++i) {
+    documents.insert(documents.end(), static_cast<size_t>(borders[i] - borders[i - 1]),
+                     static_cast<int32_t>(i - 1));
+  }
+  EXPECT_EQ(ids, want["input_ids"][0].get<std::vector<int32_t>>());
+  EXPECT_EQ(labels, want["labels"][0].get<std::vector<int32_t>>());
+  EXPECT_EQ(positions, want["position_ids"][0].get<std::vector<int32_t>>());
+  EXPECT_EQ(borders, want["cu_seq_lens_q"].get<std::vector<int32_t>>());
+  EXPECT_EQ(documents, want["seq_idx"][0].get<std::vector<int32_t>>());
+  EXPECT_EQ(batch.max_length, want["max_length_q"].get<int64_t>());
+  EXPECT_EQ(batch.elements, batch.width);
+  EXPECT_EQ(batch.counted_tokens, batch.width);
+}
+
+}  // namespace trl::data

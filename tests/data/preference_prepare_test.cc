@@ -1,0 +1,403 @@
+// The rules of preparing preference, unpaired and prompt-only rows on rows made for them, with a tokenizer of
+// one token a byte: the ids, what is dropped or cut and said of it, and that the number of threads changes
+// nothing.
+#include <gtest/gtest.h>
+
+#include "data/preference_batch.h"
+#include "preference_shop.h"
+#include "support/letter_tokenizer.h"
+
+namespace trl::data {
+namespace {
+
+constexpr const char* kTurnsTemplate =
+    "{% if tools %}[{{ tools | length }}]{% endif %}{% if mood is defined %}({{ mood }}){% endif %}"
+    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+
+struct LetterShop : test::PreferenceShop {
+  explicit LetterShop(std::string chat_template = "", int threads = 2)
+      : PreferenceShop(std::make_unique<test::LetterTokenizer>(std::move(chat_template)), threads) {}
+};
+
+// BOS '^', EOS '$'.
+std::string spelt(const std::vector<int32_t>& ids) {
+  std::string out;
+  for (const int32_t id : ids)
+    out.push_back(id == test::kBos ? '^' : id == test::kEos ? '$' : static_cast<char>(id));
+  return out;
+}
+
+using Lines = std::vector<std::string>;
+
+Lines spelt(const PreferenceList& list) {
+  Lines out;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    const PreferenceExample e = list[i];
+    out.push_back(fmt::format("{} {}|{}|{}", e.source_row, spelt(e.prompt_ids), spelt(e.chosen_ids),
+                              spelt(e.rejected_ids)));
+  }
+  return out;
+}
+
+Lines spelt(const UnpairedList& list) {
+  Lines out;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    const UnpairedExample e = list[i];
+    out.push_back(fmt::format("{} {}|{} {}", e.source_row, spelt(e.prompt_ids), spelt(e.completion_ids),
+                              e.label ? '+' : '-'));
+  }
+  return out;
+}
+
+Lines dpo(LetterShop& shop, const std::string& jsonl) {
+  return spelt(*prepare_dpo(*shop.table(jsonl), shop.context));
+}
+Lines reward(LetterShop& shop, const std::string& jsonl) {
+  return spelt(*prepare_reward(*shop.table(jsonl), shop.context));
+}
+Lines kto(LetterShop& shop, const std::string& jsonl) {
+  return spelt(*prepare_kto(*shop.table(jsonl), shop.context));
+}
+
+TEST(PreparePreference, Text) {
+  LetterShop shop;
+  EXPECT_EQ(dpo(shop, R"({"prompt":"q","chosen":"a","rejected":"b<e>"}
+{"prompt":"","chosen":"","rejected":"b"})"),
+            (Lines{"0 ^q|a$|b$", "1 ^|$|b$"}));
+  EXPECT_EQ(dpo(shop, R"({"chosen":"q: yes","rejected":"q: no","extra":1})"), (Lines{"0 ^q:| yes$| no$"}));
+  EXPECT_TRUE(shop.log.lines.empty());
+}
+
+// The shorter of the two common prefixes is the prompt of both.
+TEST(PreparePreference, TokensThatJoinAcrossTheBoundary) {
+  LetterShop shop;
+  EXPECT_EQ(dpo(shop, R"({"prompt":"q<","chosen":"e>a","rejected":"b"})"), (Lines{"0 ^q|$a$|<b$"}));
+  EXPECT_EQ(kto(shop, R"({"prompt":"q<","chosen":"e>a","rejected":"b"})"),
+            (Lines{"0 ^q|$a$ +", "0 ^q<|b$ -"}));
+  EXPECT_EQ(
+      shop.log.lines,
+      (Lines{"t.jsonl: in 1 of 1 rows the tokens of the prompt do not begin those of prompt and completion; "
+             "the completion starts where they part (the first: t.jsonl:1)",
+             "t.jsonl: in 1 of 2 rows the tokens of the prompt do not begin those of prompt and completion; "
+             "the completion starts where they part (the first: t.jsonl:1)"}));
+}
+
+TEST(PreparePreference, Messages) {
+  LetterShop shop(kTurnsTemplate);
+  const Lines want = {"0 u:q$a:|x$|y$"};
+  EXPECT_EQ(
+      dpo(shop,
+          R"({"prompt":[{"role":"user","content":"q"}],)"
+          R"("chosen":[{"role":"assistant","content":"x"}],"rejected":[{"role":"assistant","content":"y"}]})"),
+      want);
+  EXPECT_EQ(dpo(shop, R"({"chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}],)"
+                      R"("rejected":[{"role":"user","content":"q"},{"role":"assistant","content":"y"}]})"),
+            want);
+  EXPECT_EQ(
+      dpo(shop,
+          R"({"prompt":"q","chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}],)"
+          R"("rejected":[{"role":"user","content":"q"},{"role":"assistant","content":"y"}]})"),
+      want);
+  EXPECT_EQ(dpo(shop, R"({"chosen":[{"from":"user","value":"q"},{"from":"assistant","value":"x"}],)"
+                      R"("rejected":[{"from":"user","value":"q"},{"from":"assistant","value":"y"}]})"),
+            want);
+  EXPECT_EQ(
+      dpo(shop,
+          R"({"prompt":[{"role":"user","content":"q"}],"tools":"[{},{}]",)"
+          R"("chat_template_kwargs":{"mood":"mild"},)"
+          R"("chosen":[{"role":"assistant","content":"x"}],"rejected":[{"role":"assistant","content":"y"}]})"),
+      (Lines{"0 [2](mild)u:q$a:|x$|y$"}));
+  EXPECT_TRUE(shop.log.lines.empty());
+}
+
+TEST(PreparePreference, LongPromptsAreDroppedWhereTheStartIsKept) {
+  LetterShop shop;
+  const std::string rows = R"({"prompt":"abc","chosen":"x","rejected":"y"}
+{"prompt":"ab","chosen":"xxx","rejected":"y"}
+{"prompt":"a","chosen":"x","rejected":"y"}
+)";
+  shop.arguments.max_length = 4;
+  EXPECT_EQ(dpo(shop, rows), (Lines{"1 ^ab|xxx$|y$", "2 ^a|x$|y$"}));
+  EXPECT_EQ(kto(shop, rows), (Lines{"1 ^ab|xxx$ +", "2 ^a|x$ +", "1 ^ab|y$ -", "2 ^a|y$ -"}));
+  shop.arguments.truncation_keep_end = true;
+  EXPECT_EQ(dpo(shop, rows).size(), 3u);
+  EXPECT_EQ(
+      shop.log.lines,
+      (Lines{
+          "t.jsonl: of 3 rows 1 dropped, since the prompt alone reaches max_length 4 (the first: t.jsonl:1); "
+          "1 cut to max_length 4 (the first: t.jsonl:2)",
+          "t.jsonl: of 6 rows 2 dropped, since the prompt alone reaches max_length 4 (the first: t.jsonl:1); "
+          "2 cut to max_length 4 (the first: t.jsonl:2)",
+          "t.jsonl: of 3 rows 2 cut to max_length 4 (the first: t.jsonl:1)"}));
+}
+
+// As DPO once did it: the prompt keeps its end, the completions their start, and then max_length counts.
+TEST(PreparePreference, PromptAndCompletionHaveLimitsOfTheirOwn) {
+  LetterShop shop;
+  shop.arguments.max_length = 3;
+  shop.arguments.max_prompt_length = 2;
+  shop.arguments.max_completion_length = 3;
+  EXPECT_EQ(dpo(shop, R"({"prompt":"abc","chosen":"wxyz","rejected":"v"}
+{"prompt":"","chosen":"x","rejected":"y"})"),
+            (Lines{"0 bc|wxy|v$", "1 ^|x$|y$"}));
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: of 2 rows 1 with the prompt cut to max_prompt_length 2 (the first: t.jsonl:1); "
+                   "1 with a completion cut "
+                   "to max_completion_length 3 (the first: t.jsonl:1); 1 cut to max_length 3 (the first: "
+                   "t.jsonl:1)"}));
+}
+
+TEST(PrepareReward, PromptMarginAndLength) {
+  LetterShop shop(kTurnsTemplate);
+  EXPECT_EQ(reward(shop, R"({"prompt":"q","chosen":"a","rejected":"b<e>"})"), (Lines{"0 |^qa$|^qb$"}));
+  EXPECT_EQ(reward(shop, R"({"chosen":"a","rejected":"b"})"), (Lines{"0 |^a$|^b$"}));
+  EXPECT_EQ(
+      reward(
+          shop,
+          R"({"prompt":[{"role":"user","content":"q"}],)"
+          R"("chosen":[{"role":"assistant","content":"x"}],"rejected":[{"role":"assistant","content":"y"}]})"),
+      (Lines{"0 |u:q$a:x$|u:q$a:y$"}));
+  shop.arguments.max_length = 3;
+  const auto list = prepare_reward(*shop.table(R"({"chosen":"a","rejected":"b","margin":1}
+{"chosen":"a","rejected":"bb","margin":2}
+{"chosen":"c","rejected":"d","margin":-0.5})"),
+                                   shop.context);
+  EXPECT_EQ(spelt(*list), (Lines{"0 |^a$|^b$", "2 |^c$|^d$"}));
+  EXPECT_EQ((*list)[0].margin, 1.0f);
+  EXPECT_EQ((*list)[1].margin, -0.5f);
+  EXPECT_EQ(
+      shop.log.lines,
+      (Lines{
+          "t.jsonl: of 3 rows 1 dropped, since a side is longer than max_length 3 (the first: t.jsonl:2)"}));
+}
+
+TEST(PrepareReward, RowsOfTokenIds) {
+  LetterShop shop;
+  shop.arguments.max_length = 2;
+  EXPECT_EQ(reward(shop, R"({"chosen_ids":[97],"rejected_ids":[98,99],"margin":1}
+{"chosen_ids":[97,97,97],"rejected_ids":[98],"margin":1}
+{"chosen_ids":[],"rejected_ids":[98],"margin":1})"),
+            (Lines{"0 |a|bc"}));
+  EXPECT_EQ(reward(shop, R"({"chosen_input_ids":[97],"rejected_input_ids":[98,99]})"), (Lines{"0 |a|bc"}));
+  EXPECT_EQ(
+      shop.log.lines,
+      (Lines{
+          "t.jsonl: of 3 rows 1 dropped, since a side is longer than max_length 2 (the first: t.jsonl:2); "
+          "1 dropped, since no token is left (the first: t.jsonl:3)",
+          "t.jsonl: columns chosen_input_ids and rejected_input_ids are read as chosen_ids and rejected_ids, "
+          "as they are called now"}));
+}
+
+TEST(PrepareUnpaired, Rows) {
+  LetterShop shop;
+  EXPECT_EQ(kto(shop, R"({"prompt":"q","completion":"a","label":true}
+{"prompt":"r","completion":"b","label":0})"),
+            (Lines{"0 ^q|a$ +", "1 ^r|b$ -"}));
+  EXPECT_EQ(kto(shop, R"({"chosen":"q: yes","rejected":"q: no","label":7})"),
+            (Lines{"0 ^q:| yes$ +", "0 ^q:| no$ -"}));
+}
+
+TEST(PrepareUnpaired, PairedRowsByBlocksAndAnyNumberOfThreads) {
+  std::string rows;
+  for (int i = 0; i < 2300; ++i)
+    rows += fmt::format("{{\"prompt\":\"{}\",\"chosen\":\"c\",\"rejected\":\"r\"}}\n", i);
+  Lines want;
+  for (int begin = 0; begin < 2300; begin += 1000) {
+    for (const char* side : {"c$ +", "r$ -"}) {
+      for (int i = begin; i < std::min(2300, begin + 1000); ++i)
+        want.push_back(fmt::format("{0} ^{0}|{1}", i, side));
+    }
+  }
+  for (const int threads : {1, 2, 5}) {
+    LetterShop shop("", threads);
+    EXPECT_EQ(kto(shop, rows), want) << threads;
+    EXPECT_EQ(shop.memory.now(), 0);
+  }
+}
+
+TEST(PrepareUnpaired, KlCompletionsTurnWithinGroups) {
+  LetterShop shop;
+  std::string rows;
+  for (const char letter : std::string("abcdefg"))
+    rows += fmt::format("{{\"prompt\":\"\",\"completion\":\"{}\",\"label\":true}}\n", letter);
+  const auto list = prepare_kto(*shop.table(rows), shop.context);
+  const std::vector<int64_t> indices = {0, 1, 2, 3, 4, 5, 6};
+  const auto turned = [&](int64_t group) {
+    std::string out;
+    for (const std::vector<int32_t>& ids : kl_completions(*list, indices, group)) out += spelt(ids)[0];
+    return out;
+  };
+  EXPECT_EQ(turned(3), "cabfdeg");
+  EXPECT_EQ(turned(4), "dabcgef");
+  EXPECT_EQ(turned(8), "gabcdef");
+  EXPECT_EQ(turned(1), "abcdefg");
+}
+
+TEST(PreparePrompts, TextAndMessages) {
+  LetterShop shop(kTurnsTemplate);
+  const auto prompts = [&](const std::string& jsonl) {
+    return spelt((*prepare_prompts(*shop.table(jsonl), shop.context))[0].prompt_ids);
+  };
+  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
+  EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
+  EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
+}
+
+TEST(PreparePreference, SelectedAndRenamedColumns) {
+  LetterShop shop;
+  shop.arguments.dataset_select_columns = {"question", "good", "bad"};
+  shop.arguments.dataset_columns = {{"question", "prompt"}, {"good", "chosen"}, {"bad", "rejected"}};
+  EXPECT_EQ(dpo(shop, R"({"question":"q","good":"a","bad":"b","chosen":5})"), (Lines{"0 ^q|a$|b$"}));
+}
+
+TEST(PreparePreference, ReferenceLogProbabilitiesOfTheRows) {
+  LetterShop shop;
+  const auto list = prepare_dpo(
+      *shop.table(
+          R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":-1.5,"ref_rejected_logps":-2})"),
+      shop.context);
+  const int64_t index = 0;
+  const PreferenceBatch batch = preference_batch(list->gather({&index, 1}), {});
+  EXPECT_EQ(batch.ref_chosen_logps, std::vector<float>{-1.5f});
+  EXPECT_EQ(batch.ref_rejected_logps, std::vector<float>{-2.0f});
+  EXPECT_TRUE(batch.margin.empty());
+}
+
+struct BadRows {
+  char method;  // d, r, k or p
+  const char* rows;
+  const char* message;
+};
+
+constexpr BadRows kBadRows[] = {
+    {'d', R"({"prompt":"q","chosen":"a"})", ":1: no column 'rejected', where text is expected"},
+    {'d', R"({"prompt":"q","chosen":"a","rejected":null})",
+     ":1: column 'rejected' is null, where text is expected"},
+    {'d', R"({"prompt":"q"})", ":1: no column 'chosen', where text or a list of messages is expected"},
+    {'d', R"({"chosen_ids":[1],"rejected_ids":[2]})", ":1: no column 'chosen'"},
+    {'d', R"({"prompt":"q","chosen":7,"rejected":"b"})",
+     ":1: column 'chosen' is a number, where text or a list of messages is expected"},
+    {'d', R"({"prompt":"q","chosen":[],"rejected":[]})", ":1: column 'chosen' is an empty list"},
+    {'d', R"({"prompt":"q","chosen":"a","rejected":[{"role":"assistant","content":"b"}]})",
+     ":1: column 'rejected' is a list of objects, where text is expected"},
+    {'d', R"({"prompt":[{"role":"user","content":"q"}],"chosen":"a","rejected":"b"})",
+     ":1: column 'prompt' is a list of objects, where text is expected"},
+    {'d',
+     R"({"prompt":"q","chosen":[{"role":"assistant","content":"a"}],"rejected":[{"role":"assistant","content":"b"}]})",
+     ":1: column 'prompt' is a string, where a list of messages"},
+    {'d',
+     R"({"prompt":[{"role":"user","content":"q"}],"chosen":[{"content":"a"}],"rejected":[{"content":"b"}]})",
+     ":1: column 'chosen' is a list of objects, where text or a list of messages is expected"},
+    {'d',
+     R"({"prompt":[{"role":"user","content":"q"},{"content":"x"}],"chosen":[{"role":"assistant","content":"a"}],)"
+     R"("rejected":[{"role":"assistant","content":"b"}]})",
+     ":1: column 'prompt': message 2 is an object without one, where an object with a 'role' is expected"},
+    {'d', "{\"prompt\":\"q\",\"chosen\":\"a\",\"rejected\":\"b\"}\n{\"chosen\":\"qa\",\"rejected\":\"qb\"}",
+     ":2: has no column 'prompt', unlike the dataset's first row; all rows must agree"},
+    {'d', "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"prompt\":\"q\",\"chosen\":\"a\",\"rejected\":\"b\"}",
+     ":2: has a column 'prompt', unlike the dataset's first row; all rows must agree"},
+    {'d', "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"chosen\":\"\",\"rejected\":\"qb\"}",
+     ":2: column 'chosen' is empty"},
+    {'d', R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":1})",
+     ":1: no column 'ref_rejected_logps', where a finite number"},
+    {'r', "{\"chosen\":\"a\",\"rejected\":\"b\",\"margin\":1}\n{\"chosen\":\"a\",\"rejected\":\"b\"}",
+     ":2: no column 'margin', where a finite number"},
+    {'r', R"({"chosen":"a","rejected":"b","margin":"1"})",
+     ":1: column 'margin' is a string, where a finite number"},
+    {'r', R"({"chosen":"a","rejected":"b","margin":1e40})",
+     ":1: column 'margin' is a number, where a finite number"},
+    {'r', R"({"chosen_ids":[1],"rejected_ids":[258]})",
+     ":1: column 'rejected_ids', element 1: 258 is no token id"},
+    {'r', R"({"chosen_ids":[1]})", ":1: no column 'rejected_ids', where a list of token ids"},
+    {'r', R"({"chosen_input_ids":[1],"chosen_ids":[1],"rejected_ids":[2]})",
+     ":1: has both columns 'chosen_input_ids'"},
+    {'k', R"({"prompt":"q","completion":"a","label":"yes"})",
+     ":1: column 'label' is a string, where true or false"},
+    {'k', R"({"prompt":"q","completion":"a","label":2})",
+     ":1: column 'label' is a number, where true or false"},
+    {'k', R"({"prompt":"q","completion":"a"})", ":1: no column 'label'"},
+    {'k', R"({"completion":"a","label":true})", ":1: no column 'prompt'"},
+    {'k', R"({"prompt":"q","label":true})", ":1: no column 'completion'"},
+    {'k', R"({"prompt":"q","rejected":"a"})", ":1: no column 'chosen'"},
+    {'k', R"({"prompt":"q","chosen":"a"})", ":1: no column 'rejected'"},
+    {'k', R"({"prompt":"q","completion":"a","label":true,"chosen":"a","rejected":"b"})",
+     ":1: has columns 'completion' and 'chosen'"},
+    {'d',
+     "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"chosen\":[{\"role\":\"user\",\"content\":\"q\"}],"
+     "\"rejected\":[{\"role\":\"user\",\"content\":\"q\"}]}",
+     ":2: column 'chosen' is a list of objects, where text is expected"},
+    {'p', R"({"question":"q"})", ":1: no column 'prompt', where text or a list of messages is expected"},
+    {'p', "{\"prompt\":\"q\"}\n{\"prompt\":[{\"role\":\"user\",\"content\":\"q\"}]}",
+     ":2: column 'prompt' is a list of objects, where text is expected"},
+    {'d', "", ": holds no rows"},
+};
+
+TEST(PreparePreference, BadRowsAreNamed) {
+  for (const BadRows& bad : kBadRows) {
+    LetterShop shop(kTurnsTemplate);
+    const auto table = shop.table(bad.rows);
+    const std::string message = test::message_of([&] {
+      if (bad.method == 'd') prepare_dpo(*table, shop.context);
+      if (bad.method == 'r') prepare_reward(*table, shop.context);
+      if (bad.method == 'k') prepare_kto(*table, shop.context);
+      if (bad.method == 'p') prepare_prompts(*table, shop.context);
+    });
+    EXPECT_TRUE(message.starts_with(std::string("t.jsonl") + bad.message)) << bad.rows << "\n" << message;
+    EXPECT_EQ(shop.memory.now(), 0);
+  }
+}
+
+TEST(PreparePreference, NothingLeft) {
+  LetterShop shop;
+  shop.arguments.max_length = 2;
+  const auto table = shop.table(R"({"prompt":"abc","chosen":"x","rejected":"y"})");
+  EXPECT_EQ(test::message_of([&] { prepare_dpo(*table, shop.context); }),
+            "t.jsonl: nothing is left to train on: all of the 1 rows are dropped");
+  EXPECT_EQ(shop.log.lines.size(), 1u);
+}
+
+TEST(PreparePreference, ConversationsNeedATemplate) {
+  LetterShop shop;
+  const auto table = shop.table(R"({"prompt":[{"role":"user","content":"q"}]})");
+  EXPECT_EQ(
+      test::message_of([&] { prepare_prompts(*table, shop.context); }, Status::invalid_config),
+      "chat_template: t.jsonl:1 is conversational, and the tokenizer has no chat template; give one through "
+      "chat_template or chat_template_path");
+}
+
+// The error is that of the first bad row, whichever thread meets one first.
+TEST(PreparePreference, FirstBadRowAndCancel) {
+  std::string rows;
+  for (int i = 0; i < 1500; ++i)
+    rows += R"({"prompt":"q","chosen":"a","rejected":)" + std::string(i < 700 ? "\"b\"" : "1") + "}\n";
+  for (const int threads : {1, 4}) {
+    LetterShop shop("", threads);
+    const auto table = shop.table(rows);
+    EXPECT_EQ(test::message_of([&] { prepare_dpo(*table, shop.context); }).substr(0, 11), "t.jsonl:701");
+    base::CancelToken cancel;
+    cancel.cancel();
+    shop.context.cancel = &cancel;
+    test::message_of([&] { prepare_dpo(*table, shop.context); }, Status::cancelled);
+  }
+}
+
+TEST(PreferenceRecords, ComeBackAndDamagedOnesAreRefused) {
+  const PreferenceExample example{1LL << 40, {0, 127, 128}, {151935}, {}, -0.25f, std::nullopt, 3.5f};
+  const std::string record = to_record(example);
+  PreferenceExample back;
+  from_record(record, back);
+  EXPECT_EQ(back.source_row, example.source_row);
+  EXPECT_EQ(back.prompt_ids, example.prompt_ids);
+  EXPECT_EQ(back.chosen_ids, example.chosen_ids);
+  EXPECT_TRUE(back.rejected_ids.empty());
+  EXPECT_EQ(back.margin, -0.25f);
+  EXPECT_FALSE(back.ref_chosen_logps.has_value());
+  EXPECT_EQ(back.ref_rejected_logps, 3.5f);
+  for (size_t length = 0; length < record.size(); ++length) {
+    test::message_of([&] { from_record(std::string_view(record).substr(0, length), back); });
+  }
+}
+
+}  // namespace
+}  // namespace trl::data

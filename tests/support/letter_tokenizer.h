@@ -1,0 +1,63 @@
+// A tokenizer of one token a byte, for tests that spell out what is trained.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::test {
+
+inline constexpr int32_t kBos = 256;
+inline constexpr int32_t kEos = 257;
+inline constexpr std::string_view kEosText = "<e>";
+
+// Bytes are ids; "<e>" is EOS wherever it stands; BOS is added before text.
+class LetterTokenizer final : public text::Tokenizer {
+ public:
+  explicit LetterTokenizer(std::string chat_template = "") : template_(std::move(chat_template)) {}
+  text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+    text::Encoding out;
+    const auto add = [&](int32_t id, size_t begin, size_t end) {
+      out.ids.push_back(id);
+      out.offsets.emplace_back(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+    };
+    if (add_special_tokens) add(kBos, 0, 0);
+    for (size_t i = 0; i < text.size();) {
+      const bool eos = text.substr(i).starts_with(kEosText);
+      const size_t end = i + (eos ? kEosText.size() : 1);
+      add(eos ? kEos : static_cast<unsigned char>(text[i]), i, end);
+      i = end;
+    }
+    return out;
+  }
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    return encode_with_offsets(text, add_special_tokens).ids;
+  }
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    std::string out;
+    for (const int32_t id : ids) {
+      if (id < 256) out.push_back(static_cast<char>(id));
+      if (id == kEos && !skip_special_tokens) out += kEosText;
+    }
+    return out;
+  }
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip, bool) const override {
+    return decode(ids, skip);
+  }
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    return token == kEosText ? std::optional(kEos) : std::nullopt;
+  }
+  std::optional<std::string> id_to_token(int32_t) const override { return std::nullopt; }
+  int64_t vocab_size() const override { return 258; }
+  const Special& special() const override { return special_; }
+  const std::string& chat_template() const override { return template_; }
+  std::unique_ptr<Tokenizer> with(const Overrides&) const override { return nullptr; }
+  std::vector<std::pair<std::string, std::string>> files() const override { return {}; }
+
+ private:
+  Special special_{.bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}};
+  std::string template_;
+};
+
+}  // namespace trl::test
