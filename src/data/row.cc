@@ -25,6 +25,7 @@ Row parse_row(const RowText& text) {
   }
   if (text.columns != nullptr) select_columns(row, *text.columns);
   row.bytes = text.json.size();
+  row.untyped = text.untyped;
   return row;
 }
 
