@@ -556,18 +556,22 @@ TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
 /* ---- datasets ------------------------------------------------------------------------------------ */
 
 /**
- * Opens a dataset file: JSONL or one JSON array of objects, plain, .gz or .zst.
+ * Opens the rows of a file, a directory or a glob (*, ?, [], **).
  *
- * Rows are read when a trainer is created, or by trl_dataset_get_row_count.
+ * JSON Lines, one JSON array of objects, CSV with a header, or plain text (a row with the column `text` for each
+ * line), each plain, .gz or .zst; Parquet where trl_has_feature says "parquet". The files of a directory and of a
+ * glob are read in the order of their names. Rows are read when a trainer is created, or by
+ * trl_dataset_get_row_count; a file that has changed until it is read again is an error then.
  *
  * @param runtime [in] nullable.
- * @param path [in] the file.
+ * @param path [in] the file, directory or glob.
  * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the
- * trainer's configuration says. Keys that are no dataset's are not read.
+ * trainer's configuration says; `dataset_train_split` is the split that is read of a directory whose files are
+ * named by split. Keys that are no dataset's are not read.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT.
- * Contract: caller owns, a trainer keeps it alive; any thread; blocks on the file; log; after an error
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a format that is not read.
+ * Contract: caller owns, a trainer keeps it alive; any thread; blocks on the files; log; after an error
  * out_dataset is NULL.
  * @since 0.1
  */
@@ -575,11 +579,32 @@ TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, cons
                                     trl_dataset** out_dataset, trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Opens the rows that a configuration names, as `trl sft` does.
+ *
+ * Rows to train on: dataset_name, or a mixture (datasets, dataset_mixture, dataset_mixer), less those that
+ * test_split_size splits off. Rows to evaluate: eval_dataset_name, those that are split off, or the files of
+ * dataset_test_split in the directory dataset_name.
+ *
+ * @param runtime [in] nullable.
+ * @param config [in] not changed.
+ * @param out_train [out] owned by the caller, freed by trl_dataset_destroy.
+ * @param out_eval [out] the same; NULL where no rows to evaluate are named.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, and as trl_dataset_open.
+ * Contract: caller owns, a trainer keeps them alive; any thread; blocks on the files; log; after an error
+ * out_train and out_eval are NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* config,
+                                           trl_dataset** out_train, trl_dataset** out_eval,
+                                           trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Makes a dataset of bytes in memory.
  *
  * @param runtime [in] nullable.
- * @param format [in] "jsonl" or "json".
- * @param data [in] copied; nullable when size is 0.
+ * @param format [in] "jsonl", "json", "csv" or "text".
+ * @param data [in] copied, plain or compressed with gzip or zstd; nullable when size is 0.
  * @param size [in] bytes in data.
  * @param options [in] nullable; as for trl_dataset_open.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
@@ -592,6 +617,31 @@ TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, cons
 TRL_API trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, const char* data,
                                            size_t size, const trl_config* options, trl_dataset** out_dataset,
                                            trl_error** error) TRL_NOEXCEPT;
+
+/* The C stream interface of Apache Arrow, whose struct the host has from there. */
+struct ArrowArrayStream;
+
+/**
+ * Makes a dataset of an Arrow stream of record batches.
+ *
+ * Columns may be null, boolean, integer, float, utf8 (also large and view), list (also large and of fixed size),
+ * struct, map with keys of text, and dictionaries of these; null, NaN and an infinity mean that a row has no such
+ * column.
+ *
+ * @param runtime [in] nullable.
+ * @param stream [in] taken over, also when this call fails with another status than TRL_E_BUSY: its release is
+ * NULL then. It is read once, by the first call that reads rows, and released after that or with the dataset.
+ * @param options [in] nullable; as for trl_dataset_open.
+ * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_FORMAT for a column of another type, TRL_E_CALLBACK when the stream fails, with its code.
+ * Contract: caller owns, a trainer keeps it alive; any thread; does not block; get_schema of the stream now,
+ * get_next and release inside later calls; after an error out_dataset is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_from_arrow(trl_runtime* runtime, struct ArrowArrayStream* stream,
+                                          const trl_config* options, trl_dataset** out_dataset,
+                                          trl_error** error) TRL_NOEXCEPT;
 
 /* Puts one row into record and returns TRL_OK; TRL_END when there is none, below 0 to fail. */
 typedef int32_t (*trl_next_record_fn)(void* user_data, trl_record* record);

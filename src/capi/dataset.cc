@@ -1,11 +1,14 @@
 // trl_dataset_* and trl_record_*.
 #include "capi/dataset.h"
 
+#include <exception>
+
 #include "base/memory.h"
 #include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
-#include "config/local_path.h"
+#include "data/formats.h"
+#include "io/arrow_abi.h"
 
 namespace trl::capi {
 namespace {
@@ -60,17 +63,90 @@ data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
   return adapted;
 }
 
+// A host may give other rows each time, so nothing is kept.
+class CallbackOrigin final : public data::Origin {
+ public:
+  explicit CallbackOrigin(std::shared_ptr<HostRows> rows) : rows_(std::move(rows)) {}
+  std::unique_ptr<data::Source> source() const override {
+    auto source = data::open_callback_source(adapt(rows_));
+    source->rewind();
+    return source;
+  }
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
+    return data::spool_rows(*source(), spool);
+  }
+
+ private:
+  const std::shared_ptr<HostRows> rows_;
+};
+
+// A stream can be read once, so its rows are kept.
+class ArrowOrigin final : public data::Origin {
+ public:
+  explicit ArrowOrigin(ArrowArrayStream* stream) {
+    const CallbackScope scope;
+    source_ = data::arrow_source(stream, "dataset");
+  }
+  ~ArrowOrigin() override { close(); }
+  std::unique_ptr<data::Source> source() const override { return nullptr; }
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
+    const std::lock_guard lock(mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    if (table_ != nullptr) return table_;
+    try {
+      const CallbackScope scope;
+      table_ = data::spool_rows(*source_, spool);
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+    close();
+    if (failed_) std::rethrow_exception(failed_);
+    return table_;
+  }
+
+ private:
+  void close() const {
+    const CallbackScope scope;
+    source_.reset();
+  }
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<data::Source> source_;
+  mutable std::shared_ptr<const data::Table> table_;
+  mutable std::exception_ptr failed_;
+};
+
 void set_column(trl_record* record, const char* name, base::Json value) {
   if (record == nullptr) fail_null("record");
   record->check(Tag::record, "record");
   record->row[std::string(text(name, "name"))] = std::move(value);
 }
 
+// A source that no other may be read beside.
+class OnlySource final : public data::Source {
+ public:
+  OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
+      : reading_(std::move(reading)), source_(std::move(source)) {}
+  bool next_text(data::RowText& text) override { return source_->next_text(text); }
+  void rewind() override { source_->rewind(); }
+  const std::string& name() const override { return source_->name(); }
+
+ private:
+  const std::shared_ptr<void> reading_;
+  const std::unique_ptr<data::Source> source_;
+};
+
+trl_dataset* new_dataset(std::shared_ptr<Runtime> runtime, config::Config options,
+                         std::shared_ptr<const data::Origin> rows) {
+  return new trl_dataset(
+      std::make_shared<Dataset>(std::move(runtime), std::move(options), true, std::move(rows)));
+}
+
 }  // namespace
 
-Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open)
+Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
+                 std::shared_ptr<const data::Origin> rows)
     : runtime_(std::move(runtime)),
-      open_(std::move(open)),
+      rows_(std::move(rows)),
       shareable_(shareable),
       options_(std::move(options)) {}
 
@@ -81,22 +157,27 @@ config::Config Dataset::apply_options(config::Config config) const {
   return config;
 }
 
-void Dataset::read(const std::function<void(data::Source&)>& body) const {
-  std::unique_lock lock(reading_, std::defer_lock);
-  if (!shareable_ && !lock.try_lock())
-    fail(Status::busy, "dataset: another call reads the rows of its callback");
+// Ends with what is returned.
+std::shared_ptr<void> Dataset::start_reading() const {
+  if (shareable_) return nullptr;
+  if (reading_->exchange(true)) fail(Status::busy, "dataset: another call reads the rows of its callback");
+  return {reading_.get(), [reading = reading_](void*) { reading->store(false); }};
+}
+
+std::unique_ptr<data::Source> Dataset::source(const data::Spool& spool) const {
+  auto reading = start_reading();
   const LogScope scope(runtime_->log());
-  const auto source = open_();
-  body(*source);
+  auto source = rows_->source();
+  if (source == nullptr) source = data::read_table(rows_->table(spool));
+  if (reading == nullptr) return source;
+  return std::make_unique<OnlySource>(std::move(reading), std::move(source));
 }
 
 std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {
-  std::shared_ptr<const data::Table> table;
-  read([&](data::Source& source) { table = data::spool_rows(source, spool); });
-  return table;
+  const auto reading = start_reading();
+  const LogScope scope(runtime_->log());
+  return rows_->table(spool);
 }
-
-std::unique_ptr<data::Source> Dataset::source() const { return open_(); }
 
 }  // namespace trl::capi
 
@@ -110,12 +191,12 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
       [&] {
         need(out_dataset, "out_dataset");
         need(path, "path");
-        trl::config::check_local_path("dataset_name", path);
-        const auto dataset =
-            std::make_shared<Dataset>(runtime_of(runtime), options_of(options), true,
-                                      [file = std::string(path)] { return data::open_file_source(file); });
-        dataset->read([](data::Source&) {});  // a file that is not there or no dataset fails here
-        *out_dataset = new trl_dataset(dataset);
+        const auto shared = runtime_of(runtime);
+        const trl::config::Config config = options_of(options);
+        trl::config::DatasetArguments rows;
+        rows.entries.emplace_back().path = path;
+        rows.entries.front().split = config.get("dataset_train_split");
+        *out_dataset = new_dataset(shared, config, data::open_rows(rows, *shared->log()).train);
       },
       out_dataset);
 }
@@ -127,14 +208,10 @@ trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, con
       error,
       [&] {
         need(out_dataset, "out_dataset");
-        const std::string kind(text(format, "format"));
-        if (kind != "jsonl" && kind != "json") {
-          trl::fail(trl::Status::invalid_argument, "format: '{}' is not one of jsonl, json", kind);
-        }
         const auto held = std::make_shared<HeldBytes>(bytes(data, size, "data"));
-        *out_dataset = new trl_dataset(std::make_shared<Dataset>(
-            runtime_of(runtime), options_of(options), true,
-            [held, kind] { return data::open_memory_source(kind, held->get(), "buffer"); }));
+        *out_dataset =
+            new_dataset(runtime_of(runtime), options_of(options),
+                        data::memory_origin(text(format, "format"), {held, &held->get()}, "buffer"));
       },
       out_dataset);
 }
@@ -149,14 +226,43 @@ trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn ne
         if (next == nullptr) fail_null("next");
         if (rewind == nullptr) fail_null("rewind");
         auto rows = std::make_shared<HostRows>(HostRows{next, rewind, std::move(owned)});
-        *out_dataset = new trl_dataset(std::make_shared<Dataset>(
-            runtime_of(runtime), options_of(options), false, [rows = std::move(rows)] {
-              auto source = data::open_callback_source(adapt(rows));
-              source->rewind();
-              return source;
-            }));
+        *out_dataset =
+            new trl_dataset(std::make_shared<Dataset>(runtime_of(runtime), options_of(options), false,
+                                                      std::make_shared<CallbackOrigin>(std::move(rows))));
       },
       out_dataset);
+}
+
+trl_status trl_dataset_from_arrow(trl_runtime* runtime, ArrowArrayStream* stream, const trl_config* options,
+                                  trl_dataset** out_dataset, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        if (stream == nullptr) fail_null("stream");
+        if (stream->release == nullptr)
+          trl::fail(trl::Status::invalid_argument, "stream: it was released before");
+        auto rows = std::make_shared<ArrowOrigin>(stream);
+        need(out_dataset, "out_dataset");
+        *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));
+      },
+      out_dataset);
+}
+
+trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* config, trl_dataset** out_train,
+                                   trl_dataset** out_eval, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const trl::config::Config keys = get(config, "config")->copy();
+        need(out_train, "out_train");
+        need(out_eval, "out_eval");
+        const auto shared = runtime_of(runtime);
+        data::OpenedRows rows = data::open_rows(trl::config::dataset_arguments(keys), *shared->log());
+        std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
+        if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
+        *out_train = train.release();
+      },
+      out_train, out_eval);
 }
 
 trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,
@@ -181,9 +287,9 @@ trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_co
         const auto shared = get(dataset, "dataset");
         need(out_count, "out_count");
         int64_t count = 0;
-        shared->read([&](data::Source& source) {
-          for (data::Row row; source.next(row);) ++count;
-        });
+        const LogScope scope(shared->runtime()->log());
+        const auto source = shared->source({.directory = {}, .memory = &process().memory()});
+        for (data::Row row; source->next(row);) ++count;
         *out_count = count;
       },
       out_count);

@@ -1,7 +1,6 @@
-// A dataset handle: how to read the rows from their start, as often as it takes. Nothing is read before it is
-// needed.
+// A dataset handle: where its rows lie. Nothing is read before it is needed.
 #pragma once
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -10,21 +9,22 @@
 #include "base/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "data/table.h"
+#include "data/origin.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
 
 class Dataset {
  public:
-  using Open = std::function<std::unique_ptr<data::Source>()>;
-  Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable, Open open);
-  // Calls body with the rows at their start. Rows of a callback take one reader at a time: Error(busy).
-  void read(const std::function<void(data::Source&)>& body) const;
-  // Its rows in any order. Rows of a callback are read now, on this thread.
+  // shareable: several threads may read the rows at once.
+  Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
+          std::shared_ptr<const data::Origin> rows);
+  // Its rows at their start, for as long as the source lives. Rows of a callback have one reader at a time:
+  // Error(busy).
+  std::unique_ptr<data::Source> source(const data::Spool& spool) const;
+  // Rows that can be read again in any order; the same table as long as the files are the same. The rows of a
+  // callback and of an Arrow stream are read here, on the calling thread.
   std::shared_ptr<const data::Table> table(const data::Spool& spool) const;
-  // Its rows at their start, for as long as the source lives.
-  std::unique_ptr<data::Source> source() const;
   // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
   config::Config apply_options(config::Config config) const;
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
@@ -35,13 +35,16 @@ class Dataset {
   }
 
  private:
+  std::shared_ptr<void> start_reading() const;
+
   const std::shared_ptr<Runtime> runtime_;
-  const Open open_;
+  const std::shared_ptr<const data::Origin> rows_;
   const bool shareable_;
   const config::Config options_;
-  mutable std::mutex reading_;
   mutable std::mutex kept_mutex_;
   mutable std::set<std::string> kept_;
+  // Whether there is a reader of rows that cannot be shared.
+  const std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace trl::capi

@@ -8,8 +8,9 @@ namespace trl::capi {
 namespace {
 
 // What all rows of a run share.
-data::PrepareContext context_of(const config::TrainingArguments& training, const config::SftDataArguments& data,
-                                const text::Tokenizer& tokenizer, Runtime& runtime, base::ThreadPool* own_pool) {
+data::PrepareContext context_of(const config::TrainingArguments& training,
+                                const config::SftDataArguments& data, const text::Tokenizer& tokenizer,
+                                Runtime& runtime, base::ThreadPool* own_pool) {
   data::PrepareContext context;
   context.tokenizer = &tokenizer;
   context.log = runtime.log().get();
@@ -22,11 +23,15 @@ data::PrepareContext context_of(const config::TrainingArguments& training, const
   return context;
 }
 
+data::Spool spool_of(const data::PrepareContext& context) {
+  return {.directory = context.directory, .memory = context.memory};
+}
+
 std::unique_ptr<data::Examples> prepare_rows(const config::Config& config, const Dataset& dataset,
                                              data::PrepareContext context) {
   const config::SftDataArguments arguments = config::sft_data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  return data::prepare_sft(dataset.table({context.directory, size_t{32} << 20, context.memory}), context);
+  return data::prepare_sft(dataset.table(spool_of(context)), context);
 }
 
 }  // namespace
@@ -45,8 +50,8 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (data.streaming) {
     const config::SftDataArguments arguments = config::sft_data_arguments(train.apply_options(config));
     context.arguments = &arguments;
-    prepared.train = std::make_unique<Batches>(
-        data::batches_as_read(train.source(), context, order.batch_size, order.drop_last, layout));
+    prepared.train = std::make_unique<Batches>(data::batches_as_read(
+        train.source(spool_of(context)), context, order.batch_size, order.drop_last, layout));
   } else {
     auto examples = prepare_rows(config, train, context);
     context.completion_only_loss = examples->completion_only_loss();
@@ -55,8 +60,8 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (eval != nullptr) {
     context.packing = data.eval_packing;
     context.needs_lengths = false;
-    prepared.eval = std::make_unique<Batches>(
-        data::batches_in_order(prepare_rows(config, *eval, context), data::eval_order(training, data), layout));
+    prepared.eval = std::make_unique<Batches>(data::batches_in_order(
+        prepare_rows(config, *eval, context), data::eval_order(training, data), layout));
   }
   return prepared;
 }

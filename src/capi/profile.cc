@@ -66,9 +66,8 @@ telemetry::LengthProfile count(const Dataset& dataset, const Tokenizer& tokenize
   context.pool = &pool;
   context.memory = &process().memory();
   context.seed = static_cast<uint64_t>(config.get_int("seed"));
-  telemetry::LengthProfile profile;
-  dataset.read([&](data::Source& source) { profile = data::profile_lengths(source, context, options); });
-  return profile;
+  const auto source = dataset.source({.directory = {}, .memory = context.memory});
+  return data::profile_lengths(*source, context, options);
 }
 
 }  // namespace

@@ -12,12 +12,16 @@ using namespace trl::capi;
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kAlways = {"gguf", "gzip", "zstd"};
+constexpr std::string_view kAlways[] = {"arrow",   "csv", "gguf", "gzip",
+#ifdef TRL_ARROW
+                                        "parquet",
+#endif
+                                        "zstd"};
 constexpr std::array<std::string_view, 3> kWithEngine = {"engine", "generate", "sft"};
 
 const std::vector<std::string_view>& features() {
   static const auto* const names = [] {
-    auto* made = new std::vector<std::string_view>(kAlways.begin(), kAlways.end());
+    auto* made = new std::vector<std::string_view>(std::begin(kAlways), std::end(kAlways));
     if (trl::base::file_exists(trl::engine::default_engine_path())) {
       made->insert(made->end(), kWithEngine.begin(), kWithEngine.end());
     }

@@ -58,19 +58,18 @@ int profile(const Words& words) {
       {},
       {{"json", "Print the numbers as JSON instead of the plot", &json}}};
   if (parse(line, words, config)) return 0;
-  const std::string model = get(config, "model_name_or_path"), rows = get(config, "dataset_name");
+  const std::string model = get(config, "model_name_or_path");
   if (model.empty())
     throw Failure(kUsage,
                   "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
-  if (rows.empty()) throw Failure(kUsage, "--dataset_name is needed: a file of rows");
   fit_terminal(config);
 
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;
   check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
-  Dataset dataset;
-  check(trl_dataset_open(runtime.get(), rows.c_str(), config.get(), dataset.out(), error.out()), error);
+  Dataset dataset, eval;
+  check(trl_dataset_open_config(runtime.get(), config.get(), dataset.out(), eval.out(), error.out()), error);
   const char* text = nullptr;
   check(trl_dataset_get_profile(dataset.get(), tokenizer.get(), config.get(), json ? &text : nullptr,
                                 json ? nullptr : &text, error.out()),

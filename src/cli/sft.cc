@@ -1,4 +1,4 @@
-// trl sft: a configuration, a file of rows, a model; training with progress; the tuned model in output_dir.
+// trl sft: a configuration, rows, a model; training with progress; the tuned model in output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -30,13 +30,6 @@ void export_environment(const Config& config) {
     if (setenv(name.c_str(), plain.c_str(), 1) != 0)
       throw Failure(kUsage, fmt::format("env: '{}' is not a name of an environment variable", name));
   }
-}
-
-void open_rows(const Runtime& runtime, const Config& config, const char* key, Dataset& dataset) {
-  const std::string path = get(config, key);
-  if (path.empty()) return;
-  Error error;
-  check(trl_dataset_open(runtime.get(), path.c_str(), config.get(), dataset.out(), error.out()), error);
 }
 
 // One record a line on stdout, as JSON. What is not finite is written as transformers writes it.
@@ -87,16 +80,21 @@ void warn_of_own_directory(const std::string& model, const std::string& output) 
         "output_dir is the model's own directory: at the end its weights are replaced by the tuned ones");
 }
 
+int64_t global_step(const Trainer& trainer) {
+  Error error;
+  const char* state = nullptr;
+  check(trl_trainer_describe(trainer.get(), &state, error.out()), error);
+  return nlohmann::json::parse(state)["global_step"].get<int64_t>();
+}
+
 // A checkpoint beside the others, and what to do with it.
-int interrupted(const Trainer& trainer, const Config& config) {
+void keep(const Trainer& trainer, const Config& config) {
   Error error;
   Config options;
-  const char* state = nullptr;
   check(trl_config_create(options.out(), error.out()), error);
   check(trl_config_set(options.get(), "save.kind", "checkpoint", error.out()), error);
   check(trl_trainer_save(trainer.get(), nullptr, options.get(), error.out()), error);
-  check(trl_trainer_describe(trainer.get(), &state, error.out()), error);
-  const auto step = nlohmann::json::parse(state)["global_step"].get<int64_t>();
+  const int64_t step = global_step(trainer);
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
   if (get(config, "save_only_model") == "true") {
     spdlog::warn(
@@ -108,7 +106,16 @@ int interrupted(const Trainer& trainer, const Config& config) {
     spdlog::warn("interrupted after step {}. To go on: the same command with --resume_from_checkpoint {}",
                  step, path);
   }
-  return 128 + Interrupt::signal_number();
+}
+
+// Rows are read while training goes on: one that cannot be read costs no step that was made.
+bool keeps_after(trl_status status, const Trainer& trainer) {
+  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) && global_step(trainer) > 0;
+}
+
+std::string cache_directory() {
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
 }  // namespace
@@ -122,9 +129,10 @@ int sft(const Words& words) {
   if (parse(line, words, config)) return 0;
   check(trl_config_set(config.get(), "method", "sft", error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
-  require(config, "dataset_name", "a file of rows");
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
+  if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
+    check(trl_config_set(config.get(), "dataset_cache_dir", cache_directory().c_str(), error.out()), error);
   export_environment(config);
   make_output(get(config, "output_dir"));
   warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));
@@ -132,8 +140,7 @@ int sft(const Words& words) {
   Runtime runtime;
   open_runtime(config, runtime);
   Dataset train, eval;
-  open_rows(runtime, config, "dataset_name", train);
-  open_rows(runtime, config, "eval_dataset_name", eval);
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   Trainer trainer;
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
@@ -143,7 +150,11 @@ int sft(const Words& words) {
   Progress progress(get(config, "disable_tqdm") != "true");
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
   progress.finish();
-  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) return interrupted(trainer, config);
+  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) {
+    keep(trainer, config);
+    return 128 + Interrupt::signal_number();
+  }
+  if (keeps_after(status, trainer)) keep(trainer, config);
   check(status, error);
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
   spdlog::info("saved in {}", output);

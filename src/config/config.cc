@@ -76,18 +76,20 @@ std::string plain(const base::Json& value) {
 
 }  // namespace
 
-void Config::assign(std::string_view key, std::string_view value, int source, std::string_view written) {
+void Config::assign(std::string_view key, std::string_view value, int source) {
   const Option& option = known(key);
   const std::string name = underscored(key);
   const std::string canonical = canonical_value(option, name, current_value(option, name, value));
-  const std::string warning = check_support(option, name, canonical);
+  std::vector<std::string> warnings;
+  if (std::string warning = check_support(option, name, canonical); !warning.empty())
+    warnings.push_back(std::move(warning));
+  if (names_mixture(option.name)) warnings = check_mixture(option.name, base::Json::parse(canonical));
   const std::string target(option.name);
-  const std::string spelling(written.empty() ? std::string_view(name) : written);
   const auto before = spellings_.find(target);
-  if (before != spellings_.end() && before->second.source == source && before->second.name != spelling &&
+  if (before != spellings_.end() && before->second.source == source && before->second.name != name &&
       values_[target] != canonical) {
     fail_key(key, "{} and {} are one key with two values, {} and {}: give one of them", before->second.name,
-             spelling, shown(values_[target]), shown(canonical));
+             name, shown(values_[target]), shown(canonical));
   }
   if (before != spellings_.end()) {
     std::erase_if(warnings_, [&](const std::string& line) {
@@ -95,19 +97,11 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
     });
   }
   values_[target] = canonical;
-  spellings_[target] = {spelling, source};
-  if (!warning.empty()) warnings_.push_back(warning);
+  spellings_[target] = {name, source};
+  warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
 }
 
-void Config::set(std::string_view key, std::string_view value) {
-  const std::string name = underscored(key);
-  if (!names_datasets(name)) return assign(key, value, kCalls);
-  Config changed = *this;
-  for (const auto& [part, text] : expand_datasets(name, parse_flow(value, name))) {
-    changed.assign(part, text, kCalls, name);
-  }
-  *this = std::move(changed);
-}
+void Config::set(std::string_view key, std::string_view value) { assign(key, value, kCalls); }
 
 void Config::set_default(std::string_view key, std::string_view value) {
   if (!is_set(key)) assign(key, value, ++sources_);

@@ -50,7 +50,7 @@ class Config {
     int source;        // which file or other origin: two names of one key may not differ within one
   };
   static constexpr int kCalls = 0;  // all calls of set()
-  void assign(std::string_view key, std::string_view value, int source, std::string_view written = {});
+  void assign(std::string_view key, std::string_view value, int source);
 
   std::map<std::string, std::string> values_;
   std::map<std::string, Spelling> spellings_;

@@ -1,4 +1,9 @@
+// See datasets.h. What an entry may hold is what TRL's DatasetConfig and open-r1's have; a part that would
+// select rows in a way that is not there is refused.
 #include "config/datasets.h"
+
+#include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -9,114 +14,255 @@ namespace trl::config {
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
+using base::Json;
 
-constexpr std::string_view kMixture =
-    "a mixture of datasets is not in this build: write the rows into one file";
-
-std::string text_of(const base::Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+// The names by which the two families call the parts of an entry.
+struct EntryNames {
+  std::string_view path, config, share;
+  std::vector<std::string_view> all;
+};
+const EntryNames& entry_names(std::string_view key) {
+  static const EntryNames kTrl{
+      "path", "name", "fraction", {"path", "name", "data_dir", "data_files", "split", "columns", "fraction"}};
+  static const EntryNames kMixture{"id", "config", "weight", {"id", "config", "split", "columns", "weight"}};
+  return key == "datasets" ? kTrl : kMixture;
 }
 
-void check_names(std::string_view key, const base::Json& entry, std::span<const std::string_view> names) {
+void check_names(std::string_view key, const Json& entry, const std::vector<std::string_view>& names) {
   for (const auto& [name, value] : entry.items()) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    fail_key(key, "{}: unknown entry {}; give {}", key, shown(name), base::join(names));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail_key(key, "{}: unknown entry {}; give {}", key, shown(name), base::join(names));
   }
 }
 
-// data_files: a name, a list of one, or {train: name}.
-std::string one_file(std::string_view key, const base::Json& files) {
-  if (files.is_string()) return files.get<std::string>();
-  if (files.size() == 1 && files.is_structured() && files.begin()->is_string())
-    return files.begin()->get<std::string>();
-  fail_key(key, "{}: data_files: {} is refused: give one file", key, shown(files.dump()));
+const Json* part(const Json& entry, std::string_view name) {
+  const auto found = entry.find(name);
+  return found == entry.end() || found->is_null() ? nullptr : &*found;
 }
 
-void check_whole(std::string_view key, std::string_view part, const base::Json& entry) {
-  const auto share = entry.find(part);
-  if (share == entry.end() || share->is_null()) return;
-  if (share->is_number() && share->get<double>() == 1.0) return;
-  // Of one dataset alone TRL takes every row, whatever its fraction.
-  if (part == "fraction" && share->is_number() && share->get<double>() > 0) return;
-  fail_key(key, "{}: {}: {} is refused: all rows of a file are read", key, part, shown(share->dump()));
+[[noreturn]] void fail_part(std::string_view key, std::string_view name, const Json& value,
+                            std::string_view accepted) {
+  fail_key(key, "{}: {}: {} is not accepted; give {}", key, name, shown(value.dump()), accepted);
 }
 
-// One entry of `datasets`; path_name and config_name differ between TRL and alignment-handbook.
-Pairs expand_entry(std::string_view key, const base::Json& entry, std::string_view path_name,
-                   std::string_view config_name) {
-  if (!entry.is_object())
-    fail_key(key, "{}: an entry is a mapping with {}, not {}", key, path_name, shown(entry.dump()));
-  const auto path = entry.find(path_name);
-  if (path == entry.end() || !path->is_string()) fail_key(key, "{}: {} is missing", key, path_name);
-  const auto present = [&](std::string_view name) {
-    return entry.contains(name) && !entry.find(name)->is_null();
-  };
-  if (present("data_dir"))
-    fail_key(key, "{}: data_dir is refused: name the file itself as {}", key, path_name);
-  check_whole(key, "fraction", entry);
-  check_whole(key, "weight", entry);
-  Pairs pairs;
-  pairs.emplace_back("dataset_name",
-                     present("data_files") ? one_file(key, *entry.find("data_files")) : text_of(*path));
-  if (present(config_name)) pairs.emplace_back("dataset_config", text_of(*entry.find(config_name)));
-  if (present("split")) pairs.emplace_back("dataset_train_split", text_of(*entry.find("split")));
-  if (present("columns")) pairs.emplace_back("dataset_select_columns", entry.find("columns")->dump());
-  return pairs;
+std::string text_part(std::string_view key, std::string_view name, const Json& entry,
+                      std::string_view fallback) {
+  const Json* value = part(entry, name);
+  if (value == nullptr) return std::string(fallback);
+  if (!value->is_string()) fail_part(key, name, *value, "text");
+  return value->get<std::string>();
 }
 
-const base::Json& only(std::string_view key, const base::Json& list) {
-  if (!list.is_array()) fail_key(key, "{}: it is a list of mappings, not {}", key, shown(list.dump()));
-  if (list.size() > 1) fail_key(key, "{}: {} entries are refused: {}", key, list.size(), kMixture);
-  return list.front();
+std::vector<std::string> texts(std::string_view key, std::string_view name, const Json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  const bool list =
+      value.is_array() && !value.empty() &&
+      std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
+  if (!list) fail_part(key, name, value, "a list of names");
+  return value.get<std::vector<std::string>>();
 }
 
-Pairs from_mixture(std::string_view key, const base::Json& value) {
-  static constexpr std::string_view kNames[] = {"datasets", "seed", "test_split_size"};
-  static constexpr std::string_view kEntry[] = {"id", "config", "split", "columns", "weight"};
-  if (!value.is_object() || !value.contains("datasets"))
-    fail_key(key, "{}: it is a mapping with datasets", key);
-  check_names(key, value, kNames);
-  if (value["datasets"].is_array() && value["datasets"].empty()) return {};
-  const base::Json& entry = only(key, value["datasets"]);
-  if (entry.is_object()) check_names(key, entry, kEntry);
-  Pairs pairs = expand_entry(key, entry, "id", "config");
-  if (value.contains("seed") && !value["seed"].is_null()) {
-    fail_key(key, "{}: seed: {} is refused: the rows are not shuffled beforehand; leave it out", key,
-             shown(value["seed"].dump()));
+double share_part(std::string_view key, std::string_view name, const Json& value, double most) {
+  if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > most)
+    fail_part(key, name, value, std::isinf(most) ? "a number, 0 or more" : "a number from 0 to 1");
+  return value.get<double>();
+}
+
+std::string split_part(std::string_view key, const Json& entry) {
+  std::string split = text_part(key, "split", entry, "train");
+  if (split.find_first_of("[+(") != std::string::npos)
+    fail_key(key, "{}: split: {} is refused: a split is read whole", key, shown(split));
+  return split;
+}
+
+// A name, a list of names, or a mapping from splits to these.
+std::vector<std::string> data_files(std::string_view key, const Json& files, const std::string& split) {
+  if (files.is_object()) {
+    const auto found = files.find(split);
+    if (found == files.end())
+      fail_part(key, "data_files", files, fmt::format("files of the split '{}'", split));
+    return texts(key, "data_files", *found);
   }
-  if (value.contains("test_split_size"))
-    pairs.emplace_back("test_split_size", text_of(value["test_split_size"]));
-  return pairs;
+  if (split != "train")
+    fail_key(key, "{}: split: {} is not accepted; data_files without splits are those of 'train'", key,
+             shown(split));
+  return texts(key, "data_files", files);
 }
 
-Pairs from_mixer(std::string_view key, const base::Json& value) {
+DatasetEntry parse_entry(std::string_view key, const Json& value) {
+  const EntryNames& names = entry_names(key);
   if (!value.is_object())
-    fail_key(key, "{}: it is a mapping from a file to its share, not {}", key, shown(value.dump()));
-  if (value.size() != 1) fail_key(key, "{}: {} entries are refused: {}", key, value.size(), kMixture);
-  const base::Json& share = value.begin().value();
-  if (!share.is_number() || share.get<double>() != 1.0) {
-    fail_key(key, "{}: the share {} is refused: all rows of a file are read, give 1.0", key,
-             shown(share.dump()));
+    fail_key(key, "{}: an entry is a mapping with {}, not {}", key, names.path, shown(value.dump()));
+  check_names(key, value, names.all);
+  DatasetEntry entry;
+  entry.path = text_part(key, names.path, value, "");
+  if (entry.path.empty()) fail_key(key, "{}: {} is missing", key, names.path);
+  entry.data_dir = text_part(key, "data_dir", value, "");
+  entry.split = split_part(key, value);
+  if (const Json* files = part(value, "data_files")) entry.data_files = data_files(key, *files, entry.split);
+  if (const Json* columns = part(value, "columns")) {
+    if (!columns->is_array()) fail_part(key, "columns", *columns, "a list of names");
+    entry.columns = texts(key, "columns", *columns);
   }
-  return {{"dataset_name", value.begin().key()}};
+  if (const Json* share = part(value, names.share))
+    entry.share = share_part(key, names.share, *share, key == "datasets" ? INFINITY : 1.0);
+  return entry;
+}
+
+void check_fractions(std::string_view key, const std::vector<DatasetEntry>& entries) {
+  double sum = 0;
+  size_t given = 0;
+  for (const DatasetEntry& entry : entries) {
+    given += entry.share.has_value() ? 1 : 0;
+    sum += entry.share.value_or(0);
+  }
+  if (given == 0) return;
+  if (given < entries.size()) fail_key(key, "{}: fraction must be given for all entries or for none", key);
+  if (!(sum > 0) || std::isinf(sum))
+    fail_key(key, "{}: the fractions add up to {}: they give no rows", key, sum);
+}
+
+struct Mixture {
+  std::vector<DatasetEntry> entries;
+  Mixing mixing = Mixing::fractions;
+  uint64_t seed = 0;
+  std::optional<double> test_split_size;
+};
+
+void parse_list(std::string_view key, const Json& list, Mixture& mixture) {
+  if (!list.is_array()) fail_key(key, "{}: it is a list of mappings, not {}", key, shown(list.dump()));
+  for (const Json& entry : list) mixture.entries.push_back(parse_entry(key, entry));
+}
+
+double split_size(std::string_view key, const Json& value) {
+  const double size = value.is_number() ? value.get<double>() : NAN;
+  if (!(size > 0) || (size >= 1 && size != std::floor(size))) {
+    fail_key(key, "test_split_size: {} is not accepted; give a number of rows, or a share below 1",
+             shown(value.dump()));
+  }
+  return size;
+}
+
+Mixture parse_mixture(std::string_view key, const Json& value) {
+  Mixture mixture;
+  if (value.is_null()) return mixture;
+  if (key == "datasets") {
+    parse_list(key, value, mixture);
+    check_fractions(key, mixture.entries);
+    return mixture;
+  }
+  if (key == "dataset_mixer") {
+    mixture.mixing = Mixing::shares;
+    mixture.seed = 42;
+    if (!value.is_object() || value.empty())
+      fail_key(key, "{}: it is a mapping from paths to their shares, not {}", key, shown(value.dump()));
+    for (const auto& [path, share] : value.items()) {
+      DatasetEntry& entry = mixture.entries.emplace_back();
+      entry.path = path;
+      entry.share = share_part(key, path, share, 1.0);
+    }
+    return mixture;
+  }
+  mixture.mixing = Mixing::weights;
+  if (!value.is_object() || part(value, "datasets") == nullptr)
+    fail_key(key, "{}: it is a mapping with datasets", key);
+  check_names(key, value, {"datasets", "seed", "test_split_size"});
+  parse_list(key, value["datasets"], mixture);
+  if (mixture.entries.empty()) fail_key(key, "{}: datasets: the list is empty", key);
+  if (const Json* seed = part(value, "seed")) {
+    if (!seed->is_number_integer() || seed->get<int64_t>() < 0)
+      fail_part(key, "seed", *seed, "an integer, 0 or more");
+    mixture.seed = seed->get<uint64_t>();
+  }
+  if (const Json* size = part(value, "test_split_size")) mixture.test_split_size = split_size(key, *size);
+  return mixture;
+}
+
+DatasetEntry file_entry(const std::string& path, const std::string& split) {
+  DatasetEntry entry;
+  entry.path = path;
+  entry.split = split;
+  return entry;
+}
+
+void check_streaming(const DatasetArguments& arguments) {
+  if (!arguments.streaming || !arguments.needs_all_rows()) return;
+  fail_key(arguments.key,
+           "{}: {} is refused with streaming: the order of the rows is known when all of them are",
+           arguments.key,
+           arguments.test_split_size               ? "a test split"
+           : arguments.mixing == Mixing::fractions ? "a fraction"
+                                                   : "a mixture that is shuffled");
 }
 
 }  // namespace
 
-bool names_datasets(std::string_view key) {
+bool names_mixture(std::string_view key) {
   return key == "datasets" || key == "dataset_mixer" || key == "dataset_mixture";
 }
 
-Pairs expand_datasets(std::string_view key, const base::Json& value) {
-  if (value.is_null() || (value.is_array() && value.empty())) return {};
-  if (key == "dataset_mixer") return from_mixer(key, value);
-  if (key == "dataset_mixture") return from_mixture(key, value);
-  static constexpr std::string_view kEntry[] = {"path",  "name",    "data_dir", "data_files",
-                                                "split", "columns", "fraction"};
-  const base::Json& entry = only(key, value);
-  if (entry.is_object()) check_names(key, entry, kEntry);
-  return expand_entry(key, entry, "path", "name");
+std::vector<std::string> check_mixture(std::string_view key, const Json& value) {
+  parse_mixture(key, value);
+  std::vector<std::string> warnings;
+  const std::string_view name = entry_names(key).config;
+  const Json* list = key == "datasets" ? &value : value.is_object() ? part(value, "datasets") : nullptr;
+  if (list == nullptr || key == "dataset_mixer") return warnings;
+  for (const Json& entry : *list) {
+    const Json* config = part(entry, name);
+    if (config != nullptr && *config != "default") {
+      warnings.push_back(fmt::format("{}: {}: {} selects nothing: files are named directly", key, name,
+                                     shown(config->dump())));
+    }
+  }
+  return warnings;
+}
+
+bool DatasetArguments::needs_all_rows() const {
+  return test_split_size.has_value() || mixing != Mixing::fractions ||
+         std::any_of(entries.begin(), entries.end(),
+                     [](const DatasetEntry& entry) { return entry.share.has_value(); });
+}
+
+DatasetArguments dataset_arguments(const Config& config) {
+  DatasetArguments out;
+  const std::optional<std::string> name = config.get_text("dataset_name");
+  for (const std::string_view key : {"datasets", "dataset_mixture", "dataset_mixer"}) {
+    Mixture mixture = parse_mixture(key, Json::parse(config.get(key)));
+    if (mixture.entries.empty()) continue;
+    if (!out.entries.empty()) fail_key(key, "{} and {} both name rows: give one of them", out.key, key);
+    out.key = key;
+    out.entries = std::move(mixture.entries);
+    out.mixing = mixture.mixing;
+    out.seed = mixture.seed;
+    out.test_split_size = mixture.test_split_size;
+  }
+  if (!out.entries.empty() && name)
+    out.warnings.push_back(
+        fmt::format("{} and dataset_name are both given: dataset_name is not read", out.key));
+  if (out.entries.empty()) {
+    if (!name) fail_key("dataset_name", "no rows are named: give dataset_name, datasets or dataset_mixture");
+    out.entries.push_back(file_entry(*name, config.get("dataset_train_split")));
+    out.eval_split = file_entry(*name, config.get("dataset_test_split"));
+  }
+  out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
+
+  if (const std::optional<double> size = config.get_optional_double("test_split_size")) {
+    if (out.test_split_size)
+      fail_key("test_split_size", "test_split_size: {} has one of its own: give one of them", out.key);
+    out.test_split_size = split_size("test_split_size", *size);
+    out.split_seed = static_cast<uint64_t>(config.get_int("seed"));
+  } else {
+    out.split_seed = out.seed;
+  }
+  if (const std::optional<std::string> eval = config.get_text("eval_dataset_name")) {
+    if (out.test_split_size)
+      fail_key("eval_dataset_name",
+               "eval_dataset_name and test_split_size both name evaluation rows: give one of them");
+    out.eval = file_entry(*eval, config.get("dataset_test_split"));
+  }
+  if (out.eval || out.test_split_size) out.eval_split.reset();
+  check_streaming(out);
+  return out;
 }
 
 }  // namespace trl::config

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/config.h"
-#include "config/datasets.h"
 #include "config/value.h"
 #include "config/yaml.h"
 
@@ -28,12 +27,6 @@ void Config::load_text(std::string_view text, std::string_view origin) {
   const int source = ++loaded.sources_;
   for (const YamlEntry& entry : parse_yaml_mapping(text, origin, loaded.warnings_)) {
     try {
-      if (names_datasets(entry.key)) {
-        for (const auto& [key, value] : expand_datasets(entry.key, entry.value)) {
-          loaded.assign(key, value, source, entry.key);
-        }
-        continue;
-      }
       const Option* option = find_option(entry.key);
       if (option != nullptr && !takes(*option, entry.value)) {
         fail_key(entry.key, "{}: {} is not accepted; give {}", entry.key, shown(entry.text()),

@@ -77,7 +77,8 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   if (text.starts_with('[')) {
     const base::Json list = parse_flow(text, key);
     if (!list.is_array()) fail_value(option, key, text);
-    for (const base::Json& item : list) items.push_back(item.is_string() ? item : base::Json(item.dump()));
+    for (const base::Json& item : list)  // mappings are those of datasets
+      items.push_back(item.is_string() || item.is_object() ? item : base::Json(item.dump()));
   } else {
     std::string spaced(text);
     std::replace(spaced.begin(), spaced.end(), ',', ' ');
@@ -85,7 +86,8 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   }
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   for (const base::Json& item : items) {
-    if (!words.empty() && !contains(words, item.get_ref<const std::string&>())) fail_value(option, key, text);
+    if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))
+      fail_value(option, key, text);
   }
   return items.dump();
 }

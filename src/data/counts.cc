@@ -13,10 +13,17 @@ std::string limit_of(const config::SftDataArguments& arguments) {
 }  // namespace
 
 base::Json Counts::to_json() const {
-  return {{"read", read},           {"cut", cut},         {"lost_tokens", lost_tokens},
-          {"dropped", dropped},     {"first_dropped", first_dropped},
-          {"split", split},         {"first_split", first_split},
-          {"untrained", untrained}, {"kept", kept}, {"tokens", tokens},   {"any_trained", any_trained}};
+  return {{"read", read},
+          {"cut", cut},
+          {"lost_tokens", lost_tokens},
+          {"dropped", dropped},
+          {"first_dropped", first_dropped},
+          {"split", split},
+          {"first_split", first_split},
+          {"untrained", untrained},
+          {"kept", kept},
+          {"tokens", tokens},
+          {"any_trained", any_trained}};
 }
 
 Counts Counts::from_json(const base::Json& json) {
@@ -39,31 +46,33 @@ void Counts::check(std::string_view name, const config::SftDataArguments& argume
   if (read == 0) fail(Status::format, "{}: holds no rows", name);
   if (any_trained) return;
   fail(Status::format,
-       "{}: nothing is left to train on: none of the {} rows keeps a trained token ({}, {} rows cut)", name, read,
-       limit_of(arguments), cut);
+       "{}: nothing is left to train on: none of the {} rows keeps a trained token ({}, {} rows cut)", name,
+       read, limit_of(arguments), cut);
 }
 
 void Counts::report(std::string_view name, const config::SftDataArguments& arguments,
                     base::LogSink& log) const {
   const std::string limit = limit_of(arguments);
   if (dropped > 0) {
-    log.warning("data",
-                "{}: {} of {} rows dropped, since no trained token is left in them (the first: {}); {} rows cut to "
-                "{} ({} tokens lost)",
-                name, dropped, read, first_dropped, cut, limit, lost_tokens);
+    log.warning(
+        "data",
+        "{}: {} of {} rows dropped, since no trained token is left in them (the first: {}); {} rows cut to "
+        "{} ({} tokens lost)",
+        name, dropped, read, first_dropped, cut, limit, lost_tokens);
   } else if (cut > 0) {
-    log.warning("data", "{}: {} of {} rows cut to {} ({} tokens lost); 0 rows dropped", name, cut, read, limit,
-                lost_tokens);
+    log.warning("data", "{}: {} of {} rows cut to {} ({} tokens lost); 0 rows dropped", name, cut, read,
+                limit, lost_tokens);
   }
   if (split > 0) {
-    log.warning("data",
-                "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
-                "completion starts where they part, and this end of the prompt is not trained on (the first: {})",
-                name, split, read, first_split);
+    log.warning(
+        "data",
+        "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
+        "completion starts where they part, and this end of the prompt is not trained on (the first: {})",
+        name, split, read, first_split);
   }
   if (untrained > 0) {
-    log.warning("data", "{}: {} of {} rows hold no trained token within {}: they train nothing", name, untrained,
-                read, limit);
+    log.warning("data", "{}: {} of {} rows hold no trained token within {}: they train nothing", name,
+                untrained, read, limit);
   }
   log.info("data", "{}: {} rows, {} tokens", name, kept, tokens);
 }

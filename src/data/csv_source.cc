@@ -38,6 +38,7 @@ class CsvSource final : public Source {
     }
     text.json += '}';
     text = {std::move(text.json), name(), row_.line, 1, ++index_};
+    text.untyped = true;
     return true;
   }
   void rewind() override {

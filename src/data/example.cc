@@ -90,6 +90,8 @@ Example decode_example(std::string_view bytes) {
   return example;
 }
 
-int64_t example_length(std::string_view bytes) { return static_cast<int64_t>(RecordReader(bytes).count(sizeof(int32_t))); }
+int64_t example_length(std::string_view bytes) {
+  return static_cast<int64_t>(RecordReader(bytes).count(sizeof(int32_t)));
+}
 
 }  // namespace trl::data

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "data/formats.h"
 #include "data/table.h"
 #include "io/jsonl.h"
 
@@ -158,10 +159,29 @@ class FileTable final : public Table {
 
 }  // namespace
 
+std::shared_ptr<const Table> open_table(const RowFile& file, const Spool& spool) {
+  if (file.format != FileFormat::json ||
+      io::compression_of(*io::open_raw_file(file.path)) != io::Compression::none)
+    return spool_rows(*open_source(file), spool);
+  return std::make_shared<FileTable>([path = file.path] { return io::open_raw_file(path); }, spool.memory);
+}
+
 std::shared_ptr<const Table> open_file_table(const std::string& path, const Spool& spool) {
-  if (io::compression_of(*io::open_raw_file(path)) != io::Compression::none)
-    return spool_rows(*open_file_source(path), spool);
-  return std::make_shared<FileTable>([path] { return io::open_raw_file(path); }, spool.memory);
+  std::vector<Part> parts;
+  for (const RowFile& file : find_files(path)) {
+    auto table = open_table(file, spool);
+    parts.push_back({table, table->size(), {}});
+  }
+  return concatenate(std::move(parts));
+}
+
+std::shared_ptr<const Table> open_memory_table(std::string_view format,
+                                               std::shared_ptr<const std::string> bytes, std::string name,
+                                               const Spool& spool) {
+  const auto open = [bytes, name] { return io::open_raw_memory(bytes, name); };
+  if (memory_format(format) != FileFormat::json || io::compression_of(*open()) != io::Compression::none)
+    return spool_rows(*open_memory_source(format, bytes, name), spool);
+  return std::make_shared<FileTable>(open, spool.memory);
 }
 
 }  // namespace trl::data

@@ -84,13 +84,17 @@ class Pcg64 {
 
 }  // namespace
 
-std::vector<int64_t> numpy_permutation(uint64_t seed, int64_t n) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
+template <typename Index>
+std::vector<Index> numpy_permutation(uint64_t seed, int64_t n) {
+  std::vector<Index> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), Index{0});
   Pcg64 generator(seed);
   for (size_t i = order.size(); i-- > 1;)
     std::swap(order[i], order[generator.up_to(static_cast<uint32_t>(i))]);
   return order;
 }
+
+template std::vector<int64_t> numpy_permutation(uint64_t seed, int64_t n);
+template std::vector<uint32_t> numpy_permutation(uint64_t seed, int64_t n);
 
 }  // namespace trl::data

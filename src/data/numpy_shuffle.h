@@ -5,5 +5,6 @@
 #include <vector>
 
 namespace trl::data {
-std::vector<int64_t> numpy_permutation(uint64_t seed, int64_t n);
+template <typename Index = int64_t>  // or uint32_t
+std::vector<Index> numpy_permutation(uint64_t seed, int64_t n);
 }

@@ -15,7 +15,8 @@ int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 // many full batches (accelerate's BatchSamplerShard, even_batches).
 int64_t all_batches(const OrderOptions& o) {
   if (!o.drop_last) {
-    return o.ranks == 1 ? divide_up(o.rows, o.batch_size) : divide_up(o.rows, o.batch_size * o.ranks) * o.ranks;
+    return o.ranks == 1 ? divide_up(o.rows, o.batch_size)
+                        : divide_up(o.rows, o.batch_size * o.ranks) * o.ranks;
   }
   return o.rows / o.batch_size / o.ranks * o.ranks;
 }
@@ -91,8 +92,8 @@ int64_t batches_per_epoch(const OrderOptions& options) {
   const int64_t batches = all_batches(options) / options.ranks;
   if (batches == 0) {
     fail_key("dataloader_drop_last",
-             "dataloader_drop_last: {} rows are fewer than one batch of {}, so no batch is left", options.rows,
-             options.batch_size * options.ranks);
+             "dataloader_drop_last: {} rows are fewer than one batch of {}, so no batch is left",
+             options.rows, options.batch_size * options.ranks);
   }
   return batches;
 }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/number.h"
 
 namespace trl::data {
 
@@ -132,12 +134,21 @@ bool label_column(const Row& row, std::string_view name) {
   const base::Json* value = find_column(row, name);
   if (value != nullptr && value->is_boolean()) return value->get<bool>();
   if (value != nullptr && value->is_number_integer() && (*value == 0 || *value == 1)) return *value == 1;
+  if (value != nullptr && value->is_string() && row.untyped) {
+    const auto& word = value->get_ref<const std::string&>();
+    if (word == "true" || word == "True" || word == "TRUE" || word == "1") return true;
+    if (word == "false" || word == "False" || word == "FALSE" || word == "0") return false;
+  }
   fail_column(row, name, "true or false");
 }
 
 std::optional<float> number_column(const Row& row, std::string_view name) {
   const base::Json* value = find_column(row, name);
   if (value == nullptr) return std::nullopt;
+  if (value->is_string() && row.untyped) {
+    const std::optional<double> number = base::parse_double(value->get_ref<const std::string&>());
+    if (number && std::isfinite(static_cast<float>(*number))) return static_cast<float>(*number);
+  }
   if (!value->is_number() || !std::isfinite(value->get<float>())) fail_column(row, name, "a finite number");
   return value->get<float>();
 }

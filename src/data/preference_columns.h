@@ -28,7 +28,7 @@ void drop_text_prompt(Row& row);
 // A preference row as an unpaired one: its other columns, and prompt, completion, label.
 Row unpaired(const Row& row, bool chosen);
 
-bool label_column(const Row& row, std::string_view name);                   // true, false, 1 or 0
+bool label_column(const Row& row, std::string_view name);  // true, false, 1 or 0; of CSV also as text
 std::optional<float> number_column(const Row& row, std::string_view name);  // nullopt: there is none
 
 }  // namespace trl::data

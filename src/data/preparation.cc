@@ -130,7 +130,8 @@ void Preparation::run() {
       rows.resize(count);
       std::iota(rows.begin(), rows.end(), begin);
       if (shuffled) std::copy_n(order.begin() + begin, count, rows.begin());
-      std::erase_if(rows, [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
+      std::erase_if(rows,
+                    [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
       prepare_rows(rows, counts);
     }
     counts.read += static_cast<int64_t>(dropped_.size());

@@ -1,6 +1,6 @@
-// A block is a header (raw size, packed size, records, XXH3 of what follows) and the zstd frame of its records,
-// each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last block of no records
-// that holds `about`.
+// A block is a header (raw size, packed size, records, XXH3 of what follows) and the zstd frame of its
+// records, each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last block of
+// no records that holds `about`.
 #include "data/record_store.h"
 
 #include <fcntl.h>
@@ -62,8 +62,7 @@ std::string unpack_block(std::string_view block, const std::string& path) {
     fail_damaged(path, "a block is not what was written");
   std::string raw(header.raw, '\0');
   const size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
-  if (ZSTD_isError(size) != 0u || size != raw.size())
-    fail_damaged(path, "a block is not what was written");
+  if (ZSTD_isError(size) != 0u || size != raw.size()) fail_damaged(path, "a block is not what was written");
   return raw;
 }
 
@@ -94,7 +93,8 @@ std::vector<uint32_t> record_begins(std::string_view raw, const std::string& pat
 std::string read_at(int descriptor, int64_t offset, size_t bytes, const std::string& path) {
   std::string out(bytes, '\0');
   for (size_t done = 0; done < bytes;) {
-    const ssize_t got = ::pread(descriptor, out.data() + done, bytes - done, offset + static_cast<int64_t>(done));
+    const ssize_t got =
+        ::pread(descriptor, out.data() + done, bytes - done, offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) base::fail_errno(path, "cannot be read");
     if (got == 0) fail_damaged(path, "it ends early");
@@ -139,7 +139,8 @@ void RecordStore::append(std::string_view record) {
 
 void RecordStore::close_block() {
   if (tail_.empty()) return;
-  if (tail_.size() > kLargestBlock) fail(Status::invalid_argument, "a row of {} bytes is too large", tail_.size());
+  if (tail_.size() > kLargestBlock)
+    fail(Status::invalid_argument, "a row of {} bytes is too large", tail_.size());
   std::string block = pack_block(tail_, static_cast<uint32_t>(size_ - tail_first_));
   const auto bytes = static_cast<uint32_t>(block.size());
   if (writer_ == nullptr && !options_.directory.empty() &&

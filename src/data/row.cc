@@ -9,7 +9,7 @@
 namespace trl::data {
 
 std::string RowText::where() const {
-  if (line == 0) return fmt::format("row {}", index);
+  if (line == 0) return file.empty() ? fmt::format("row {}", index) : fmt::format("{} (row {})", file, index);
   return in_array ? fmt::format("{}:{} (row {})", file, line, index) : fmt::format("{}:{}", file, line);
 }
 
@@ -25,6 +25,7 @@ Row parse_row(const RowText& text) {
   }
   if (text.columns != nullptr) select_columns(row, *text.columns);
   row.bytes = text.json.size();
+  row.untyped = text.untyped;
   return row;
 }
 

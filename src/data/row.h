@@ -10,9 +10,10 @@
 namespace trl::data {
 
 struct Row {
-  base::Json value;   // an object: column -> value
-  std::string where;  // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
-  size_t bytes = 0;   // about how much text it holds
+  base::Json value;      // an object: column -> value
+  std::string where;     // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
+  size_t bytes = 0;      // about how much text it holds
+  bool untyped = false;  // of CSV: text stands for what its column calls for, also true or 0.5
 };
 
 // Not parsed yet: parse_row may run on any thread.
@@ -23,6 +24,7 @@ struct RowText {
   int64_t column = 1;     // in bytes, from 1
   int64_t index = 0;      // of the row in that file, from 1
   bool in_array = false;
+  bool untyped = false;
   const std::vector<std::string>* columns = nullptr;  // the only ones that are read; null: all
 
   std::string where() const;

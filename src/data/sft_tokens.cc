@@ -1,5 +1,5 @@
-// See sft_tokens.h. With packing nothing is dropped and the packer cuts; without, a row that is too long is cut to
-// max_length and dropped when no trained token is left, as in TRL (only where there is a max_length).
+// See sft_tokens.h. With packing nothing is dropped and the packer cuts; without, a row that is too long is
+// cut to max_length and dropped when no trained token is left, as in TRL (only where there is a max_length).
 #include "data/sft_tokens.h"
 
 #include <algorithm>
@@ -72,7 +72,8 @@ bool SftTokens::cut(Tokens& tokens) const {
 }
 
 bool SftTokens::is_dropped(const Tokens& tokens) const {
-  return tokens.ids.empty() || (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
+  return tokens.ids.empty() ||
+         (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
 }
 
 // A token is at least a byte of what the template renders. What it adds to a row is taken from the first one,
@@ -80,8 +81,8 @@ bool SftTokens::is_dropped(const Tokens& tokens) const {
 size_t SftTokens::find_least_bytes_to_drop(const Row& first) const {
   if (!cuts() || reads_ids()) return SIZE_MAX;
   if (!arguments_.assistant_only_loss) {
-    const bool prompts = rows_.format() == Format::prompt_completion ||
-                         rows_.format() == Format::prompt_completion_messages;
+    const bool prompts =
+        rows_.format() == Format::prompt_completion || rows_.format() == Format::prompt_completion_messages;
     // The end of such a row is its completion, which is trained.
     if (!prompts || !rows_.completion_only_loss() || arguments_.truncation_keep_end) return SIZE_MAX;
   }
@@ -95,17 +96,17 @@ size_t SftTokens::find_least_bytes_to_drop(const Row& first) const {
   return length - std::min(length, added);
 }
 
-std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts, std::span<const int64_t> source_rows,
-                                        bool keep_all, Counts& counts) const {
+std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
+                                        std::span<const int64_t> source_rows, bool keep_all,
+                                        Counts& counts) const {
   std::vector<Tokens> tokens(texts.size());
-  context_.pool->parallel_for(
-      static_cast<int64_t>(texts.size()), kGrain, [&](int64_t begin, int64_t end) {
-        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-          if (context_.cancel != nullptr) context_.cancel->check();
-          Row row = parse_row(texts[i]);
-          tokens[i] = rows_.tokens(row);
-        }
-      });
+  context_.pool->parallel_for(static_cast<int64_t>(texts.size()), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      if (context_.cancel != nullptr) context_.cancel->check();
+      Row row = parse_row(texts[i]);
+      tokens[i] = rows_.tokens(row);
+    }
+  });
   for (size_t i = 0; i < texts.size(); ++i) {
     ++counts.read;
     if (tokens[i].lost && counts.split++ == 0)
@@ -141,8 +142,8 @@ std::vector<Example> SftTokens::whole(std::vector<Tokens>& tokens, const std::ve
   return out;
 }
 
-std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens, std::span<const int64_t> source_rows,
-                                       Counts& counts) const {
+std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
+                                       std::span<const int64_t> source_rows, Counts& counts) const {
   const int64_t capacity = *arguments_.max_length;
   std::vector<int64_t> lengths;
   for (const Tokens& row : tokens) {
@@ -186,7 +187,8 @@ bool SftTokens::drops(const RowText& text) const {
     Row named = row;
     rows_.normalize(named);
     const base::Json* prompt = find_column(named, "prompt");
-    const size_t bytes = prompt->is_string() ? prompt->get_ref<const std::string&>().size() : prompt->dump().size();
+    const size_t bytes =
+        prompt->is_string() ? prompt->get_ref<const std::string&>().size() : prompt->dump().size();
     if (bytes < least_bytes_to_drop_) return false;
   }
   Tokens tokens = rows_.tokens(row);

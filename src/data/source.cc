@@ -1,42 +1,17 @@
-// Sources over JSON text (files, buffers) and over a host's callback.
+// Sources over JSON text and over a host's callback, and sources made of sources.
 #include "data/source.h"
 
-#include <array>
+#include <deque>
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/utf8.h"
+#include "data/formats.h"
 #include "io/jsonl.h"
 
 namespace trl::data {
 
 namespace {
-
-constexpr std::string_view kRead = "JSON Lines or one JSON array of objects, plain, gzip or zstd, is read";
-
-// Extensions of files that are no JSON, for a better message than a syntax error in binary data.
-constexpr std::array<std::string_view, 16> kForeign = {".parquet", ".arrow", ".csv", ".tsv", ".txt", ".xlsx",
-                                                       ".feather", ".zip",   ".tar", ".bz2", ".xz",  ".lz4",
-                                                       ".orc",     ".db",    ".sql", ".pkl"};
-constexpr std::array<std::string_view, 5> kForeignMagic = {"PAR1", "ARROW1", "PK\x03\x04", "BZh",
-                                                           "\xFD"
-                                                           "7zXZ"};
-
-void refuse_foreign(const std::string& path) {
-  for (const std::string_view extension : kForeign) {
-    if (path.ends_with(extension))
-      fail(Status::unsupported, "{}: {} files are not read; {}", path, extension, kRead);
-  }
-  const std::unique_ptr<io::ByteStream> stream = io::open_file_stream(path);
-  char start[8];
-  const std::string_view bytes(start, stream->read(start, sizeof start));
-  for (const std::string_view magic : kForeignMagic) {
-    if (bytes.starts_with(magic))
-      fail(Status::unsupported, "{}: not a JSON file (it begins as {} does); {}", path,
-           magic == "PAR1" ? "Parquet" : "a binary format", kRead);
-  }
-}
 
 class JsonSource final : public Source {
  public:
@@ -97,6 +72,55 @@ class CallbackSource final : public Source {
   int64_t index_ = 0;
 };
 
+class ChainedSource final : public Source {
+ public:
+  ChainedSource(std::vector<SourcePart> parts, std::string name)
+      : parts_(std::move(parts)), name_(std::move(name)) {}
+
+  bool next_text(RowText& text) override {
+    for (; at_ < parts_.size(); ++at_, current_.reset()) {
+      if (current_ == nullptr) current_ = parts_[at_].open();
+      if (!current_->next_text(text)) continue;
+      remember_file(text);
+      if (!parts_[at_].columns.empty()) text.columns = &parts_[at_].columns;
+      return true;
+    }
+    return false;
+  }
+  void rewind() override {
+    current_.reset();
+    at_ = 0;
+  }
+  const std::string& name() const override { return name_; }
+
+ private:
+  // The name of a file outlives its source here.
+  void remember_file(RowText& text) {
+    if (files_.empty() || files_.back() != text.file) files_.emplace_back(text.file);
+    text.file = files_.back();
+  }
+
+  const std::vector<SourcePart> parts_;
+  const std::string name_;
+  std::unique_ptr<Source> current_;
+  std::deque<std::string> files_;  // which never move
+  size_t at_ = 0;
+};
+
+std::unique_ptr<Source> source_of(FileFormat format, std::unique_ptr<io::ByteStream> stream) {
+  switch (format) {
+    case FileFormat::csv:
+    case FileFormat::tsv:
+      return csv_source(std::move(stream), format == FileFormat::csv ? ',' : '\t');
+    case FileFormat::text:
+      return text_source(std::move(stream));
+    case FileFormat::json:
+    case FileFormat::parquet:
+      break;
+  }
+  return json_source(std::move(stream));
+}
+
 }  // namespace
 
 bool Source::next(Row& row) {
@@ -106,18 +130,44 @@ bool Source::next(Row& row) {
   return true;
 }
 
+std::unique_ptr<Source> json_source(std::unique_ptr<io::ByteStream> stream) {
+  return std::make_unique<JsonSource>(std::move(stream));
+}
+
+std::unique_ptr<Source> open_source(const RowFile& file) {
+#ifdef TRL_ARROW
+  if (file.format == FileFormat::parquet) return parquet_source(file.path);
+#endif
+  return source_of(file.format, io::open_file_stream(file.path));
+}
+
 std::unique_ptr<Source> open_file_source(const std::string& path) {
-  if (base::is_directory(path))
-    fail(Status::io, "{}: is a directory; give the file with the rows ({})", path, kRead);
-  refuse_foreign(path);
-  return std::make_unique<JsonSource>(io::open_file_stream(path));
+  const std::vector<RowFile> files = find_files(path);
+  if (files.size() == 1) return open_source(files.front());
+  std::vector<SourcePart> parts;
+  for (const RowFile& file : files) parts.push_back({[file] { return open_source(file); }, {}});
+  return chain_sources(std::move(parts), path);
+}
+
+FileFormat memory_format(std::string_view name) {
+  if (name == "jsonl" || name == "json") return FileFormat::json;
+  if (name == "csv") return FileFormat::csv;
+  if (name == "text") return FileFormat::text;
+  fail(Status::invalid_argument, "format '{}' of a dataset in memory: jsonl, json, csv or text is accepted",
+       name);
+}
+
+std::unique_ptr<Source> open_memory_source(std::string_view format, std::shared_ptr<const std::string> bytes,
+                                           std::string name) {
+  return source_of(memory_format(format), io::decode(io::open_raw_memory(std::move(bytes), std::move(name))));
 }
 
 std::unique_ptr<Source> open_memory_source(std::string_view format, std::string bytes, std::string name) {
-  if (format != "jsonl" && format != "json") {
-    fail(Status::invalid_argument, "format '{}' of a dataset in memory: jsonl or json is accepted", format);
-  }
-  return std::make_unique<JsonSource>(io::open_memory_stream(std::move(bytes), std::move(name)));
+  return open_memory_source(format, std::make_shared<const std::string>(std::move(bytes)), std::move(name));
+}
+
+std::unique_ptr<Source> chain_sources(std::vector<SourcePart> parts, std::string name) {
+  return std::make_unique<ChainedSource>(std::move(parts), std::move(name));
 }
 
 std::unique_ptr<Source> open_callback_source(CallbackRows rows) {

@@ -4,8 +4,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
+#include "data/files.h"
 #include "data/row.h"
 
 namespace trl::data {
@@ -19,9 +21,20 @@ class Source {
   bool next(Row& row);  // the same, parsed
 };
 
-std::unique_ptr<Source> open_file_source(const std::string& path);  // JSONL or a JSON array; plain, .gz, .zst
-// format: "jsonl" or "json"; the bytes are copied.
+std::unique_ptr<Source> open_source(const RowFile& file);
+std::unique_ptr<Source> open_file_source(const std::string& path);  // all that find_files finds
+// format: "jsonl", "json", "csv" or "text".
+std::unique_ptr<Source> open_memory_source(std::string_view format, std::shared_ptr<const std::string> bytes,
+                                           std::string name);
 std::unique_ptr<Source> open_memory_source(std::string_view format, std::string bytes, std::string name);
+
+// Sources one behind the other; each is opened when the one before it is at its end. columns: the only ones
+// of its rows that are read; empty: all.
+struct SourcePart {
+  std::function<std::unique_ptr<Source>()> open;
+  std::vector<std::string> columns;
+};
+std::unique_ptr<Source> chain_sources(std::vector<SourcePart> parts, std::string name);
 
 // A host's rows: next fills the row and returns true, or false at the end; it may throw.
 struct CallbackRows {

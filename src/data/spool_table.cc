@@ -16,7 +16,8 @@ struct SpooledPlace {
   int64_t column;
   int64_t index;
   uint32_t origin;
-  uint32_t in_array;
+  uint16_t in_array;
+  uint16_t untyped;
 };
 
 class SpoolTable final : public Table {
@@ -28,8 +29,12 @@ class SpoolTable final : public Table {
     std::string record;
     while (source.next_text(text)) {
       remember_origin(text);
-      const SpooledPlace place{text.line, text.column, text.index, static_cast<uint32_t>(origins_.size() - 1),
-                          text.in_array ? 1u : 0u};
+      const SpooledPlace place{text.line,
+                               text.column,
+                               text.index,
+                               static_cast<uint32_t>(origins_.size() - 1),
+                               static_cast<uint16_t>(text.in_array),
+                               static_cast<uint16_t>(text.untyped)};
       record.assign(reinterpret_cast<const char*>(&place), sizeof place);
       record += text.json;
       store_.append(record);
@@ -56,13 +61,10 @@ class SpoolTable final : public Table {
       std::memcpy(&place, record.data(), sizeof place);
       record.erase(0, sizeof place);
       const Origin& origin = origins_[place.origin];
-      out[i] = {std::move(record),
-                origin.file,
-                place.line,
-                place.column,
-                place.index,
-                place.in_array != 0,
-                origin.selects ? &origin.columns : nullptr};
+      out[i] = {std::move(record),  origin.file,
+                place.line,         place.column,
+                place.index,        place.in_array != 0,
+                place.untyped != 0, origin.selects ? &origin.columns : nullptr};
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -107,6 +108,37 @@ class SelectedTable final : public Table {
   uint64_t digest_ = 0;
 };
 
+class TableSource final : public Source {
+ public:
+  explicit TableSource(std::shared_ptr<const Table> table) : table_(std::move(table)) {}
+
+  bool next_text(RowText& text) override {
+    if (at_ == texts_.size()) {
+      std::vector<int64_t> rows(static_cast<size_t>(std::min<int64_t>(kRowsAhead, table_->size() - read_)));
+      if (rows.empty()) return false;
+      std::iota(rows.begin(), rows.end(), read_);
+      table_->fetch(rows, texts_);
+      read_ += static_cast<int64_t>(rows.size());
+      at_ = 0;
+    }
+    text = std::move(texts_[at_++]);
+    return true;
+  }
+  void rewind() override {
+    texts_.clear();
+    at_ = 0;
+    read_ = 0;
+  }
+  const std::string& name() const override { return table_->name(); }
+
+ private:
+  static constexpr int64_t kRowsAhead = 64;
+  const std::shared_ptr<const Table> table_;
+  std::vector<RowText> texts_;
+  size_t at_ = 0;
+  int64_t read_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<const Table> concatenate(std::vector<Part> parts) {
@@ -117,6 +149,10 @@ std::shared_ptr<const Table> concatenate(std::vector<Part> parts) {
 
 std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows) {
   return std::make_shared<SelectedTable>(std::move(table), std::move(rows));
+}
+
+std::unique_ptr<Source> read_table(std::shared_ptr<const Table> table) {
+  return std::make_unique<TableSource>(std::move(table));
 }
 
 Row first_row(const Table& table) {

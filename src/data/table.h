@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/memory.h"
@@ -36,7 +37,12 @@ struct Spool {
   base::MemoryCounter* memory = nullptr;
 };
 
-std::shared_ptr<const Table> open_file_table(const std::string& path, const Spool& spool);
+std::shared_ptr<const Table> open_table(const RowFile& file, const Spool& spool);
+std::shared_ptr<const Table> open_file_table(const std::string& path,
+                                             const Spool& spool);  // all that find_files finds
+std::shared_ptr<const Table> open_memory_table(std::string_view format,
+                                               std::shared_ptr<const std::string> bytes, std::string name,
+                                               const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
 
 // Rows of other tables: one behind the other; or those of `rows` in that order.
@@ -47,5 +53,6 @@ struct Part {
 };
 std::shared_ptr<const Table> concatenate(std::vector<Part> parts);
 std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows);
+std::unique_ptr<Source> read_table(std::shared_ptr<const Table> table);  // its rows in order
 
 }  // namespace trl::data

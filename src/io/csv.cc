@@ -15,7 +15,8 @@ namespace trl::io {
 
 namespace {
 constexpr unsigned char kStrict = CSV_STRICT | CSV_STRICT_FINI | CSV_EMPTY_IS_NULL;
-}
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+}  // namespace
 
 // libcsv's state with the row under way. Nothing may be thrown through libcsv, which is C.
 struct CsvRows::Parser {
@@ -98,9 +99,9 @@ bool CsvRows::next(Cells& row) {
     const std::string_view line = ahead.substr(0, ahead.find('\n'));
     const std::string_view piece = ahead.substr(0, std::min(line.find('\r'), line.size()) + 1);
     const char last = piece.back();
-    if (!parser.under_way && (last == '\n' || last == '\r') && piece.size() == 1) {
+    if (!parser.under_way && (last == '\n' || last == '\r') && is_blank(piece)) {
       if (last == '\n') ++line_;
-      window_.consume(1);
+      window_.consume(piece.size());
       continue;
     }
     if (!std::exchange(parser.under_way, true)) parser.row.line = line_;

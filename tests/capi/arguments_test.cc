@@ -5,6 +5,7 @@
 #include <set>
 
 #include "host.h"
+#include "support/arrow_stream.h"
 
 namespace {
 
@@ -47,6 +48,15 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) {
          return with_out<const char>(
              [&](const char** o) { return trl_config_get(as<trl_config>(h), "seed", o, e); });
+       }},
+      {"trl_dataset_open_config",
+       [](void* h, trl_error** e) {
+         trl_dataset* eval = static_cast<trl_dataset*>(out());
+         const trl_status status = with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_open_config(nullptr, as<trl_config>(h), o, &eval, e);
+         });
+         EXPECT_EQ(eval, nullptr);
+         return status;
        }},
       {"trl_config_load",
        [](void* h, trl_error** e) { return trl_config_load(as<trl_config>(h), "/dev/null", e); }},
@@ -193,6 +203,21 @@ std::vector<Case> nullable_cases() {
            return trl_dataset_open(as<trl_runtime>(h), "/dev/null", nullptr, o, e);
          });
        }},
+      {"trl_dataset_open_config",
+       [](void* h, trl_error** e) {
+         static const auto* const config = new host::Config(host::config({{"dataset_name", "/dev/null"}}));
+         trl_dataset* eval = nullptr;
+         return with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_open_config(as<trl_runtime>(h), config->get(), o, &eval, e);
+         });
+       }},
+      {"trl_dataset_from_arrow",
+       [](void* h, trl_error** e) {
+         trl::test::ArrowStream table({trl::test::arrow_batch({trl::test::arrow_text("text", {"a"})})});
+         return with_out<trl_dataset>([&](trl_dataset** o) {
+           return trl_dataset_from_arrow(as<trl_runtime>(h), table.stream(), nullptr, o, e);
+         });
+       }},
       {"trl_dataset_from_buffer",
        [](void* h, trl_error** e) {
          return with_out<trl_dataset>([&](trl_dataset** o) {
@@ -314,6 +339,11 @@ TEST(Arguments, OutputsAreNeeded) {
   EXPECT_EQ(trl_config_describe(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_runtime_create(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_dataset_open(nullptr, "/dev/null", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_dataset_from_arrow(nullptr, nullptr, nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("stream")) << error.message();
+  EXPECT_EQ(trl_dataset_open_config(nullptr, nullptr, nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_dataset_open_config(nullptr, config.get(), nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("out_train")) << error.message();
   EXPECT_EQ(trl_tokenizer_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_model_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_trainer_create(nullptr, config.get(), nullptr, nullptr, nullptr, error),
@@ -346,7 +376,7 @@ TEST(Arguments, EveryFunctionIsHere) {
                        name == "trl_has_feature" || name == "trl_config_create";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 69);
+  EXPECT_EQ(functions, 71);
 }
 
 }  // namespace

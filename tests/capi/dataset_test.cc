@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "host.h"
+#include "support/arrow_stream.h"
 
 namespace {
 
@@ -99,6 +100,130 @@ TEST(Dataset, IsReadConcurrently) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+int64_t count_of(const trl_dataset* dataset) {
+  int64_t count = -1;
+  Error error;
+  EXPECT_EQ(trl_dataset_get_row_count(dataset, &count, error), TRL_OK) << error.message();
+  return count;
+}
+
+TEST(Dataset, FormatsFoldersAndGlobs) {
+  const host::Scratch scratch;
+  host::write_file(scratch / "d/a.csv", "text\nx\ny\n");
+  host::write_file(scratch / "d/b.txt", "one\ntwo\nthree\n");
+  host::write_file(scratch / "d/c.jsonl", "{\"text\": 1}\n");
+  EXPECT_EQ(count_of(host::open_rows(scratch / "d").get()), 6);
+  EXPECT_EQ(count_of(host::open_rows(scratch / "d/*.[ct]*").get()), 5);
+  host::write_file(scratch / "s/train.jsonl", "{}\n{}\n");
+  host::write_file(scratch / "s/test.jsonl", "{}\n");
+  EXPECT_EQ(count_of(host::open_rows(scratch / "s").get()), 2);
+  EXPECT_EQ(
+      count_of(host::open_rows(scratch / "s", host::config({{"dataset_train_split", "test"}}).get()).get()),
+      1);
+  for (const auto& [format, bytes] : {std::pair{"csv", "a,b\n1,2\n"}, {"text", "hello"}, {"json", "[{}]"}}) {
+    trl_dataset* made = nullptr;
+    Error error;
+    ASSERT_EQ(trl_dataset_from_buffer(nullptr, format, bytes, strlen(bytes), nullptr, &made, error), TRL_OK)
+        << error.message();
+    EXPECT_EQ(count_of(host::Dataset(made).get()), 1) << format;
+  }
+  trl_dataset* none = nullptr;
+  Error error;
+  EXPECT_EQ(trl_dataset_open(nullptr, (scratch / "*.gone").c_str(), nullptr, &none, error), TRL_E_NOT_FOUND);
+  if (trl_has_feature("parquet") == 0) {
+    host::write_file(scratch / "x.parquet", "PAR1");
+    EXPECT_EQ(trl_dataset_open(nullptr, (scratch / "x.parquet").c_str(), nullptr, &none, error),
+              TRL_E_UNSUPPORTED);
+    EXPECT_TRUE(error.names("pandas.read_parquet(")) << error.message();
+  }
+}
+
+TEST(Dataset, WhatAConfigurationNames) {
+  const host::Scratch scratch;
+  std::string rows;
+  for (int i = 0; i < 20; ++i) rows += "{\"text\": \"a\"}\n";
+  host::write_file(scratch / "a.jsonl", rows);
+  const std::string path = scratch / "a.jsonl";
+  const auto open = [](const host::Settings& settings) {
+    trl_dataset* train = nullptr;
+    trl_dataset* eval = nullptr;
+    Error error;
+    EXPECT_EQ(trl_dataset_open_config(nullptr, host::config(settings).get(), &train, &eval, error), TRL_OK)
+        << error.message();
+    return std::pair(host::Dataset(train), host::Dataset(eval));
+  };
+  const auto plain = open({{"dataset_name", path}});
+  EXPECT_EQ(count_of(plain.first.get()), 20);
+  EXPECT_EQ(plain.second, nullptr);
+  const auto split = open({{"dataset_name", path}, {"test_split_size", "0.25"}});
+  EXPECT_EQ(count_of(split.first.get()), 15);
+  EXPECT_EQ(count_of(split.second.get()), 5);
+  const auto mixed =
+      open({{"datasets", "[{path: " + path + ", fraction: 1}, {path: " + path + ", fraction: 3}]"},
+            {"eval_dataset_name", path}});
+  EXPECT_EQ(count_of(mixed.first.get()), 27);  // 20 / 0.75 in all
+  EXPECT_EQ(count_of(mixed.second.get()), 20);
+
+  trl_dataset* train = nullptr;
+  trl_dataset* eval = nullptr;
+  Error error;
+  EXPECT_EQ(trl_dataset_open_config(nullptr, host::config().get(), &train, &eval, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "dataset_name");
+  const auto gone = host::config({{"dataset_name", path}, {"eval_dataset_name", path + ".gone"}});
+  EXPECT_EQ(trl_dataset_open_config(nullptr, gone.get(), &train, &eval, error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(error.key(), "eval_dataset_name");
+}
+
+TEST(Dataset, AnArrowStreamIsReadOnceAndKept) {
+  using trl::test::arrow_batch;
+  using trl::test::arrow_text;
+  trl::test::ArrowStream stream(
+      {arrow_batch({arrow_text("text", {"a", "b"})}), arrow_batch({arrow_text("text", {"c"})})});
+  trl_dataset* made = nullptr;
+  Error error;
+  ASSERT_EQ(trl_dataset_from_arrow(nullptr, stream.stream(), nullptr, &made, error), TRL_OK)
+      << error.message();
+  host::Dataset dataset(made);
+  EXPECT_EQ(stream.stream()->release, nullptr);
+  EXPECT_EQ(stream.batches_given, 0);
+  EXPECT_EQ(count_of(dataset.get()), 3);
+  EXPECT_EQ(stream.streams_released, 1);
+  EXPECT_EQ(count_of(dataset.get()), 3);
+  EXPECT_EQ(stream.batches_released, 2);
+  EXPECT_EQ(stream.schemas_released, 1);
+
+  trl::test::ArrowStream unread({arrow_batch({arrow_text("text", {"a"})})});
+  ASSERT_EQ(trl_dataset_from_arrow(nullptr, unread.stream(), nullptr, &made, error), TRL_OK)
+      << error.message();
+  dataset.reset(made);
+  dataset.reset();
+  EXPECT_EQ(unread.streams_released, 1);
+
+  trl::test::ArrowStream fails({arrow_batch({arrow_text("text", {"a"})})});
+  fails.code_after = 1;
+  ASSERT_EQ(trl_dataset_from_arrow(nullptr, fails.stream(), nullptr, &made, error), TRL_OK)
+      << error.message();
+  dataset.reset(made);
+  for (int round = 0; round < 2; ++round) {
+    int64_t count = 7;
+    EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, error), TRL_E_CALLBACK);
+    EXPECT_EQ(trl_error_callback_code(error.get()), EIO);
+    EXPECT_EQ(count, 0);
+  }
+  EXPECT_EQ(fails.streams_released, 1);
+
+  trl::test::ArrowStream binary({arrow_batch({{"z", "blob", 0, {}}})});
+  EXPECT_EQ(trl_dataset_from_arrow(nullptr, binary.stream(), nullptr, &made, error), TRL_E_FORMAT);
+  EXPECT_TRUE(error.names("'blob'")) << error.message();
+  EXPECT_EQ(binary.streams_released, 1);
+  EXPECT_EQ(trl_dataset_from_arrow(nullptr, binary.stream(), nullptr, &made, error), TRL_E_INVALID_ARGUMENT);
+  trl::test::ArrowStream homeless({arrow_batch({arrow_text("text", {"a"})})});
+  EXPECT_EQ(trl_dataset_from_arrow(nullptr, homeless.stream(), nullptr, nullptr, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(homeless.streams_released, 1);
 }
 
 // A host's rows, with everything that may go wrong in it.

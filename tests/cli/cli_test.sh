@@ -134,6 +134,25 @@ case_evaluates() {
   [ "$(grep -c '"eval_loss"' out)" -eq 2 ] || die "evaluations"
 }
 
+# Half the steps of one epoch come from each file; the rows that are split off are evaluated.
+case_mixtures_and_splits() {
+  head -n 12 "$rows" >a.jsonl; head -n 16 "$rows" | gzip >b.jsonl.gz
+  printf 'datasets:\n- {path: a.jsonl, fraction: 1}\n- {path: b.jsonl.gz, fraction: 1}\ntest_split_size: 4\n' >c.yaml
+  run 0 sft --model_name_or_path "$model" --config c.yaml --output_dir model --bf16 false --num_train_epochs 1 \
+    --per_device_train_batch_size 5 --logging_steps 1 --eval_strategy epoch --dataset_name gone.jsonl
+  [ "$(grep -c '"loss"' out)" -eq 4 ] || die "records"
+  [ "$(grep -c '"eval_loss"' out)" -eq 1 ] || die "evaluations"
+  says err "dataset_name is not read"
+}
+case_a_directory_of_splits() {
+  mkdir d; head -n 8 "$rows" >d/train-0.jsonl; printf 'text\n"A cat, and\na dog."\n' >d/test.csv
+  run 0 sft --model_name_or_path "$model" --dataset_name d --output_dir model --bf16 false --num_train_epochs 1 \
+    --per_device_train_batch_size 4 --logging_steps 1 --eval_strategy epoch
+  [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"
+  [ "$(grep -c '"eval_loss"' out)" -eq 1 ] || die "evaluations"
+}
+case_rows_must_be_named() { run 2 sft --model_name_or_path "$model" --output_dir m; says err "dataset_name"; }
+
 # interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run goes on from it
 interrupted() {
   local long=(--logging_steps 1 --save_strategy no --num_train_epochs 3)

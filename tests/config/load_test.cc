@@ -69,7 +69,7 @@ TEST(Load, ErrorsNameFileLineAndKey) {
             "x.yaml:2: learning_rate: 'fast' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("seed: 1\n\nlearning_rat: 1\n"),
             "x.yaml:3: 'learning_rat': unknown key; the nearest is learning_rate");
-  EXPECT_EQ(refusal("packing: true\n"), "x.yaml:1: packing: 'true' is refused: packing is not in this build");
+  EXPECT_EQ(refusal("use_peft: true\n").substr(0, 38), "x.yaml:1: use_peft: 'true' is refused:");
   EXPECT_EQ(refusal("learning_rate: [1]\n"),
             "x.yaml:1: learning_rate: '[1]' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("eos_token:\n  a: b\n"),
@@ -171,65 +171,6 @@ TEST(Load, Files) {
     EXPECT_NE(error.message().find(path), std::string::npos);
   }
   EXPECT_THROW(config.load_file(::testing::TempDir()), Error);
-}
-
-TEST(Datasets, OneEntryBecomesPlainKeys) {
-  const Config config =
-      loaded("datasets:\n- path: data/train.jsonl\n  split: train\n  columns: [prompt, completion]\n");
-  EXPECT_EQ(config.get("dataset_name"), "data/train.jsonl");
-  EXPECT_EQ(config.get("dataset_select_columns"), "[\"prompt\",\"completion\"]");
-  EXPECT_TRUE(config.warnings().empty());
-  EXPECT_EQ(loaded("datasets:\n- {path: json, data_files: a.jsonl, fraction: 0.5}\n").get("dataset_name"),
-            "a.jsonl");
-  EXPECT_EQ(loaded("datasets: [{path: json, data_files: {train: b.jsonl}}]\n").get("dataset_name"),
-            "b.jsonl");
-  EXPECT_EQ(loaded("datasets: [{path: json, data_files: [c.jsonl]}]\n").get("dataset_name"), "c.jsonl");
-  const Config named = loaded("datasets:\n- path: x.jsonl\n  name: en\n  split: train_sft\n");
-  EXPECT_EQ(named.warnings().size(), 2u);
-  EXPECT_TRUE(loaded("datasets: []\nseed: 1\n").values().size() == 1);
-  Config set;
-  set.set("datasets", "[{path: x.jsonl, columns: [text]}]");
-  EXPECT_EQ(set.get("dataset_name"), "x.jsonl");
-  EXPECT_EQ(set.get("dataset_select_columns"), "[\"text\"]");
-}
-
-TEST(Datasets, WhatIsNotThereIsRefused) {
-  EXPECT_EQ(refusal("datasets:\n- path: a\n- path: b\n"),
-            "x.yaml:1: datasets: 2 entries are refused: a mixture of datasets is not in this build: write "
-            "the rows into "
-            "one file");
-  EXPECT_EQ(refusal("datasets:\n- {path: a, splt: b}\n"),
-            "x.yaml:1: datasets: unknown entry 'splt'; give path, name, data_dir, data_files, split, "
-            "columns, fraction");
-  EXPECT_EQ(refusal("datasets:\n- {path: a, data_dir: b}\n"),
-            "x.yaml:1: datasets: data_dir is refused: name the file itself as path");
-  EXPECT_EQ(refusal("datasets:\n- {name: a}\n"), "x.yaml:1: datasets: path is missing");
-  EXPECT_EQ(refusal("datasets: a.jsonl\n"),
-            "x.yaml:1: datasets: it is a list of mappings, not '\"a.jsonl\"'");
-  EXPECT_EQ(refusal("datasets: [a]\n"), "x.yaml:1: datasets: an entry is a mapping with path, not '\"a\"'");
-  EXPECT_EQ(refusal("datasets: [{path: json, data_files: [a, b]}]\n"),
-            "x.yaml:1: datasets: data_files: '[\"a\",\"b\"]' is refused: give one file");
-  EXPECT_EQ(refusal("dataset_name: a\ndatasets: [{path: b}]\n"),
-            "x.yaml:2: dataset_name and datasets are one key with two values, 'a' and 'b': give one of them");
-  refusal("datasets: [{path: a, fraction: -1}]\n");
-  refusal("datasets: [{path: [1]}]\n");
-}
-
-TEST(Datasets, MixersOfRecipes) {
-  EXPECT_EQ(loaded("dataset_mixer:\n  a.jsonl: 1.0\n").get("dataset_name"), "a.jsonl");
-  EXPECT_EQ(loaded("dataset_mixer: {a.jsonl: 1}\n").get("dataset_name"), "a.jsonl");
-  EXPECT_EQ(refusal("dataset_mixer:\n  a: 0.5\n"),
-            "x.yaml:1: dataset_mixer: the share '0.5' is refused: all rows of a file are read, give 1.0");
-  refusal("dataset_mixer:\n  a: 1.0\n  b: 1.0\n");
-  refusal("dataset_mixer: {}\n");
-  const Config config =
-      loaded("dataset_mixture:\n  datasets:\n  - id: a.jsonl\n    columns: [messages]\n    weight: 1.0\n");
-  EXPECT_EQ(config.get("dataset_name"), "a.jsonl");
-  EXPECT_EQ(config.get("dataset_select_columns"), "[\"messages\"]");
-  refusal("dataset_mixture:\n  datasets:\n  - {id: a, weight: 0.5}\n");
-  refusal("dataset_mixture:\n  datasets: [{id: a}]\n  test_split_size: 0.1\n");
-  refusal("dataset_mixture:\n  datasets: [{id: a}]\n  seed: 0\n");
-  refusal("dataset_mixture: {seed: 1}\n");
 }
 
 }  // namespace

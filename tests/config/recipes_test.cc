@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/datasets.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {
@@ -10,13 +11,13 @@ namespace {
 
 std::string recipe(const std::string& name) { return TRL_SOURCE_DIR "/tests/config/recipes/" + name; }
 
-Config loaded(const std::string& name) {
+Config recipe_config(const std::string& name) {
   Config config;
   config.load_file(recipe(name));
   return config;
 }
 
-std::string refusal(const std::string& name) {
+std::string recipe_refusal(const std::string& name) {
   Config config;
   try {
     config.load_file(recipe(name));
@@ -37,7 +38,7 @@ std::string warned(const Config& config) {
 }
 
 TEST(Recipes, Handbook2023) {
-  const Config config = loaded("handbook_2023_full.yaml");
+  const Config config = recipe_config("handbook_2023_full.yaml");
   EXPECT_EQ(warned(config),
             "use_flash_attention_2 dataset_splits do_eval hub_model_id log_level overwrite_output_dir "
             "push_to_hub ");
@@ -46,7 +47,12 @@ TEST(Recipes, Handbook2023) {
   EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
   EXPECT_EQ(a.warmup_steps, 0.1);
   EXPECT_EQ(a.per_device_train_batch_size, 16);
-  EXPECT_EQ(config.get("dataset_name"), "data/chats.jsonl");
+  const DatasetArguments rows = dataset_arguments(config);
+  EXPECT_EQ(rows.key, "dataset_mixer");
+  EXPECT_EQ(rows.mixing, Mixing::shares);
+  ASSERT_EQ(rows.entries.size(), 1u);
+  EXPECT_EQ(rows.entries[0].path, "data/chats.jsonl");
+  EXPECT_EQ(rows.entries[0].share, 1.0);
   EXPECT_EQ(config.get("dtype"), "bfloat16");
   const SftDataArguments d = sft_data_arguments(config);
   EXPECT_EQ(d.max_length, 2048);
@@ -57,18 +63,22 @@ TEST(Recipes, Handbook2023) {
 }
 
 TEST(Recipes, Handbook2023Qlora) {
-  EXPECT_EQ(refusal("handbook_2023_qlora.yaml"),
+  EXPECT_EQ(recipe_refusal("handbook_2023_qlora.yaml"),
             "handbook_2023_qlora.yaml:6: use_peft: 'true' is refused: LoRA is not in this build: all weights "
             "are trained");
 }
 
 TEST(Recipes, Handbook2025) {
-  const Config config = loaded("handbook_2025.yaml");
+  const Config config = recipe_config("handbook_2025.yaml");
   EXPECT_EQ(warned(config), "attn_implementation log_level overwrite_output_dir report_to ");
   const SftDataArguments d = sft_data_arguments(config);
   EXPECT_TRUE(d.assistant_only_loss);
   EXPECT_EQ(d.eos_token, "<|im_end|>");
-  EXPECT_EQ(d.dataset_select_columns, std::vector<std::string>{"messages"});
+  const DatasetArguments rows = dataset_arguments(config);
+  EXPECT_EQ(rows.mixing, Mixing::weights);
+  ASSERT_EQ(rows.entries.size(), 1u);
+  EXPECT_EQ(rows.entries[0].path, "data/chats.jsonl");
+  EXPECT_EQ(rows.entries[0].columns, std::vector<std::string>{"messages"});
   EXPECT_EQ(d.chat_template->substr(0, 30), "{%- for message in messages -%");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.gradient_accumulation_steps, 4);
@@ -77,7 +87,7 @@ TEST(Recipes, Handbook2025) {
 }
 
 TEST(Recipes, OpenR1) {
-  const Config config = loaded("open_r1.yaml");
+  const Config config = recipe_config("open_r1.yaml");
   EXPECT_EQ(
       warned(config),
       "attn_implementation dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
@@ -87,22 +97,25 @@ TEST(Recipes, OpenR1) {
   EXPECT_EQ(a.gradient_accumulation_steps, 8);
   EXPECT_EQ(sft_data_arguments(config).max_length, 16384);
   EXPECT_TRUE(config.get_bool("use_liger_kernel"));
-  const TrainingArguments min_lr = training_arguments(loaded("open_r1_min_lr.yaml"));
+  const TrainingArguments min_lr = training_arguments(recipe_config("open_r1_min_lr.yaml"));
   EXPECT_EQ(min_lr.lr_scheduler_type, Scheduler::cosine_with_min_lr);
   EXPECT_EQ(min_lr.lr_scheduler_kwargs.min_lr_rate, 0.1);
 }
 
 TEST(Recipes, TrlDocumentation) {
-  const Config config = loaded("trl_docs.yaml");
+  const Config config = recipe_config("trl_docs.yaml");
   EXPECT_EQ(warned(config), "");
-  EXPECT_EQ(config.get("dataset_name"), "data/rows.jsonl");
+  const DatasetArguments rows = dataset_arguments(config);
+  ASSERT_EQ(rows.entries.size(), 1u);
+  EXPECT_EQ(rows.entries[0].path, "json");
+  EXPECT_EQ(rows.entries[0].data_files, std::vector<std::string>{"data/rows.jsonl"});
   EXPECT_EQ(config.get_map("env").at("TOKENIZERS_PARALLELISM"), "false");
   EXPECT_EQ(config.get_map("env").at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(training_arguments(config).per_device_train_batch_size, 2);
 }
 
 TEST(Recipes, Json2024) {
-  const Config config = loaded("trl_2024.json");
+  const Config config = recipe_config("trl_2024.json");
   EXPECT_EQ(warned(config),
             "dataset_batch_size dataset_kwargs ddp_timeout trust_remote_code include_tokens_per_second "
             "run_name lora_r ");

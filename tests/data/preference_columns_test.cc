@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "data/row_text.h"
+#include "data/table.h"
 #include "preference_shop.h"
+#include "support/error_of.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
 
@@ -139,6 +141,28 @@ TEST(PreferenceColumns, TextPromptBesideMessages) {
             "t.jsonl:3: column 'prompt' is a string, where a list of messages (as in 'chosen' and "
             "'rejected', which do "
             "not begin with it) is expected; the row's columns: prompt, chosen, rejected");
+}
+
+TEST(PreferenceColumns, CellsOfCsvStandForWhatIsCalledFor) {
+  const auto source = open_memory_source("csv", "label,margin\nTrue,0.5\nfalse,\n1,x\nyes,1\n", "m.csv");
+  const auto table = spool_rows(*source, {});
+  std::vector<RowText> texts;
+  table->fetch(std::vector<int64_t>{0, 1, 2, 3}, texts);
+  std::vector<Row> rows;
+  for (const RowText& text : texts) rows.push_back(parse_row(text));
+  EXPECT_TRUE(label_column(rows[0], "label"));
+  EXPECT_EQ(number_column(rows[0], "margin"), 0.5f);
+  EXPECT_FALSE(label_column(rows[1], "label"));
+  EXPECT_EQ(number_column(rows[1], "margin"), std::nullopt);
+  EXPECT_TRUE(label_column(rows[2], "label"));
+  EXPECT_TRUE(test::error_of([&] {
+                number_column(rows[2], "margin");
+              }).second.starts_with("m.csv:4: column 'margin'"));
+  EXPECT_TRUE(
+      test::error_of([&] { label_column(rows[3], "label"); }).second.starts_with("m.csv:5: column 'label'"));
+  Row typed = rows[0];
+  typed.untyped = false;
+  EXPECT_EQ(test::error_of([&] { label_column(typed, "label"); }).first, Status::format);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 
@@ -89,24 +90,97 @@ TEST(Source, CallbackRowsAreChecked) {
   EXPECT_EQ(error_of([&] { one({{"a", deep}}); }).second, "row 1: nested deeper than 128 levels");
 }
 
-TEST(Source, FilesThatAreNoDatasets) {
-  const std::string directory = testing::TempDir() + "trl_source_test/";
-  base::make_directories(directory);
-  const auto open = [](const std::string& path) { return error_of([&] { open_file_source(path); }); };
-  EXPECT_EQ(open(directory + "none.jsonl").first, Status::not_found);
-  EXPECT_NE(
-      open(directory + "none.jsonl").second.find(directory + "none.jsonl: cannot be opened: No such file"),
-      std::string::npos);
-  EXPECT_EQ(open(directory).first, Status::io);
-  EXPECT_NE(open(directory).second.find("is a directory; give the file"), std::string::npos);
-  for (const std::string name : {"a.parquet", "a.csv", "a.txt", "a.arrow", "a.jsonl.bz2"}) {
-    EXPECT_EQ(open(directory + name).first, Status::unsupported) << name;
-    EXPECT_NE(open(directory + name).second.find("JSON Lines or one JSON array"), std::string::npos);
-  }
-  base::write_file(directory + "a.jsonl", std::string("PAR1\x15\x04", 6));
-  EXPECT_NE(open(directory + "a.jsonl").second.find("begins as Parquet does"), std::string::npos);
-  EXPECT_EQ(error_of([] { open_memory_source("csv", "", "m"); }).first, Status::invalid_argument);
-  base::remove_tree(directory);
+TEST(Source, CsvRowsAreText) {
+  const auto csv = [](std::string bytes) { return open_memory_source("csv", std::move(bytes), "m.csv"); };
+  EXPECT_EQ(places(*csv("\xEF\xBB\xBF"
+                        "a,b\r\n1,\"y, \"\"q\"\"\nz\"\r\n\r\n ,\n\"\",5\" \"pipe\"\n")),
+            (std::vector<std::string>{"m.csv:2 {\"a\":\"1\",\"b\":\"y, \\\"q\\\"\\nz\"}",
+                                      "m.csv:5 {\"a\":\" \",\"b\":null}",
+                                      "m.csv:6 {\"a\":\"\",\"b\":\"5\\\" \\\"pipe\\\"\"}"}));
+  EXPECT_EQ(places(*csv("")), std::vector<std::string>{});
+  EXPECT_EQ(places(*csv("a,b\n")), std::vector<std::string>{});
+  const auto again = csv("a\nx\n");
+  EXPECT_EQ(places(*again), std::vector<std::string>{"m.csv:2 {\"a\":\"x\"}"});
+  again->rewind();
+  EXPECT_EQ(places(*again), std::vector<std::string>{"m.csv:2 {\"a\":\"x\"}"});
+  const auto error = [&](std::string bytes) {
+    const auto [status, message] = error_of([&] { places(*csv(std::move(bytes))); });
+    EXPECT_EQ(status, Status::format);
+    return message;
+  };
+  EXPECT_EQ(error("a,b\nx,y\n\n\"u\nv\",w,z\n"),
+            "m.csv:4: the row has 3 cells, where the header names 2 columns");
+  EXPECT_EQ(error("a,b\nx\n"), "m.csv:2: the row has 1 cells, where the header names 2 columns");
+  EXPECT_EQ(error("a,b,a\n1,2,3\n"), "m.csv:1: the header names column 'a' twice");
+  EXPECT_EQ(error("a,,c\n"), "m.csv:1: column 2 of the header has no name");
+  EXPECT_EQ(error("a,b\nx,\"y\nz\n"),
+            "m.csv:2: the file ends inside a quoted cell of the row that begins here");
+  EXPECT_EQ(error("a,b\nx,\"y\n\"z\"\n"),
+            "m.csv:3: text behind the quote that ends a cell; a quote inside a quoted cell is written twice");
+  EXPECT_EQ(error(std::string("a\nx\0y\n", 7)), "m.csv:2: a NUL byte: this is no CSV text");
+  EXPECT_EQ(error("a\nx\n\xFF\n"), "m.csv:3: invalid UTF-8 in column \"a\"");
+  EXPECT_EQ(error("a,\xFF\nx\n"), "m.csv:1: invalid UTF-8 in cell 2");
+}
+
+// As datasets 5.2.0 reads them.
+TEST(Source, LinesOfTextAreRows) {
+  const auto text = [](std::string bytes) {
+    return places(*open_memory_source("text", std::move(bytes), "m.txt"));
+  };
+  EXPECT_EQ(text("a\r\nb\rc\n\n\nd"),
+            (std::vector<std::string>{"m.txt:1 {\"text\":\"a\"}", "m.txt:2 {\"text\":\"b\"}",
+                                      "m.txt:3 {\"text\":\"c\"}", "m.txt:4 {\"text\":\"\"}",
+                                      "m.txt:5 {\"text\":\"\"}", "m.txt:6 {\"text\":\"d\"}"}));
+  EXPECT_EQ(text(""), std::vector<std::string>{});
+  EXPECT_EQ(text("\n"), std::vector<std::string>{"m.txt:1 {\"text\":\"\"}"});
+  EXPECT_EQ(text("\xEF\xBB\xBFé\n \n x \u2028\"y\t\\\n"),
+            (std::vector<std::string>{"m.txt:1 {\"text\":\"é\"}", "m.txt:2 {\"text\":\" \"}",
+                                      "m.txt:3 {\"text\":\" x \u2028\\\"y\\t\\\\\"}"}));
+  EXPECT_EQ(error_of([&] {
+              text(
+                  "ab\nc\xFF"
+                  "d");
+            }).second,
+            "m.txt:2:2: invalid UTF-8: byte 0xff");
+}
+
+TEST(Source, ChainsGiveOneBehindTheOther) {
+  const auto part = [](std::string bytes, std::string name) {
+    return [=] { return open_memory_source("jsonl", bytes, name); };
+  };
+  const auto chain = chain_sources({{part("{\"x\":1,\"y\":1}", "a"), {"x"}},
+                                    {part("", "empty"), {}},
+                                    {part("{\"x\":2,\"y\":2}\n{\"y\":3}", "b"), {}}},
+                                   "both");
+  const std::vector<std::string> want = {"a:1 {\"x\":1}", "b:1 {\"x\":2,\"y\":2}", "b:2 {\"y\":3}"};
+  EXPECT_EQ(places(*chain), want);
+  chain->rewind();
+  EXPECT_EQ(places(*chain), want);
+  EXPECT_EQ(chain->name(), "both");
+}
+
+TEST(Source, AFileThatChangesWhileItIsReadIsAnError) {
+  const test::TemporaryDirectory directory;
+  std::string bytes;
+  for (int i = 0; i < 20000; ++i) bytes += "{\"text\": \"some words\"}\n";
+  const std::string path = directory.write("a.jsonl", bytes);
+  const auto source = open_file_source(path);
+  Row row;
+  ASSERT_TRUE(source->next(row));
+  directory.write("a.jsonl", bytes.substr(0, 300000));
+  EXPECT_EQ(error_of([&] { places(*source); }),
+            std::pair(Status::io, path + ": the file has changed while it was read"));
+}
+
+TEST(Source, ARowOfAHundredMegabytes) {
+  const std::string text(size_t{100} << 20, 'x');
+  const auto source = memory("{\"text\":\"" + text + "\"}\n{\"text\":\"a\"}\n");
+  Row row;
+  ASSERT_TRUE(source->next(row));
+  EXPECT_EQ(row.value["text"].get_ref<const std::string&>().size(), text.size());
+  ASSERT_TRUE(source->next(row));
+  EXPECT_EQ(row.where, "m.jsonl:2");
+  EXPECT_FALSE(source->next(row));
 }
 
 // Every recorded file: what fails while reading there fails here, with file and line.

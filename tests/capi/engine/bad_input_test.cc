@@ -245,8 +245,7 @@ TEST(BadConfig, IsRefusedByKey) {
   }
   const auto config = host::config();
   Error error;
-  for (const auto& [key, value] : host::Settings{{"packing", "true"},
-                                                 {"use_peft", "true"},
+  for (const auto& [key, value] : host::Settings{{"use_peft", "true"},
                                                  {"fp16", "true"},
                                                  {"method", "dpo"},
                                                  {"load_in_4bit", "true"},

@@ -1,0 +1,80 @@
+// Files and buffers as they are opened again and again.
+#include "data/origin.h"
+
+#include <mutex>
+#include <utility>
+
+#include "data/formats.h"
+
+namespace trl::data {
+
+namespace {
+
+class FilesOrigin final : public Origin {
+ public:
+  FilesOrigin(std::vector<RowFile> files, std::string name)
+      : files_(std::move(files)), name_(std::move(name)) {}
+
+  std::unique_ptr<Source> source() const override {
+    if (files_.size() == 1) return open_source(files_.front());
+    std::vector<SourcePart> parts;
+    for (const RowFile& file : files_) parts.push_back({[file] { return open_source(file); }, {}});
+    return chain_sources(std::move(parts), name_);
+  }
+  std::shared_ptr<const Table> table(const Spool& spool) const override {
+    const std::lock_guard lock(mutex_);
+    std::string stamp = files_stamp(files_);
+    if (table_ == nullptr || stamp != stamp_) {
+      table_.reset();
+      std::vector<Part> parts;
+      for (const RowFile& file : files_) {
+        auto table = open_table(file, spool);
+        parts.push_back({table, table->size(), {}});
+      }
+      table_ = concatenate(std::move(parts));
+      stamp_ = std::move(stamp);
+    }
+    return table_;
+  }
+
+ private:
+  const std::vector<RowFile> files_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  mutable std::string stamp_;
+  mutable std::shared_ptr<const Table> table_;
+};
+
+class MemoryOrigin final : public Origin {
+ public:
+  MemoryOrigin(std::string_view format, std::shared_ptr<const std::string> bytes, std::string name)
+      : format_(format), bytes_(std::move(bytes)), name_(std::move(name)) {
+    memory_format(format_);  // or it throws
+  }
+  std::unique_ptr<Source> source() const override { return open_memory_source(format_, bytes_, name_); }
+  std::shared_ptr<const Table> table(const Spool& spool) const override {
+    const std::lock_guard lock(mutex_);
+    if (table_ == nullptr) table_ = open_memory_table(format_, bytes_, name_, spool);
+    return table_;
+  }
+
+ private:
+  const std::string format_;
+  const std::shared_ptr<const std::string> bytes_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Table> table_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name) {
+  return std::make_shared<FilesOrigin>(std::move(files), std::move(name));
+}
+
+std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,
+                                            std::string name) {
+  return std::make_shared<MemoryOrigin>(format, std::move(bytes), std::move(name));
+}
+
+}  // namespace trl::data

@@ -1,0 +1,37 @@
+// Where a dataset's rows lie, opened as often as it takes: as rows in a stream, or as a table. any thread.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "config/datasets.h"
+#include "data/source.h"
+#include "data/table.h"
+
+namespace trl::data {
+
+class Origin {
+ public:
+  virtual ~Origin() = default;
+  // null: the order of the rows is known when all of them are.
+  virtual std::unique_ptr<Source> source() const = 0;
+  // The same one as long as the files are the same.
+  virtual std::shared_ptr<const Table> table(const Spool& spool) const = 0;
+};
+
+// One file behind the other.
+std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name);
+std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,
+                                            std::string name);
+
+// What a configuration names. eval: null where it names no evaluation rows. Throws Error(not_found), also
+// with a key.
+struct OpenedRows {
+  std::shared_ptr<const Origin> train;
+  std::shared_ptr<const Origin> eval;
+};
+OpenedRows open_rows(const config::DatasetArguments& arguments, base::LogSink& log);
+
+}  // namespace trl::data

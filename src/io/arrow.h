@@ -1,0 +1,35 @@
+// Rows of an Arrow stream (the C stream interface of Apache Arrow) as JSON objects, one at a time.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "io/arrow_abi.h"
+
+namespace trl::io {
+
+class ArrowRows {
+ public:
+  // Takes the stream over, also when it throws: stream->release is null then. Throws Error(format) for a
+  // column of a type that is not read, naming it and its format string; Error(callback) with the code of a
+  // stream that fails.
+  explicit ArrowRows(ArrowArrayStream* stream);
+  ~ArrowRows();
+  ArrowRows(const ArrowRows&) = delete;
+  ArrowRows& operator=(const ArrowRows&) = delete;
+
+  // The next row as a JSON object; false: the end. NaN and the infinities become null. Throws Error(format)
+  // for text that is no UTF-8.
+  bool next(std::string& json);
+
+ private:
+  [[noreturn]] void fail_stream(const char* what, int code);
+  void release_batch() noexcept;
+
+  ArrowArrayStream stream_;
+  ArrowSchema schema_{};
+  ArrowArray batch_{};
+  int64_t at_ = 0;     // in the batch
+  int64_t index_ = 0;  // rows before it
+};
+
+}  // namespace trl::io

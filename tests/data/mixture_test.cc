@@ -1,0 +1,186 @@
+// What a configuration names, row for row as datasets and TRL give it.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "data/origin.h"
+#include "io/temporary_file.h"
+#include "support/error_of.h"
+#include "support/golden.h"
+
+namespace trl::data {
+namespace {
+
+using base::Json;
+using Ids = std::vector<std::string>;
+
+class LogLines final : public base::LogSink {
+ public:
+  void write(base::LogLevel, std::string_view, std::string_view text) noexcept override {
+    lines.emplace_back(text);
+  }
+  Ids lines;
+};
+
+class Mixtures : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return directory_.file(name + ".jsonl"); }
+  void SetUp() override {
+    cases_ = test::golden_json("mixtures/cases.json");
+    for (const auto& [name, size] : cases_["sizes"].items()) {
+      std::string bytes;
+      for (int i = 0; i < size.get<int>(); ++i)
+        bytes += fmt::format("{{\"id\": \"{}{}\", \"x\": {}, \"y\": {}}}\n", name, i, i, -i);
+      directory_.write(name + ".jsonl", bytes);
+    }
+  }
+  OpenedRows open(const std::vector<std::pair<std::string, Json>>& keys) {
+    config::Config config;
+    for (const auto& [key, value] : keys)
+      config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
+    return open_rows(config::dataset_arguments(config), log_);
+  }
+  static Ids ids(const Origin& origin) {
+    const auto table = origin.table({});
+    EXPECT_EQ(origin.table({}), table);
+    std::vector<int64_t> rows(static_cast<size_t>(table->size()));
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<RowText> texts;
+    table->fetch(rows, texts);
+    Ids out;
+    for (const RowText& text : texts) out.push_back(parse_row(text).value["id"]);
+    return out;
+  }
+  static Ids streamed(const Origin& origin) {
+    Ids out;
+    const auto source = origin.source();
+    for (Row row; source->next(row);) out.push_back(row.value["id"]);
+    return out;
+  }
+
+  const test::TemporaryDirectory directory_;
+  Json cases_;
+  LogLines log_;
+};
+
+TEST_F(Mixtures, FractionsOfTrl) {
+  ASSERT_EQ(cases_["fractions"].size(), 10u);
+  for (const Json& item : cases_["fractions"]) {
+    Json datasets = Json::array();
+    for (const Json& part : item["fractions"])
+      datasets.push_back({{"path", "json"}, {"data_files", path(part[0])}, {"fraction", part[1]}});
+    const OpenedRows opened = open({{"datasets", datasets}});
+    EXPECT_EQ(ids(*opened.train), item["rows"].get<Ids>()) << item["fractions"];
+    EXPECT_EQ(opened.eval, nullptr);
+    if (item["fractions"][0][1].is_null()) {
+      EXPECT_EQ(streamed(*opened.train), item["rows"].get<Ids>());
+    } else {
+      EXPECT_EQ(opened.train->source(), nullptr);
+    }
+  }
+}
+
+TEST_F(Mixtures, SplitsOfDatasets) {
+  ASSERT_EQ(cases_["splits"].size(), 10u);
+  for (const Json& item : cases_["splits"]) {
+    const OpenedRows opened = open(
+        {{"dataset_name", path(item["name"])}, {"test_split_size", item["size"]}, {"seed", item["seed"]}});
+    if (item.contains("error")) {
+      const auto error = test::error_of([&] { ids(*opened.train); });
+      EXPECT_EQ(error.first, Status::invalid_config) << item;
+      EXPECT_NE(error.second.find("leaves none to train on"), std::string::npos) << error.second;
+      continue;
+    }
+    EXPECT_EQ(ids(*opened.train), item["train"].get<Ids>()) << item;
+    EXPECT_EQ(ids(*opened.eval), item["test"].get<Ids>()) << item;
+  }
+}
+
+TEST_F(Mixtures, MixturesOfOpenR1) {
+  ASSERT_EQ(cases_["mixtures"].size(), 4u);
+  for (const Json& item : cases_["mixtures"]) {
+    Json mixture = {
+        {"datasets", Json::array()}, {"seed", item["seed"]}, {"test_split_size", item["test_split_size"]}};
+    for (const Json& part : item["entries"])
+      mixture["datasets"].push_back({{"id", path(part[0])}, {"weight", part[1]}, {"columns", {"id"}}});
+    const OpenedRows opened = open({{"dataset_mixture", mixture}});
+    EXPECT_EQ(ids(*opened.train), item["train"].get<Ids>()) << item;
+    ASSERT_EQ(opened.eval != nullptr, item.contains("test"));
+    if (opened.eval != nullptr) {
+      EXPECT_EQ(ids(*opened.eval), item["test"].get<Ids>()) << item;
+    }
+    std::vector<RowText> texts;
+    opened.train->table({})->fetch(std::vector<int64_t>{0}, texts);
+    EXPECT_EQ(parse_row(texts[0]).value.size(), 1u);
+  }
+}
+
+TEST_F(Mixtures, MixersOfAlignmentHandbook) {
+  ASSERT_EQ(cases_["mixers"].size(), 2u);
+  for (const Json& item : cases_["mixers"]) {
+    Json mixer = Json::object();
+    for (const Json& part : item["entries"]) mixer[path(part[0])] = part[1];
+    EXPECT_EQ(ids(*open({{"dataset_mixer", mixer}}).train), item["train"].get<Ids>()) << item;
+  }
+}
+
+TEST_F(Mixtures, EvaluationRows) {
+  const OpenedRows named = open({{"dataset_name", path("a")}, {"eval_dataset_name", path("d")}});
+  EXPECT_EQ(ids(*named.train).size(), 7u);
+  EXPECT_EQ(ids(*named.eval), Ids{"d0"});
+  EXPECT_EQ(streamed(*named.eval), Ids{"d0"});
+
+  base::make_directories(directory_.file("splits"));
+  directory_.write("splits/train.jsonl", "{\"id\": \"r\"}\n");
+  directory_.write("splits/test.jsonl", "{\"id\": \"s\"}\n");
+  const OpenedRows splits = open({{"dataset_name", directory_.file("splits")}});
+  EXPECT_EQ(ids(*splits.train), Ids{"r"});
+  EXPECT_EQ(ids(*splits.eval), Ids{"s"});
+  EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}, {"dataset_test_split", "validation"}}).eval,
+            nullptr);
+  const OpenedRows whole =
+      open({{"dataset_name", directory_.file("splits") + "/*"}, {"dataset_streaming", "true"}});
+  EXPECT_EQ(streamed(*whole.train), (Ids{"s", "r"}));
+  EXPECT_EQ(whole.eval, nullptr);
+  EXPECT_TRUE(log_.lines.empty());
+}
+
+TEST_F(Mixtures, PathsAreJoinedAsDatasetsDoes) {
+  base::make_directories(directory_.file("d/e"));
+  directory_.write("d/e/x.txt", "{\"id\": \"x\"}\n");
+  directory_.write("d/e/y.txt", "{\"id\": \"y\"}\n");
+  const auto rows = [&](const Json& entry) { return ids(*open({{"datasets", Json::array({entry})}}).train); };
+  EXPECT_EQ(rows({{"path", "json"}, {"data_dir", directory_.file("d")}}), (Ids{"x", "y"}));
+  EXPECT_EQ(rows({{"path", "json"}, {"data_dir", directory_.file("d")}, {"data_files", "e/y.txt"}}),
+            Ids{"y"});
+  EXPECT_EQ(rows({{"path", "json"}, {"data_files", directory_.file("d/*/[x].txt")}}), Ids{"x"});
+  directory_.write("d/e/z.jsonl", "{\"id\": \"z\"}\n");
+  EXPECT_EQ(rows({{"path", directory_.file("d")}, {"data_dir", "e"}, {"data_files", {"z.jsonl"}}}), Ids{"z"});
+  const auto error = [&](const Json& entry) { return test::error_of([&] { rows(entry); }).second; };
+  EXPECT_EQ(error({{"path", "json"}}), "datasets: json is a loader, which needs data_files or data_dir");
+  EXPECT_EQ(error({{"path", "owner/name"}}),
+            "datasets: 'owner/name' is not there, and no hub is asked for it: give a local path");
+}
+
+TEST_F(Mixtures, WhatIsSaidOnTheWay) {
+  open({{"dataset_name", path("a")}, {"datasets", Json::parse(R"([{"path": ")" + path("b") + "\"}]")}});
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_EQ(log_.lines[0], "datasets and dataset_name are both given: dataset_name is not read");
+  open({{"dataset_name", path("a")}, {"dataset_train_split", "train_sft"}});
+  EXPECT_EQ(log_.lines.at(1),
+            "dataset_name: the split 'train_sft' selects nothing of " + path("a") + ": it is read whole");
+}
+
+TEST_F(Mixtures, ATableIsMadeAnewWhenAFileChanges) {
+  const OpenedRows opened = open({{"dataset_name", path("d")}});
+  const auto before = opened.train->table({});
+  EXPECT_EQ(opened.train->table({}), before);
+  directory_.write("d.jsonl", "{\"id\": \"e0\"}\n{\"id\": \"e1\"}\n");
+  EXPECT_EQ(ids(*opened.train), (Ids{"e0", "e1"}));
+  EXPECT_NE(opened.train->table({}), before);
+}
+
+}  // namespace
+}  // namespace trl::data
