@@ -582,8 +582,8 @@ TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, cons
  * Opens the rows that a configuration names, as `trl sft` does.
  *
  * Rows to train on: dataset_name, or a mixture (datasets, dataset_mixture, dataset_mixer), less those that
- * test_split_size splits off. Rows to evaluate: eval_dataset_name, those that are split off, or the files of
- * dataset_test_split in the directory dataset_name.
+ * test_split_size splits off. Rows to evaluate: eval_dataset_name, those that are split off, or, unless
+ * eval_strategy is no, the files of dataset_test_split in the directory dataset_name.
  *
  * @param runtime [in] nullable.
  * @param config [in] not changed.

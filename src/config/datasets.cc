@@ -260,7 +260,7 @@ DatasetArguments dataset_arguments(const Config& config) {
                "eval_dataset_name and test_split_size both name evaluation rows: give one of them");
     out.eval = file_entry(*eval, config.get("dataset_test_split"));
   }
-  if (out.eval || out.test_split_size) out.eval_split.reset();
+  if (out.eval || out.test_split_size || config.get("eval_strategy") == "no") out.eval_split.reset();
   check_streaming(out);
   return out;
 }

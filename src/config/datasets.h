@@ -35,8 +35,9 @@ struct DatasetArguments {
   uint64_t seed = 0;                      // of the shuffles
   std::optional<double> test_split_size;  // below 1: a share of the rows
   uint64_t split_seed = 42;
-  std::optional<DatasetEntry> eval;        // eval_dataset_name
-  std::optional<DatasetEntry> eval_split;  // of the training rows' directory, if it has one
+  std::optional<DatasetEntry> eval;  // eval_dataset_name
+  std::optional<DatasetEntry>
+      eval_split;  // of the training rows' directory, if it has one and eval_strategy asks for it
   bool streaming = false;
   std::vector<std::string> warnings;
   // Whether the rows come in an order that only all of them give: shares of a mixture, shuffles, a split.

@@ -241,6 +241,9 @@ Compression compression_of(ByteStream& raw) {
   raw.rewind();
   const std::string_view start(magic, count);
   if (start.starts_with("\x1F\x8B")) return Compression::gzip;
+  const std::string& name = raw.name();
+  if (count < sizeof magic && (name.ends_with(".gz") || name.ends_with(".zst")))
+    fail(Status::format, "{}: the compressed stream ends early: the file is truncated", name);
   return start == "\x28\xB5\x2F\xFD" ? Compression::zstd : Compression::none;
 }
 

@@ -36,7 +36,9 @@ class SeekableStream : public ByteStream {
 };
 
 enum class Compression : uint8_t { none, gzip, zstd };
-Compression compression_of(ByteStream& raw);  // by its first bytes; raw is rewound
+// By its first bytes; raw is rewound. Throws Error(format) where they are not there and the name says that
+// they should be.
+Compression compression_of(ByteStream& raw);
 
 // As they lie there. A file that changes while it is read is Error(io).
 std::unique_ptr<SeekableStream> open_raw_file(const std::string& path);  // throws not_found, io (a directory)

@@ -151,6 +151,22 @@ case_a_directory_of_splits() {
   [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"
   [ "$(grep -c '"eval_loss"' out)" -eq 1 ] || die "evaluations"
 }
+# Each is one error that names the file, before anything is trained; nothing crashes.
+case_bad_input() {
+  local train=(sft --model_name_or_path "$model" --output_dir m --bf16 false --dataset_name)
+  : >empty.jsonl; run 1 "${train[@]}" empty.jsonl; says err "empty.jsonl: holds no rows"
+  printf '[{"text": "a"},\n {"text": "b"' >early.json; run 1 "${train[@]}" early.json; says err "early.json:2:14"
+  gzip -c "$rows" | head -c 500 >cut.jsonl.gz; run 1 "${train[@]}" cut.jsonl.gz; says err "cut.jsonl.gz"
+  : >none.jsonl.gz; run 1 "${train[@]}" none.jsonl.gz; says err "the file is truncated"
+  printf 'text\n"a\n' >open.csv; run 1 "${train[@]}" open.csv; says err "open.csv:2"
+  printf 'text\na,b\n' >ragged.csv; run 1 "${train[@]}" ragged.csv; says err "ragged.csv:2"
+  printf '{"text": "\xff"}\n' >bytes.jsonl; run 1 "${train[@]}" bytes.jsonl; says err "bytes.jsonl:1:11: invalid UTF-8"
+  printf '{"txt": "a"}\n' >column.jsonl; run 1 "${train[@]}" column.jsonl; says err "column.jsonl:1"
+  printf 'PAR1' >rows.parquet; run 1 "${train[@]}" rows.parquet; says err "rows.parquet"
+  mkdir folder; run 1 "${train[@]}" folder; says err "folder: the directory holds no files of rows"
+  run 1 "${train[@]}" 'folder/*.jsonl'; says err "no file matches"
+  [ ! -e m/model.safetensors ] || die "a model was saved"
+}
 case_rows_must_be_named() { run 2 sft --model_name_or_path "$model" --output_dir m; says err "dataset_name"; }
 
 # interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run goes on from it

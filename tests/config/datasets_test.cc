@@ -28,7 +28,7 @@ std::string refused(const std::string& text) {
 }
 
 TEST(Datasets, OneNameAndItsSplits) {
-  const DatasetArguments a = rows("dataset_name: x.jsonl\nseed: 7\n");
+  const DatasetArguments a = rows("dataset_name: x.jsonl\nseed: 7\neval_strategy: steps\n");
   EXPECT_EQ(a.key, "dataset_name");
   ASSERT_EQ(a.entries.size(), 1u);
   EXPECT_EQ(a.entries[0].path, "x.jsonl");
@@ -36,6 +36,7 @@ TEST(Datasets, OneNameAndItsSplits) {
   EXPECT_FALSE(a.test_split_size || a.eval || a.streaming || a.needs_all_rows());
   ASSERT_TRUE(a.eval_split.has_value());
   EXPECT_EQ(a.eval_split->split, "test");
+  EXPECT_FALSE(rows("dataset_name: x.jsonl\n").eval_split.has_value());
 
   const DatasetArguments b = rows(
       "dataset_name: d\neval_dataset_name: e\ndataset_train_split: train_sft\n"

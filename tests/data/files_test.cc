@@ -17,7 +17,7 @@ class Folder {
   explicit Folder(const std::vector<std::string>& names) {
     for (const std::string& name : names) add(name);
   }
-  void add(const std::string& name, std::string_view bytes = "") const {
+  void add(const std::string& name, std::string_view bytes = "rows") const {
     base::make_directories(std::filesystem::path(directory_.file(name)).parent_path());
     directory_.write(name, bytes);
   }

@@ -135,11 +135,15 @@ TEST_F(Mixtures, EvaluationRows) {
   base::make_directories(directory_.file("splits"));
   directory_.write("splits/train.jsonl", "{\"id\": \"r\"}\n");
   directory_.write("splits/test.jsonl", "{\"id\": \"s\"}\n");
-  const OpenedRows splits = open({{"dataset_name", directory_.file("splits")}});
+  const OpenedRows splits = open({{"dataset_name", directory_.file("splits")}, {"eval_strategy", "epoch"}});
   EXPECT_EQ(ids(*splits.train), Ids{"r"});
   EXPECT_EQ(ids(*splits.eval), Ids{"s"});
-  EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}, {"dataset_test_split", "validation"}}).eval,
+  EXPECT_EQ(open({{"dataset_name", directory_.file("splits")},
+                  {"eval_strategy", "epoch"},
+                  {"dataset_test_split", "validation"}})
+                .eval,
             nullptr);
+  EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}}).eval, nullptr);
   const OpenedRows whole =
       open({{"dataset_name", directory_.file("splits") + "/*"}, {"dataset_streaming", "true"}});
   EXPECT_EQ(streamed(*whole.train), (Ids{"s", "r"}));

@@ -109,6 +109,19 @@ TEST(Stream, FilesThatCannotBeRead) {
   }
   base::write_file(directory + "/a", gzip("hello"));
   EXPECT_EQ(read_all(*open_file_stream(directory + "/a")), "hello");
+  for (const std::string name : {"/a.gz", "/a.jsonl.zst"}) {  // too short for what the name says
+    base::write_file(directory + name, gzip("hello").substr(0, name == "/a.gz" ? 1 : 0));
+    try {
+      open_file_stream(directory + name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::format);
+      EXPECT_EQ(error.message(),
+                directory + name + ": the compressed stream ends early: the file is truncated");
+    }
+    base::write_file(directory + name, "plain");  // as datasets has it, the first bytes count
+    EXPECT_EQ(read_all(*open_file_stream(directory + name)), "plain");
+  }
   base::remove_tree(directory);
 }
 
