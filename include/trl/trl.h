@@ -558,16 +558,16 @@ TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
 /**
  * Opens the rows of a file, a directory or a glob (*, ?, [], **).
  *
- * JSON Lines, one JSON array of objects, CSV with a header, or plain text (a row with the column `text` for each
- * line), each plain, .gz or .zst; Parquet where trl_has_feature says "parquet". The files of a directory and of a
- * glob are read in the order of their names. Rows are read when a trainer is created, or by
+ * JSON Lines, one JSON array of objects, CSV with a header, or plain text (a row with the column `text` for
+ * each line), each plain, .gz or .zst; Parquet where trl_has_feature says "parquet". The files of a directory
+ * and of a glob are read in the order of their names. Rows are read when a trainer is created, or by
  * trl_dataset_get_row_count; a file that has changed until it is read again is an error then.
  *
  * @param runtime [in] nullable.
  * @param path [in] the file, directory or glob.
  * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the
- * trainer's configuration says; `dataset_train_split` is the split that is read of a directory whose files are
- * named by split. Keys that are no dataset's are not read.
+ * trainer's configuration says; `dataset_train_split` is the split that is read of a directory whose files
+ * are named by split. Keys that are no dataset's are not read.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a format that is not read.
@@ -624,19 +624,20 @@ struct ArrowArrayStream;
 /**
  * Makes a dataset of an Arrow stream of record batches.
  *
- * Columns may be null, boolean, integer, float, utf8 (also large and view), list (also large and of fixed size),
- * struct, map with keys of text, and dictionaries of these; null, NaN and an infinity mean that a row has no such
- * column.
+ * Columns may be null, boolean, integer, float, utf8 (also large and view), list (also large and of fixed
+ * size), struct, map with keys of text, and dictionaries of these; null, NaN and an infinity mean that a row
+ * has no such column.
  *
  * @param runtime [in] nullable.
- * @param stream [in] taken over, also when this call fails with another status than TRL_E_BUSY: its release is
- * NULL then. It is read once, by the first call that reads rows, and released after that or with the dataset.
+ * @param stream [in] taken over, also when this call fails with another status than TRL_E_BUSY: its release
+ * is NULL then. It is read once, by the first call that reads rows, and released after that or with the
+ * dataset.
  * @param options [in] nullable; as for trl_dataset_open.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for a column of another type, TRL_E_CALLBACK when the stream fails, with its code.
- * Contract: caller owns, a trainer keeps it alive; any thread; does not block; get_schema of the stream now,
- * get_next and release inside later calls; after an error out_dataset is NULL.
+ * @return TRL_OK, TRL_E_FORMAT for a column of another type, TRL_E_CALLBACK when the stream fails, with its
+ * code. Contract: caller owns, a trainer keeps it alive; any thread; does not block; get_schema of the stream
+ * now, get_next and release inside later calls; after an error out_dataset is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_dataset_from_arrow(trl_runtime* runtime, struct ArrowArrayStream* stream,
@@ -716,14 +717,15 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
                                              trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Reads and tokenises all rows, as training would, and tells how long they are and what each max_length costs.
+ * Reads and tokenises all rows, as training would, and tells how long they are and what each max_length
+ * costs.
  *
- * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths` the
- * rows cut, the tokens lost and, for padded, grouped, padding-free and packed batches, padding, packed rows and
- * optimizer steps of an epoch. Of preference rows (chosen and rejected) the lengths and cuts alone. Reads the keys
- * that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
- * `per_device_train_batch_size` ...) and the group `profile`; writes the files of `profile.svg` and `profile.html`.
- * Opens no engine; a few bytes a row are held.
+ * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths`
+ * the rows cut, the tokens lost and, for padded, grouped, padding-free and packed batches, padding, packed
+ * rows and optimizer steps of an epoch. Of preference rows (chosen and rejected) the lengths and cuts alone.
+ * Reads the keys that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
+ * `per_device_train_batch_size` ...) and the group `profile`; writes the files of `profile.svg` and
+ * `profile.html`. Opens no engine; a few bytes a row are held.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -731,10 +733,9 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  * @param out_json [out] nullable; all numbers as a JSON object; borrowed until dataset is destroyed.
  * @param out_text [out] nullable; a plot of `profile.width` columns; borrowed until dataset is destroyed.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_IO, TRL_E_NOT_FOUND for the folder of a file to write,
- *   TRL_E_CALLBACK and others.
- * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
- * rewind; after an error the outputs are NULL and the files untouched.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_IO, TRL_E_NOT_FOUND for the folder of a file to
+ * write, TRL_E_CALLBACK and others. Contract: borrowed; concurrent on const (rows of a callback: exclusive);
+ * blocks on the rows; log, next and rewind; after an error the outputs are NULL and the files untouched.
  * @since 0.1
  */
 TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokenizer* tokenizer,

@@ -110,7 +110,8 @@ void keep(const Trainer& trainer, const Config& config) {
 
 // Rows are read while training goes on: one that cannot be read costs no step that was made.
 bool keeps_after(trl_status status, const Trainer& trainer) {
-  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) && global_step(trainer) > 0;
+  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) &&
+         global_step(trainer) > 0;
 }
 
 std::string cache_directory() {

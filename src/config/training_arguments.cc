@@ -260,13 +260,15 @@ void read_packing(const Config& config, SftDataArguments& out) {
              packs ? "packing" : "eval_packing");
   }
   if ((packs || packs_eval) && out.skip_prepare_dataset) {
-    fail_key("dataset_kwargs", "dataset_kwargs: skip_prepare_dataset is refused with {}: packing prepares rows",
+    fail_key("dataset_kwargs",
+             "dataset_kwargs: skip_prepare_dataset is refused with {}: packing prepares rows",
              packs ? "packing" : "eval_packing");
   }
   const bool asked = config.get_bool("padding_free");
   if (asked && !packs && out.max_length) {
     fail_key("padding_free",
-             "padding_free: true without packing does not keep to max_length (it is {}): set max_length to null, or "
+             "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
+             "null, or "
              "packing to true",
              *out.max_length);
   }
@@ -278,10 +280,12 @@ void read_streaming(const Config& config, SftDataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;
   if (out.shuffle_dataset)
-    fail_key("shuffle_dataset", "shuffle_dataset: true is refused with dataset_streaming: all rows must be at hand");
+    fail_key("shuffle_dataset",
+             "shuffle_dataset: true is refused with dataset_streaming: all rows must be at hand");
   if (out.sampling == Sampling::group_by_length) {
     fail_key("train_sampling_strategy",
-             "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must be known");
+             "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must "
+             "be known");
   }
 }
 
@@ -327,9 +331,11 @@ std::vector<std::string> run_notes(const Config& config) {
   const SftDataArguments data = sft_data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {
     notes.push_back(
-        "padding_free with packing_strategy wrapped: the documents of a packed row still see each other, as in TRL");
+        "padding_free with packing_strategy wrapped: the documents of a packed row still see each other, as "
+        "in TRL");
   }
-  if (data.padding_free && data.packing == Packing::none && config.get_int("per_device_train_batch_size") == 1) {
+  if (data.padding_free && data.packing == Packing::none &&
+      config.get_int("per_device_train_batch_size") == 1) {
     notes.push_back("padding_free with per_device_train_batch_size 1: there is no padding to be free of");
   }
   if (data.streaming && data.sampling == Sampling::random) {

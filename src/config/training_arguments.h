@@ -13,7 +13,7 @@
 
 namespace trl::config {
 
-enum class Strategy : uint8_t { no, steps, epoch, best };   // best: of save_strategy alone
+enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
 enum class Sampling : uint8_t { random, sequential, group_by_length };
 enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
@@ -99,12 +99,12 @@ struct SftDataArguments {
   std::vector<std::string>
       dataset_select_columns;  // the only columns read, by their names in the file; empty: all
   bool skip_prepare_dataset = false;
-  int64_t dataset_num_proc = 0;  // 0: all
+  int64_t dataset_num_proc = 0;          // 0: all
   Sampling sampling = Sampling::random;  // train_sampling_strategy
   Packing packing = Packing::none;       // packing and packing_strategy, of the training rows
   Packing eval_packing = Packing::none;
-  bool padding_free = false;  // as TRL has it in the end: packing by bfd and bfd_split sets it
-  bool streaming = false;     // dataset_streaming, streaming
+  bool padding_free = false;      // as TRL has it in the end: packing by bfd and bfd_split sets it
+  bool streaming = false;         // dataset_streaming, streaming
   std::string dataset_cache_dir;  // empty: none
   int64_t dataset_cache_limit = 0;
   bool dataloader_drop_last = false;

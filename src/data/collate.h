@@ -27,8 +27,8 @@ struct HostBatch {
 // Examples of no tokens are left out.
 void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out);
 
-// The batch as TRL's padded collator lays it out: [rows, width], right padding. documents of one row (a packed
-// one) follow each other. row_lengths: tokens of each row.
+// The batch as TRL's padded collator lays it out: [rows, width], right padding. documents of one row (a
+// packed one) follow each other. row_lengths: tokens of each row.
 struct PaddedBatch {
   int64_t rows = 0, width = 0;
   std::vector<int32_t> input_ids, labels, attention_mask;

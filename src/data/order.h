@@ -16,13 +16,14 @@ struct OrderOptions {
   int64_t batch_size = 8;
   Sampling sampling = Sampling::random;
   bool drop_last = false;
-  uint64_t seed = 42;        // random: data_seed, or seed; group_by_length: seed
-  int64_t group_batch = 8;   // group_by_length: rows of one update
-  int64_t rank = 0;          // of the process, which takes batches rank, rank + ranks, ...
+  uint64_t seed = 42;       // random: data_seed, or seed; group_by_length: seed
+  int64_t group_batch = 8;  // group_by_length: rows of one update
+  int64_t rank = 0;         // of the process, which takes batches rank, rank + ranks, ...
   int64_t ranks = 1;
 };
 
-// Rows by length, longest first, inside each piece of a random permutation (transformers' LengthGroupedSampler).
+// Rows by length, longest first, inside each piece of a random permutation (transformers'
+// LengthGroupedSampler).
 std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator);
 

@@ -1,5 +1,5 @@
-// Packing: which pieces of which rows make up each packed row (TRL's pack_dataset). Lengths in, places out: no
-// tokens are moved here.
+// Packing: which pieces of which rows make up each packed row (TRL's pack_dataset). Lengths in, places out:
+// no tokens are moved here.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,8 +12,9 @@ namespace trl::data {
 // TRL packs inside each batch of its map, never across.
 inline constexpr int64_t kPackingBlockRows = 1000;
 
-// bfd: best fit decreasing; what is longer than a packed row loses its end. bfd_split: the same, but a longer row is
-// cut into pieces first, so that no token is lost. wrapped: one row behind the other, cut where a packed row is full.
+// bfd: best fit decreasing; what is longer than a packed row loses its end. bfd_split: the same, but a longer
+// row is cut into pieces first, so that no token is lost. wrapped: one row behind the other, cut where a
+// packed row is full.
 using config::Packing;
 
 struct Piece {  // tokens [start, start + length) of a row

@@ -25,6 +25,7 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
     hash.update({reinterpret_cast<const char*>(&size), sizeof size});
     hash.update(text);
   };
+  add(TRL_VERSION_STRING);
   add(fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {}", kFormat, table.digest(), table.size(),
                   a.max_length.value_or(0), a.truncation_keep_end, completion_only, a.assistant_only_loss,
                   a.skip_prepare_dataset, static_cast<int>(context.packing),
@@ -39,6 +40,8 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
     add(name);
     add(bytes);
   }
+  add(context.tokenizer->chat_template());
+  add(context.tokenizer->special().eos.value_or(""));
   return hash.digest();
 }
 

@@ -1,6 +1,6 @@
-// A block is a header (raw size, packed size, records, XXH3 of what follows) and the zstd frame of its
-// records, each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last block of
-// no records that holds `about`.
+// A block is a header (raw size, packed size, records, XXH3 of these and what follows) and the zstd frame of
+// its records, each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last
+// block of no records that holds `about`.
 #include "data/record_store.h"
 
 #include <fcntl.h>
@@ -32,14 +32,23 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
+// Of all but itself.
+uint64_t checksum(Header header, std::string_view packed) {
+  header.xxh3 = 0;
+  base::Xxh3 hash;
+  hash.update({reinterpret_cast<const char*>(&header), sizeof header});
+  hash.update(packed);
+  return hash.digest();
+}
+
 std::string pack_block(std::string_view raw, uint32_t records) {
   std::string out(sizeof(Header) + ZSTD_compressBound(raw.size()), '\0');
   const size_t packed =
       ZSTD_compress(out.data() + sizeof(Header), out.size() - sizeof(Header), raw.data(), raw.size(), kLevel);
   if (ZSTD_isError(packed) != 0u) fail(Status::out_of_memory, "zstd: {}", ZSTD_getErrorName(packed));
   out.resize(sizeof(Header) + packed);
-  const Header header{static_cast<uint32_t>(raw.size()), static_cast<uint32_t>(packed), records, 0,
-                      base::xxh3_64(std::string_view(out).substr(sizeof(Header)))};
+  Header header{static_cast<uint32_t>(raw.size()), static_cast<uint32_t>(packed), records, 0, 0};
+  header.xxh3 = checksum(header, std::string_view(out).substr(sizeof header));
   std::memcpy(out.data(), &header, sizeof header);
   return out;
 }
@@ -58,7 +67,7 @@ Header header_of(std::string_view block, const std::string& path) {
 std::string unpack_block(std::string_view block, const std::string& path) {
   const Header header = header_of(block, path);
   const std::string_view packed = block.substr(sizeof header);
-  if (packed.size() != header.packed || header.raw > kLargestBlock || base::xxh3_64(packed) != header.xxh3)
+  if (packed.size() != header.packed || header.raw > kLargestBlock || checksum(header, packed) != header.xxh3)
     fail_damaged(path, "a block is not what was written");
   std::string raw(header.raw, '\0');
   const size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
@@ -240,7 +249,7 @@ std::unique_ptr<RecordStore> RecordStore::open(const std::string& path, std::str
       if (at + size != bytes) fail_damaged(path, "it goes on behind its end");
       break;
     }
-    if (base::xxh3_64(std::string_view(block).substr(sizeof header)) != header.xxh3)
+    if (checksum(header, std::string_view(block).substr(sizeof header)) != header.xxh3)
       fail_damaged(path, "a block is not what was written");
     store->blocks_.push_back({store->size_, at, static_cast<uint32_t>(size)});
     store->size_ += header.records;

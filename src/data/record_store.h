@@ -1,6 +1,6 @@
-// Byte records, appended in order and read in any order: zstd-compressed in blocks, in memory up to a limit and
-// beyond it in a file. A finished store can be published under a name and opened by later runs (row_cache.h).
-// Appending is exclusive; reading may go on beside it on other threads.
+// Byte records, appended in order and read in any order: zstd-compressed in blocks, in memory up to a limit
+// and beyond it in a file. A finished store can be published under a name and opened by later runs
+// (row_cache.h). Appending is exclusive; reading may go on beside it on other threads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,8 @@ class RecordStore {
 
   void append(std::string_view record);  // throws Error(io) where the disk is full
   int64_t size() const;
-  std::string read(int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
+  std::string read(
+      int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
 
   // Everything so far and `about`, written beside path, synced and moved there. Nothing is appended after it.
   void publish(const std::string& path, std::string_view about);
@@ -53,12 +54,12 @@ class RecordStore {
   std::vector<Block> blocks_;
   std::vector<std::string> kept_;  // blocks in memory, until there is a file
   int64_t charged_ = 0;
-  std::string tail_;       // the open block
+  std::string tail_;  // the open block
   int64_t tail_first_ = 0;
   int64_t size_ = 0;
-  std::string path_;       // of the file, for messages
+  std::string path_;  // of the file, for messages
   std::unique_ptr<base::FileWriter> writer_;
-  int descriptor_ = -1;    // the file, to read
+  int descriptor_ = -1;  // the file, to read
   int64_t file_bytes_ = 0;
   mutable size_t cached_block_ = SIZE_MAX;
   mutable std::string cached_;

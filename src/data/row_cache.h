@@ -1,6 +1,6 @@
-// Prepared rows on disk, for later runs over the same rows: one file for each content (rows, tokenizer, options),
-// in dataset_cache_dir. Safe beside other processes: a file appears whole or not at all, and the oldest ones go
-// when all together are larger than dataset_cache_limit.
+// Prepared rows on disk, for later runs over the same rows: one file for each content (rows, tokenizer,
+// options), in dataset_cache_dir. Safe beside other processes: a file appears whole or not at all, and the
+// oldest ones go when all together are larger than dataset_cache_limit.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ class RowCache {
   RowCache(std::string directory, uint64_t limit_bytes)
       : directory_(std::move(directory)), limit_bytes_(limit_bytes) {}
 
-  bool is_on() const { return !directory_.empty(); }
+  bool is_on() const { return !directory_.empty() && limit_bytes_ > 0; }
   // null: not there, or not what was written (a warning; it is removed).
   std::unique_ptr<RecordStore> find(uint64_t key, std::string* about, base::MemoryCounter* memory,
                                     base::LogSink& log) const;

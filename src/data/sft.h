@@ -1,4 +1,5 @@
-// SFT's data: rows -> token ids and labels (TRL's rules), cut, dropped or packed, kept, and read in any order.
+// SFT's data: rows -> token ids and labels (TRL's rules), cut, dropped or packed, kept, and read in any
+// order.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,8 +20,8 @@
 
 namespace trl::data {
 
-// What preparation needs beside the rows. All are borrowed and outlive it, but the arguments, which are copied.
-// The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and
+// What preparation needs beside the rows. All are borrowed and outlive it, but the arguments, which are
+// copied. The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and
 // chat_template are in it already.
 struct PrepareContext {
   const text::Tokenizer* tokenizer = nullptr;
@@ -39,8 +40,8 @@ struct PrepareContext {
   std::optional<bool> completion_only_loss;
 };
 
-// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, come out of the
-// next call: exclusive.
+// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, come out of
+// the next call: exclusive.
 class Examples {
  public:
   Examples() = default;
@@ -55,10 +56,10 @@ class Examples {
   virtual bool completion_only_loss() const = 0;  // as it was resolved
 };
 
-// Small datasets are prepared at once. Of larger ones all rows are read before the first batch only where their
-// number is not known without (packing, rows of token ids), and then beside the caller's work until size();
-// else while the first batches are trained on, and only rows so long that they may be dropped are read before.
-// Dropped and cut rows are counted in warnings; nothing left is Error(format).
+// Small datasets are prepared at once. Of larger ones all rows are read before the first batch only where
+// their number is not known without (packing, rows of token ids), and then beside the caller's work until
+// size(); else while the first batches are trained on, and only rows so long that they may be dropped are
+// read before. Dropped and cut rows are counted in warnings; nothing left is Error(format).
 std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context);
 std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);  // reads it to its end
 

@@ -28,8 +28,8 @@ class SftRows {
   bool completion_only_loss() const { return completion_only_; }
   Format format() const { return format_; }
   bool has_template() const { return renderer_.has_value(); }
-  // Renames columns and turns from/value into messages, as tokens() does first. Throws where the row's format is
-  // not that of the first.
+  // Renames columns and turns from/value into messages, as tokens() does first. Throws where the row's format
+  // is not that of the first.
   void normalize(Row& row) const;
   // Bytes that the chat template adds to the JSON of a normalized row's messages; 0: none, or fewer.
   size_t rendered_overhead(const Row& row) const;

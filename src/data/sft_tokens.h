@@ -1,5 +1,5 @@
-// Rows -> prepared rows: texts become ids and labels on all threads, then are cut, dropped or packed, and what
-// was done to them is counted.
+// Rows -> prepared rows: texts become ids and labels on all threads, then are cut, dropped or packed, and
+// what was done to them is counted.
 #pragma once
 #include <span>
 #include <string>
@@ -22,8 +22,8 @@ class SftTokens {
   // A row whose JSON has fewer bytes than this is never dropped; SIZE_MAX: none ever is. Rows of ids aside.
   size_t least_bytes_to_drop() const { return least_bytes_to_drop_; }
 
-  // The rows of these texts, which have these numbers in the source, as they are kept. keep_all: their places are
-  // given away already, so none is dropped any more.
+  // The rows of these texts, which have these numbers in the source, as they are kept. keep_all: their places
+  // are given away already, so none is dropped any more.
   std::vector<Example> prepare(const std::vector<RowText>& texts, std::span<const int64_t> source_rows,
                                bool keep_all, Counts& counts) const;
   // One row on the calling thread, whose number has been fixed: never dropped.

@@ -9,6 +9,7 @@ rows=$data/data/datasets/train_lm.jsonl
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
+export HOME=$dir  # prepared rows are kept there
 
 die() { echo "FAILED: $*" >&2; [ -s out ] && sed 's/^/out: /' out >&2; [ -s err ] && sed 's/^/err: /' err >&2; exit 1; }
 # run EXPECTED_CODE ARGUMENTS...: output in out and err
@@ -247,7 +248,7 @@ case_profile_writes_json_and_files() {
 }
 case_profile_refuses_what_is_wrong() {
   run 2 profile --dataset_name "$rows"; says err "--model_name_or_path is needed"
-  run 2 profile --model_name_or_path "$model"; says err "--dataset_name is needed"
+  run 2 profile --model_name_or_path "$model"; says err "give dataset_name"
   run 1 profile --model_name_or_path "$model" --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 "${profile[@]}" --max_lenghts 5; says err "max_length"
   run 2 "${profile[@]}" --max_lengths 5 x; says err "'x'"

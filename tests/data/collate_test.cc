@@ -41,7 +41,8 @@ TEST(Collate, EqualsTrlsCollator) {
     if (item["collator"] != "sft") continue;
     const std::vector<Example> examples = examples_of(item["examples"]);
     const base::Json& multiple = item["kwargs"]["pad_to_multiple_of"];
-    const BatchLayout layout{item["kwargs"]["padding_free"], multiple.is_null() ? 1 : multiple.get<int64_t>()};
+    const BatchLayout layout{item["kwargs"]["padding_free"],
+                             multiple.is_null() ? 1 : multiple.get<int64_t>()};
     const int32_t pad_id = item["kwargs"]["pad_token_id"];
     const base::Json& want = item["batch"];
     HostBatch batch;
@@ -66,9 +67,8 @@ TEST(Collate, EqualsTrlsCollator) {
 }
 
 TEST(Collate, LaysRowsOneBehindTheOther) {
-  const auto examples = examples_of(
-      base::parse_json(R"([{"input_ids":[5,6],"labels":[5,-100]},{"input_ids":[1,2,3],"labels":[-100,2,3]}])",
-                       "rows"));
+  const auto examples = examples_of(base::parse_json(
+      R"([{"input_ids":[5,6],"labels":[5,-100]},{"input_ids":[1,2,3],"labels":[-100,2,3]}])", "rows"));
   HostBatch batch;
   batch.row_ids = {7};  // what an earlier batch left
   collate(examples, {}, batch);

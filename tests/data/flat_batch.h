@@ -1,4 +1,5 @@
-// A batch against TRL's padding-free layout: one row, and behind it padding of which every token is a document.
+// A batch against TRL's padding-free layout: one row, and behind it padding of which every token is a
+// document.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -91,7 +91,8 @@ TEST(Packing, BfdNeedsFewPacks) {
     int64_t halves = 0;
     for (const int64_t length : lengths) halves += length * 2 > capacity ? 1 : 0;
     const int64_t fewest = std::max((tokens + capacity - 1) / capacity, halves);
-    EXPECT_LE(static_cast<int64_t>(pack(lengths, capacity, Packing::bfd).size()), fewest * 11 / 9 + fewest / 9 + 4);
+    EXPECT_LE(static_cast<int64_t>(pack(lengths, capacity, Packing::bfd).size()),
+              fewest * 11 / 9 + fewest / 9 + 4);
   }
 }
 

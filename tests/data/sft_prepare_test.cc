@@ -252,7 +252,8 @@ TEST(Prepare, TruncationIsToldOnce) {
   shop.log.lines.clear();
   shop.arguments.truncation_keep_end = true;
   EXPECT_EQ(trained(*shop.prepare(rows)), (Rows{"^ab$ ..b$", "efg$ ..g$", "def$ def$", "bcg$ ..g$"}));
-  EXPECT_EQ(shop.log.lines, (Rows{"t.jsonl: 3 of 4 rows cut to max_length 4 (11 tokens lost); 0 rows dropped"}));
+  EXPECT_EQ(shop.log.lines,
+            (Rows{"t.jsonl: 3 of 4 rows cut to max_length 4 (11 tokens lost); 0 rows dropped"}));
   shop.arguments.truncation_keep_end = false;
   shop.arguments.max_length = 2;
   EXPECT_EQ(shop.error("{\"prompt\":\"abc\",\"completion\":\"d\"}").message(),

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/open_tokenizer.h"
 #include "data/batch_stream.h"
 #include "data/flat_batch.h"
+#include "data/open_tokenizer.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
 
@@ -41,7 +41,9 @@ config::SftDataArguments arguments_of(const base::Json& args) {
   }
   if (args.value("packing", false)) {
     const std::string strategy = args.value("packing_strategy", "bfd");
-    out.packing = strategy == "wrapped" ? Packing::wrapped : strategy == "bfd" ? Packing::bfd : Packing::bfd_split;
+    out.packing = strategy == "wrapped" ? Packing::wrapped
+                  : strategy == "bfd"   ? Packing::bfd
+                                        : Packing::bfd_split;
     out.padding_free = out.padding_free || out.packing != Packing::wrapped;
   }
   return out;

@@ -75,6 +75,37 @@ const Case kCases[] = {
       {"save_steps", "1"}},
      {0, 13},
      {}},
+    {"packed_shuffled_two_epochs",
+     {{"num_train_epochs", "2"},
+      {"per_device_train_batch_size", "2"},
+      {"packing", "true"},
+      {"max_length", "40"},
+      {"shuffle_dataset", "true"},
+      {"train_sampling_strategy", "random"},
+      {"save_steps", "1"}},
+     {0, 23},
+     {}},
+    {"split_packs_grouped_by_length",
+     {{"num_train_epochs", "3"},
+      {"per_device_train_batch_size", "2"},
+      {"packing", "true"},
+      {"packing_strategy", "bfd_split"},
+      {"max_length", "24"},
+      {"train_sampling_strategy", "group_by_length"},
+      {"save_steps", "2"}},
+     {0, 15},
+     {}},
+    {"wrapped_with_accumulation",
+     {{"num_train_epochs", "2"},
+      {"per_device_train_batch_size", "2"},
+      {"gradient_accumulation_steps", "3"},
+      {"packing", "true"},
+      {"packing_strategy", "wrapped"},
+      {"max_length", "32"},
+      {"train_sampling_strategy", "random"},
+      {"save_steps", "1"}},
+     {0, 23},
+     {}},
     {"eval_between_logging_3",
      {{"num_train_epochs", "2"},
       {"logging_steps", "3"},
@@ -141,14 +172,6 @@ TEST_P(Resume, is_bit_equal_from_every_checkpoint) {
   EXPECT_GE(resumed, 3);
 }
 
-// Answers yes at one poll.
-class CancelAt final : public engine::Cancel {
- public:
-  bool cancelled() const noexcept override { return ++polls == at; }
-  mutable int64_t polls = 0;
-  int64_t at = 0;  // 0: never
-};
-
 TEST(Cancel, then_save_and_resume_is_the_run_that_went_on) {
   TRL_NEED_TINY_RUN();
   constexpr unsigned kSeed = 7;
@@ -166,13 +189,13 @@ TEST(Cancel, then_save_and_resume_is_the_run_that_went_on) {
                      {"output_dir", output.c_str()}},
                     {0, 13}, test::Rows{20, 26});
   };
-  CancelAt count;
+  test::CancelAt count;
   SftRun whole = make();
   whole.setup.cancel = &count;
   const RunOutcome want = outcome(whole, whole.start());
   std::mt19937 random(kSeed);
   for (int round = 0; round < 12; ++round) {
-    CancelAt cancel;
+    test::CancelAt cancel;
     cancel.at = std::uniform_int_distribution<int64_t>(1, count.polls)(random);
     SCOPED_TRACE(fmt::format("seed {}, cancelled at poll {} of {}", kSeed, cancel.at, count.polls));
     SftRun run = make();

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "data/open_tokenizer.h"
 #include "data/batch_stream.h"
+#include "data/open_tokenizer.h"
 #include "data/source.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -79,6 +79,7 @@ class Stream final : public engine::BatchSource {
             batch_.counted_tokens};
     return 0;
   }
+  const data::HostBatch& last() const { return batch_; }
   int64_t fail_at = -1;
   std::vector<std::vector<int64_t>> order;  // of every batch given
 

@@ -55,20 +55,13 @@ void expect_same(const std::vector<telemetry::Record>& got, const std::vector<te
   }
 }
 
-class CancelAt final : public engine::Cancel {
- public:
-  bool cancelled() const noexcept override { return polls++ == at; }
-  mutable int polls = 0;
-  int at = -1;
-};
-
 TEST(Step, cancelled_anywhere_goes_on) {
   TRL_NEED_TINY_RUN();
   const Outcome want = undisturbed(kThreeSteps);
   int cancelled = 0;
   for (int at = 0; at < 9; ++at) {  // 2 micro-batches and the update, 3 times
-    CancelAt cancel;
-    cancel.at = at;
+    test::CancelAt cancel;
+    cancel.at = at + 1;
     test::SftRun run = tiny_run(kThreeSteps);
     run.setup.cancel = &cancel;
     Trainer& trainer = run.start();

@@ -26,6 +26,14 @@ inline config::Config tiny_config(const Settings& settings) {
   return config;
 }
 
+// Answers yes at one poll, counted from 1.
+class CancelAt final : public engine::Cancel {
+ public:
+  bool cancelled() const noexcept override { return ++polls == at; }
+  mutable int64_t polls = 0;
+  int64_t at = 0;  // 0: never
+};
+
 inline SftRun tiny_run(const Settings& settings, Rows rows = {0, 63}, std::optional<Rows> eval_rows = {}) {
   const std::string model = golden_path("models/qwen2");
   return SftRun(tiny_config(settings), model, golden_path("data/datasets/train_lm.jsonl"), rows, eval_rows);

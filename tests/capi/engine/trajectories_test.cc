@@ -133,8 +133,8 @@ TEST_P(Trajectory, MatchesTrlThroughTheCommand) {
   }
   host::write_file(scratch / "run.yaml", config.dump());
   const auto quoted = [&](const char* file) { return "'" + (scratch / file).string() + "'"; };
-  const std::string command =
-      TRL_COMMAND " sft --config " + quoted("run.yaml") + " >" + quoted("records") + " 2>" + quoted("log");
+  const std::string command = "HOME=" + quoted("home") + " " TRL_COMMAND " sft --config " +
+                              quoted("run.yaml") + " >" + quoted("records") + " 2>" + quoted("log");
   ASSERT_EQ(std::system(command.c_str()), 0) << host::read_file(scratch / "log");
   expect_output(scratch / "out", recorded, name);
 }
