@@ -26,7 +26,7 @@ base::Json Counts::to_json() const {
           {"any_trained", any_trained}};
 }
 
-Counts Counts::from_json(const base::Json& json) {
+Counts Counts::from_json(const base::Json& json) try {
   Counts out;
   out.read = json.at("read");
   out.cut = json.at("cut");
@@ -40,6 +40,8 @@ Counts Counts::from_json(const base::Json& json) {
   out.tokens = json.at("tokens");
   out.any_trained = json.at("any_trained");
   return out;
+} catch (const base::Json::exception& error) {
+  fail(Status::format, "counts of prepared rows: {}", error.what());
 }
 
 void Counts::check(std::string_view name, const config::SftDataArguments& arguments) const {

@@ -24,7 +24,7 @@ struct Counts {
   bool any_trained = false;
 
   base::Json to_json() const;
-  static Counts from_json(const base::Json& json);
+  static Counts from_json(const base::Json& json);  // throws Error(format)
   // Throws Error(format) where no row or nothing to train is left.
   void check(std::string_view name, const config::SftDataArguments& arguments) const;
   void report(std::string_view name, const config::SftDataArguments& arguments, base::LogSink& log) const;

@@ -58,10 +58,8 @@ Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContex
       cache_(arguments_.dataset_cache_dir, arguments_.dataset_cache_limit),
       tokens_(std::make_unique<SftTokens>(context_, first_row(*table_))),
       fingerprint_(fingerprint_of(*table_, context_, tokens_->completion_only_loss())) {
-  std::string about;
-  store_ = cache_.find(fingerprint_, &about, context_.memory, *context_.log);
+  store_ = cache_.find(fingerprint_, &counts_, context_.memory, *context_.log);
   if (store_ != nullptr) {
-    counts_ = Counts::from_json(base::parse_json(about, "dataset_cache_dir"));
     kept_ = store_->size();
     done_ = true;
   } else {
@@ -142,7 +140,7 @@ void Preparation::run() {
     if (counts.first_dropped.empty()) counts.first_dropped = first_dropped_;
     if (!stop_) counts.check(table_->name(), arguments_);
     try {
-      if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts.to_json().dump());
+      if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts);
     } catch (const Error& problem) {
       cache_problem = problem.message();
     }

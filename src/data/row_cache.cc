@@ -29,11 +29,13 @@ std::string RowCache::path(uint64_t key) const {
   return base::join_path(directory_, fmt::format("{:016x}{}", key, kEnding));
 }
 
-std::unique_ptr<RecordStore> RowCache::find(uint64_t key, std::string* about, base::MemoryCounter* memory,
+std::unique_ptr<RecordStore> RowCache::find(uint64_t key, Counts* counts, base::MemoryCounter* memory,
                                             base::LogSink& log) const {
   if (!is_on() || !base::file_exists(path(key))) return nullptr;
   try {
-    auto rows = RecordStore::open(path(key), about, memory);
+    std::string about;
+    auto rows = RecordStore::open(path(key), &about, memory);
+    *counts = Counts::from_json(base::parse_json(about, path(key)));
     ::utime(path(key).c_str(), nullptr);  // the last to go
     return rows;
   } catch (const Error& error) {
@@ -44,9 +46,9 @@ std::unique_ptr<RecordStore> RowCache::find(uint64_t key, std::string* about, ba
   }
 }
 
-void RowCache::add(uint64_t key, RecordStore& rows, std::string_view about) const {
+void RowCache::add(uint64_t key, RecordStore& rows, const Counts& counts) const {
   base::make_directories(directory_);
-  rows.publish(path(key), about);
+  rows.publish(path(key), counts.to_json().dump());
   shrink(path(key));
 }
 

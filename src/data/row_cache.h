@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "data/counts.h"
 #include "data/record_store.h"
 
 namespace trl::data {
@@ -18,10 +19,10 @@ class RowCache {
 
   bool is_on() const { return !directory_.empty() && limit_bytes_ > 0; }
   // null: not there, or not what was written (a warning; it is removed).
-  std::unique_ptr<RecordStore> find(uint64_t key, std::string* about, base::MemoryCounter* memory,
+  std::unique_ptr<RecordStore> find(uint64_t key, Counts* counts, base::MemoryCounter* memory,
                                     base::LogSink& log) const;
   // Throws Error(io) where it cannot be written.
-  void add(uint64_t key, RecordStore& rows, std::string_view about) const;
+  void add(uint64_t key, RecordStore& rows, const Counts& counts) const;
 
  private:
   std::string path(uint64_t key) const;

@@ -258,6 +258,26 @@ case_profile_refuses_what_is_wrong() {
   [ ! -e p.svg ] || die "a picture of nothing"
   : >empty.jsonl; run 1 profile --model_name_or_path "$model" --dataset_name empty.jsonl; says err "holds no rows"
 }
+case_a_bad_row_met_while_training_loses_no_step() {
+  { for _ in $(seq 1100); do echo '{"text": "one two"}'; done; echo '{"text": 7}'; } >late.jsonl
+  run 1 "${sft[@]}" --dataset_name late.jsonl --dataset_streaming --max_steps 300 --logging_steps 100 \
+    --per_device_train_batch_size 20
+  says err "late.jsonl:1101: column 'text' is a number"
+  says err "--resume_from_checkpoint model/checkpoint-50"
+  ls model/checkpoint-50/trl_state.json >/dev/null || die "no checkpoint"
+}
+case_rows_are_streamed() {
+  run 0 "${sft[@]}" --max_steps 3; grep '"loss"' out | head -3 | sed 's/, "epoch.*//' >want
+  rm -rf model; run 0 "${sft[@]}" --max_steps 3 --dataset_streaming; grep '"loss"' out | head -3 | sed 's/, "epoch.*//' >got
+  cmp want got
+  run 2 "${sft[@]}" --dataset_streaming; says err "max_steps"
+}
+case_prepared_rows_are_kept() {
+  run 0 "${sft[@]}" --max_steps 1 --packing --max_length 64
+  [ "$(ls "$HOME/.cache/trl" | wc -l)" -eq 1 ] || die "no prepared rows"
+  rm -rf model; run 0 "${sft[@]}" --max_steps 1 --packing --max_length 64 --dataset_cache_limit 0 --dataset_cache_dir other
+  [ ! -e other ] || die "other"
+}
 case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; }
 case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
 case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }

@@ -2,12 +2,13 @@
 // batches.
 #include <gtest/gtest.h>
 
-#include <set>
+#include <iostream>
 
 #include "base/error.h"
 #include "data/batch_stream.h"
 #include "data/flat_batch.h"
 #include "data/open_tokenizer.h"
+#include "support/error_of.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
 
@@ -205,6 +206,40 @@ TEST(Recorded, FirstInputsOfTrajectories) {
     EXPECT_EQ(at, item["row_order"].size());
   }
   EXPECT_EQ(batches, 66);
+}
+
+// Every configuration of SFT that TRL refuses is refused here, before or with the rows.
+TEST(Recorded, RefusesWhatTrlRefuses) {
+  TRL_NEED_GOLDEN("data/prepared/config_errors.json");
+  const base::Json file = test::golden_json("data/prepared/config_errors.json");
+  int refused = 0, left = 0;
+  for (const base::Json& item : file["cases"]) {
+    if (item["trainer"] != "sft") {
+      ++left;
+      continue;
+    }
+    SCOPED_TRACE(item.dump());
+    ASSERT_FALSE(item["ok"].get<bool>());
+    const auto [status, message] = test::error_of([&] {
+      config::Config config;
+      for (const auto& [key, value] : item["args"].items())
+        config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
+      const config::SftDataArguments arguments = config::sft_data_arguments(config);
+      const std::string model = item["model"], dataset = item["dataset"];
+      Workshop shop("models/" + model, base::Json::object(), 2);
+      const auto tokenizer = training_tokenizer(*shop.tokenizer, arguments);
+      shop.context.tokenizer = tokenizer.get();
+      shop.context.arguments = &arguments;
+      prepare_sft(open_file_table(test::golden_path("data/datasets/" + dataset + ".jsonl"), {}),
+                  shop.context);
+    });
+    EXPECT_NE(status, Status::ok);
+    EXPECT_FALSE(message.empty());
+    ++refused;
+  }
+  EXPECT_EQ(refused, 11);
+  EXPECT_EQ(left, 20);
+  std::cout << left << " configurations of other trainers are left for them\n";
 }
 
 // As `trainer.ok` says; a file whose trainer is not SFT's is only read there. One case differs on purpose:

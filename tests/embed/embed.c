@@ -286,7 +286,7 @@ static void check_other_torch(const char* path) {
   printf("%s\n", TRL(trl_error_message)(error));
   REQUIRE(strstr(TRL(trl_error_message)(error), path) != NULL);
   REQUIRE(strstr(TRL(trl_error_message)(error), "1.99") != NULL);
-  REQUIRE(strstr(TRL(trl_error_message)(error), "1.13") != NULL);
+  REQUIRE(strstr(TRL(trl_error_message)(error), "needs version") != NULL);
   TRL(trl_error_destroy)(error);
 }
 
