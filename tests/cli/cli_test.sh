@@ -258,6 +258,21 @@ case_profile_refuses_what_is_wrong() {
   [ ! -e p.svg ] || die "a picture of nothing"
   : >empty.jsonl; run 1 profile --model_name_or_path "$model" --dataset_name empty.jsonl; says err "holds no rows"
 }
+case_a_folder_that_cannot_be_written_is_an_error() {
+  mkdir closed; chmod 555 closed
+  local as=()
+  if [ "$(id -u)" -eq 0 ]; then  # who may write everywhere
+    as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    chmod 755 .; cp -r "$model" m; cp "$rows" r.jsonl
+    "${as[@]}" test -x "$trl" || { as=(); rmdir closed; ln -s /proc closed; }
+    sft=(sft --model_name_or_path "$PWD/m" --dataset_name "$PWD/r.jsonl" --bf16 false)
+  fi
+  local code=0
+  HOME=/nowhere "${as[@]}" "$trl" "${sft[@]}" --output_dir "$PWD/closed/out" --max_steps 1 >out 2>err || code=$?
+  [ "$code" -eq 1 ] || die "exit code $code"
+  says err "closed/out"; says err "cannot be written"
+  [ "$(grep -c error err)" -eq 1 ] || die "one error"
+}
 case_a_bad_row_met_while_training_loses_no_step() {
   { for _ in $(seq 1100); do echo '{"text": "one two"}'; done; echo '{"text": 7}'; } >late.jsonl
   run 1 "${sft[@]}" --dataset_name late.jsonl --dataset_streaming --max_steps 300 --logging_steps 100 \

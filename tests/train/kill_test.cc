@@ -1,8 +1,10 @@
 // A run that is killed anywhere, also while a checkpoint is written, and started again ends with the weights
 // of the run that was left alone. The run lives in a process of its own, which kills itself at a given point:
 // before a write, a rename, a micro-batch or an event.
+#include <ATen/Parallel.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <random>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr const char* kOutput = "TRL_TEST_KILL_OUTPUT";
 constexpr const char* kPoint = "TRL_TEST_KILL_POINT";
+constexpr const char* kThreads = "TRL_TEST_KILL_THREADS";
 
 // Counts points; dies at the chosen one.
 struct Points {
@@ -58,6 +61,7 @@ class KillingEvents final : public engine::EventSink {
 // Run by the other test, in a process of its own.
 TEST(Kill, DISABLED_child) {
   const std::string output = std::getenv(kOutput);
+  at::set_num_threads(std::atoi(std::getenv(kThreads)));
   Points points;
   points.last = std::atoll(std::getenv(kPoint));
   test::SftRun run = test::tiny_run({{"num_train_epochs", "2"},
@@ -88,11 +92,12 @@ TEST(Kill, DISABLED_child) {
 }
 
 // true: it ended; false: it was killed.
-bool run_child(const std::string& output, int64_t point) {
+bool run_child(const std::string& output, int threads, int64_t point) {
   const pid_t child = fork();
   if (child == 0) {
     setenv(kOutput, output.c_str(), 1);
     setenv(kPoint, std::to_string(point).c_str(), 1);
+    setenv(kThreads, std::to_string(threads).c_str(), 1);
     if (freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
     execl("/proc/self/exe", "train_test", "--gtest_also_run_disabled_tests",
           "--gtest_filter=Kill.DISABLED_child", nullptr);
@@ -106,14 +111,17 @@ bool run_child(const std::string& output, int64_t point) {
   return WIFEXITED(status);
 }
 
-TEST(Kill, a_run_killed_at_twenty_points_ends_as_if_it_had_not_been) {
+class KilledRun : public testing::TestWithParam<int> {};
+
+TEST_P(KilledRun, ends_as_if_it_had_not_been_killed_at_twenty_points) {
   TRL_NEED_TINY_RUN();
+  const int threads = GetParam();
   constexpr unsigned kSeed = 20261121;
   const test::TemporaryDirectory directory = test::TemporaryDirectory::in_memory();
   const auto weights = [](const std::string& output) {
     return base::read_file(output + "/model.safetensors");
   };
-  ASSERT_TRUE(run_child(directory.file("whole"), 0));
+  ASSERT_TRUE(run_child(directory.file("whole"), threads, 0));
   const std::string want = weights(directory.file("whole"));
   const int64_t points = std::stoll(base::read_file(directory.file("whole/points")));
   std::mt19937 random(kSeed);
@@ -121,13 +129,15 @@ TEST(Kill, a_run_killed_at_twenty_points_ends_as_if_it_had_not_been) {
     const int64_t point = std::uniform_int_distribution<int64_t>(1, points)(random);
     SCOPED_TRACE(fmt::format("seed {}, round {}: killed at point {} of {}", kSeed, round, point, points));
     const std::string output = directory.file("killed");
-    EXPECT_FALSE(run_child(output, point));
-    ASSERT_TRUE(run_child(output, 0));
+    EXPECT_FALSE(run_child(output, threads, point));
+    ASSERT_TRUE(run_child(output, threads, 0));
     EXPECT_TRUE(weights(output) == want);
     for (const std::string& name : base::list_directory(output)) EXPECT_FALSE(name.ends_with(".tmp")) << name;
     base::remove_tree(output);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Threads, KilledRun, testing::Values(1, 2));
 
 }  // namespace
 }  // namespace trl::train
