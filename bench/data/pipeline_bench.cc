@@ -2,7 +2,8 @@
 // Rows of prompts and completions -> batches, without the engine, each time in a fresh process. JSON lines:
 // pass: reading, tokenising and packing (bfd) all rows, on one thread and on all, and by TRL and datasets in
 // PYTHON; first_batch: from process start to the first batch; memory: the most resident over a file of
-// --gigabytes, after a whole pass and 300 random batches, and while 200 are made of rows that are not packed.
+// --gigabytes, not packed (200 random batches while the pass over all rows goes on, and 200 behind it) and
+// packed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -52,34 +53,28 @@ void run(const std::vector<std::string>& words, Runs& runs) {
 
 void run_ours(PipelineWork work, const std::string& kind, int threads, Runs& runs) {
   if (kind != "warm") fs::remove_all(fs::path(work.scratch) / "cache");
-  run({"/proc/self/exe",
-       "--model",
-       work.model,
-       "--dataset",
-       work.rows,
-       "--columns",
-       work.columns,
-       "--scratch",
-       work.scratch,
-       "--threads",
-       std::to_string(threads),
-       "--max-length",
-       std::to_string(work.max_length),
-       "--batches",
-       std::to_string(work.batches),
-       "--digest",
-       work.digest ? "1" : "0",
-       "--child",
-       kind,
-       "--child-start",
-       std::to_string(now())},
-      runs);
+  std::vector<std::string> words{"/proc/self/exe", "--model", work.model, "--dataset", work.rows};
+  const std::pair<const char*, std::string> options[] = {{"--columns", work.columns},
+                                                         {"--scratch", work.scratch},
+                                                         {"--threads", std::to_string(threads)},
+                                                         {"--max-length", std::to_string(work.max_length)},
+                                                         {"--batches", std::to_string(work.batches)},
+                                                         {"--cache", std::to_string(work.cache)},
+                                                         {"--to-the-end", std::to_string(work.to_the_end)},
+                                                         {"--digest", std::to_string(work.digest)},
+                                                         {"--child", kind},
+                                                         {"--child-start", std::to_string(now())}};
+  for (const auto& [name, value] : options) words.insert(words.end(), {name, value});
+  run(words, runs);
 }
 
 void run_peer(const Settings& s, const std::string& kind, Runs& runs) {
   const std::string cache = (fs::path(s.work.scratch) / "datasets").string();
   if (kind != "warm") fs::remove_all(cache);
   ::setenv("HF_DATASETS_CACHE", cache.c_str(), 1);
+  ::setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1", 1);
+  ::setenv("HF_HUB_OFFLINE", "1", 1);
+  ::setenv("PYTHONWARNINGS", "ignore", 1);
   std::vector<std::string> words{s.peer,
                                  TRL_PIPELINE_PEER,
                                  s.peer_model,
@@ -101,7 +96,8 @@ Json pass_line(const Runs& runs, double rows, double bytes, int threads) {
   line["seconds"] = seconds;
   line["rows_per_second"] = rows / seconds;
   line["mb_per_second"] = bytes / seconds / kMegabyte;
-  line["mb_per_second_and_thread"] = bytes / seconds / kMegabyte / threads;
+  if (runs.all.front().contains("prepare_cpu_seconds"))
+    line["mb_per_cpu_second"] = bytes / runs.median_of("prepare_cpu_seconds") / kMegabyte;
   for (const char* key : {"prepared_rows", "tokens", "digest", "peak_bytes", "versions"})
     if (runs.all.back().contains(key)) line[key] = runs.all.back()[key];
   return line;
@@ -118,7 +114,7 @@ void measure_speed(Settings s) {
   Runs single;
   for (int round = 0; round < s.rounds; ++round) {
     for (const std::string& kind : kinds) {
-      s.work.digest = kind == "cold" || kind == "warm";
+      s.work.cache = s.work.to_the_end = s.work.digest = kind == "cold" || kind == "warm";
       if (kind == "cold") run_ours(s.work, kind, 1, single);
       run_ours(s.work, kind, threads, ours[kind]);
       if (!s.peer.empty() && round == 0) run_peer(s, kind, theirs[kind]);
@@ -151,11 +147,12 @@ void measure_speed(Settings s) {
 void measure_memory(Settings s) {
   s.work.rows = (fs::path(s.work.scratch) / "large.jsonl").string();
   trl::bench::make_rows(static_cast<int64_t>(s.gigabytes * 1e9), s.work.rows);
-  for (const auto& [kind, batches] : {std::pair{"none", 200}, std::pair{"cold", 300}}) {
-    s.work.batches = batches;
+  s.work.batches = 200;
+  s.work.to_the_end = true;
+  for (const char* kind : {"none", "cold"}) {
     Runs runs;
     run_ours(s.work, kind, s.work.threads, runs);
-    Json line = {{"bench", "pipeline"}, {"what", "memory"}, {"kind", kind}, {"batches", batches}};
+    Json line = {{"bench", "pipeline"}, {"what", "memory"}, {"kind", kind}};
     line.update(runs.all.back());
     print(line);
   }
@@ -181,6 +178,8 @@ int main(int argc, char** argv) try {
   app.add_option("--peer-model", s.peer_model, "the model's directory, where --model is a GGUF file");
   app.add_option("--scratch", s.work.scratch, "a folder for files, which are removed at the end");
   app.add_option("--batches", s.work.batches, "")->group("");
+  app.add_option("--cache", s.work.cache, "")->group("");
+  app.add_option("--to-the-end", s.work.to_the_end, "")->group("");
   app.add_option("--digest", s.work.digest, "")->group("");
   app.add_option("--child", child, "")->group("");
   app.add_option("--child-start", s.work.process_start, "")->group("");

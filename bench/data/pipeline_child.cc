@@ -28,7 +28,7 @@ config::Config config_of(const PipelineWork& work) {
   config.set("dataset_columns", work.columns);
   config.set("packing", packed ? "true" : "false");
   if (work.kind == "streaming") config.set("dataset_streaming", "true");
-  if (packed && work.digest) config.set("dataset_cache_dir", base::join_path(work.scratch, "cache"));
+  if (work.cache) config.set("dataset_cache_dir", base::join_path(work.scratch, "cache"));
   return config;
 }
 
@@ -67,6 +67,7 @@ void run_pipeline(const PipelineWork& work) {
   context.directory = training.output_dir;
 
   const double begin = now();
+  const double cpu_begin = cpu_seconds();
   base::Json out;
   const data::OrderOptions order = data::train_order(training, arguments);
   const data::BatchLayout layout = data::layout_of(arguments);
@@ -86,16 +87,22 @@ void run_pipeline(const PipelineWork& work) {
   }
   stream->start_epoch(0);
   out["prepare_seconds"] = now() - begin;
+  out["prepare_cpu_seconds"] = cpu_seconds() - cpu_begin;
   data::HostBatch batch;
-  for (int64_t i = 0; i < work.batches && stream->next(batch); ++i) {
-    if (i == 0) out["first_batch_seconds"] = now() - work.process_start;
-  }
-  out["batches_seconds"] = now() - begin;
-  if (work.digest) {
+  stream->next(batch);
+  out["first_batch_seconds"] = now() - work.process_start;
+  const auto make_batches = [&] {
+    for (int64_t i = 0; i < work.batches && stream->next(batch); ++i) {
+    }
+  };
+  make_batches();
+  if (work.to_the_end) {
     out["tokens"] = examples->total_tokens();
     out["prepared_rows"] = examples->size();
-    out["digest"] = digest_of(*examples);
+    out["pass_seconds"] = now() - begin;
+    make_batches();
   }
+  if (work.digest) out["digest"] = digest_of(*examples);
   out["peak_bytes"] = status_bytes("VmHWM");
   std::puts(out.dump().c_str());
 }

@@ -11,8 +11,10 @@ struct PipelineWork {
   std::string kind;     // cold, warm: packed by bfd; none: not packed; streaming
   int threads = 0;
   int64_t max_length = 1024;
-  int64_t batches = 1;       // that are made
-  bool digest = false;       // of all prepared rows, behind the batches
+  bool cache = false;
+  int64_t batches = 0;       // that are made behind the first, and again
+  bool to_the_end = false;   // when the pass over all rows is over
+  bool digest = false;       // of all prepared rows
   double process_start = 0;  // on now()'s clock
 };
 

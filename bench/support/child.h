@@ -26,6 +26,13 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Seconds that all threads of this process have run for.
+inline double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 // The most this process has had resident, in bytes.
 inline long peak_resident() {
   rusage usage{};

@@ -124,9 +124,9 @@ void Preparation::run() {
   std::exception_ptr error;
   std::string cache_problem;
   try {
-    std::vector<int64_t> order;
+    std::vector<uint32_t> order;
     const bool shuffled = arguments_.shuffle_dataset && context_.packing != Packing::none;
-    if (shuffled) order = numpy_permutation(context_.seed, table_->size());
+    if (shuffled) order = numpy_permutation<uint32_t>(context_.seed, table_->size());
     std::vector<int64_t> rows;
     for (int64_t begin = 0; begin < table_->size() && !stop_; begin += kPackingBlockRows) {
       const auto count = static_cast<size_t>(std::min(kPackingBlockRows, table_->size() - begin));
@@ -165,8 +165,13 @@ void Preparation::run() {
 void Preparation::prepare_rows(std::span<const int64_t> rows, Counts& counts) {
   std::vector<RowText> texts;
   table_->fetch(rows, texts);
-  std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
-  for (const Example& example : examples) store_->append(encode(example));
+  const std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
+  std::vector<std::string> records(examples.size());
+  context_.pool->parallel_for(static_cast<int64_t>(records.size()), 8, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      records[i] = encode(examples[i]);
+  });
+  store_->append(records, *context_.pool);
   kept_ = store_->size();
 }
 
@@ -183,7 +188,8 @@ int64_t Preparation::size() {
   if (!lazy_) wait();
   report();
   const int64_t rows = lazy_ ? table_->size() - static_cast<int64_t>(dropped_.size()) : kept_.load();
-  if (arguments_.shuffle_dataset && shuffled_.empty()) shuffled_ = numpy_permutation(context_.seed, rows);
+  if (arguments_.shuffle_dataset && shuffled_.empty())
+    shuffled_ = numpy_permutation<uint32_t>(context_.seed, rows);
   return rows;
 }
 
