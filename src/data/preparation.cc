@@ -14,6 +14,7 @@ namespace trl::data {
 namespace {
 
 constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
+constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
 constexpr uint64_t kFormat = 1;                    // of what is kept: another one is another cache key
 
 // Of all that prepared rows depend on.
@@ -80,7 +81,7 @@ bool Preparation::order_is_known_before() const {
 
 void Preparation::start() {
   store_ = std::make_unique<RecordStore>(
-      RecordStore::Options{context_.directory, size_t{32} << 20, context_.memory, nullptr});
+      RecordStore::Options{context_.directory, kMemoryBytes, context_.memory, nullptr});
   if (table_->total_bytes() <= kSmallBytes) {
     run();
     return report();

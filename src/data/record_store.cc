@@ -50,6 +50,7 @@ std::string pack_block(std::string_view raw, uint32_t records) {
       ZSTD_compress(out.data() + sizeof(Header), out.size() - sizeof(Header), raw.data(), raw.size(), kLevel);
   if (ZSTD_isError(packed) != 0u) fail(Status::out_of_memory, "zstd: {}", ZSTD_getErrorName(packed));
   out.resize(sizeof(Header) + packed);
+  out.shrink_to_fit();  // it may be kept
   Header header{static_cast<uint32_t>(raw.size()), static_cast<uint32_t>(packed), records, 0, 0};
   header.xxh3 = checksum(header, std::string_view(out).substr(sizeof header));
   std::memcpy(out.data(), &header, sizeof header);
