@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,26 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Seconds that all threads of this process have run for.
+inline double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 // The most this process has had resident, in bytes.
 inline long peak_resident() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;
+}
+
+// A line of /proc/self/status that counts memory (VmHWM, the most resident; VmRSS), in bytes.
+inline long status_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(key + ":")) return std::strtol(line.c_str() + key.size() + 1, nullptr, 10) * 1024;
+  return 0;
 }
 
 // Runs the words as a program; what it wrote to stdout, or empty when it failed.

@@ -19,6 +19,7 @@
 namespace {
 
 using trl::bench::now;
+using trl::bench::status_bytes;
 namespace fs = std::filesystem;
 
 struct Settings {
@@ -38,12 +39,6 @@ void check(trl_status status, trl_error* error) {
 
 // The most that has been resident since the last reset; 0 without /proc/self/clear_refs.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
-long status_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key + ":")) return std::strtol(line.c_str() + key.size() + 1, nullptr, 10) * 1024;
-  return 0;
-}
 
 trl_trainer* open_trainer(const Settings& s, const std::string& resume) {
   trl_error* error = nullptr;

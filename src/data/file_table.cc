@@ -19,7 +19,7 @@ using OpenStream = std::function<std::unique_ptr<io::SeekableStream>()>;
 using JsonPlace = io::JsonRows::Place;
 
 constexpr int64_t kPlaceEvery = 16 << 10;   // between two places that are kept, at least;
-constexpr int64_t kMostPlaces = 512 << 10;  // and never more places than these: 16 MB
+constexpr int64_t kMostPlaces = 256 << 10;  // and never more places than these: 8 MB
 
 class HashedStream final : public io::ByteStream {
  public:

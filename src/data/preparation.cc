@@ -14,6 +14,7 @@ namespace trl::data {
 namespace {
 
 constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
+constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
 constexpr uint64_t kFormat = 1;                    // of what is kept: another one is another cache key
 
 // Of all that prepared rows depend on.
@@ -78,7 +79,7 @@ bool Preparation::order_is_known_before() const {
 
 void Preparation::start() {
   store_ = std::make_unique<RecordStore>(
-      RecordStore::Options{context_.directory, size_t{32} << 20, context_.memory, nullptr});
+      RecordStore::Options{context_.directory, kMemoryBytes, context_.memory, nullptr});
   if (table_->total_bytes() <= kSmallBytes) {
     run();
     return report();
@@ -122,9 +123,9 @@ void Preparation::run() {
   std::exception_ptr error;
   std::string cache_problem;
   try {
-    std::vector<int64_t> order;
+    std::vector<uint32_t> order;
     const bool shuffled = arguments_.shuffle_dataset && context_.packing != Packing::none;
-    if (shuffled) order = numpy_permutation(context_.seed, table_->size());
+    if (shuffled) order = numpy_permutation<uint32_t>(context_.seed, table_->size());
     std::vector<int64_t> rows;
     for (int64_t begin = 0; begin < table_->size() && !stop_; begin += kPackingBlockRows) {
       const auto count = static_cast<size_t>(std::min(kPackingBlockRows, table_->size() - begin));
@@ -163,8 +164,13 @@ void Preparation::run() {
 void Preparation::prepare_rows(std::span<const int64_t> rows, Counts& counts) {
   std::vector<RowText> texts;
   table_->fetch(rows, texts);
-  std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
-  for (const Example& example : examples) store_->append(encode(example));
+  const std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
+  std::vector<std::string> records(examples.size());
+  context_.pool->parallel_for(static_cast<int64_t>(records.size()), 8, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      records[i] = encode(examples[i]);
+  });
+  store_->append(records, *context_.pool);
   kept_ = store_->size();
 }
 
@@ -181,7 +187,8 @@ int64_t Preparation::size() {
   if (!lazy_) wait();
   report();
   const int64_t rows = lazy_ ? table_->size() - static_cast<int64_t>(dropped_.size()) : kept_.load();
-  if (arguments_.shuffle_dataset && shuffled_.empty()) shuffled_ = numpy_permutation(context_.seed, rows);
+  if (arguments_.shuffle_dataset && shuffled_.empty())
+    shuffled_ = numpy_permutation<uint32_t>(context_.seed, rows);
   return rows;
 }
 

@@ -40,7 +40,7 @@ class Preparation final : public Examples {
   const RowCache cache_;
   std::unique_ptr<const SftTokens> tokens_;
   uint64_t fingerprint_ = 0;
-  std::vector<int64_t> shuffled_;  // shuffle_dataset: the prepared row in each place; empty: as they come
+  std::vector<uint32_t> shuffled_;  // shuffle_dataset: the prepared row in each place; empty: as they come
 
   bool lazy_ = false;
   std::vector<int64_t> dropped_;  // lazy: source rows, rising

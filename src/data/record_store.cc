@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -42,11 +43,14 @@ uint64_t checksum(Header header, std::string_view packed) {
 }
 
 std::string pack_block(std::string_view raw, uint32_t records) {
+  if (raw.size() > kLargestBlock)
+    fail(Status::invalid_argument, "a row of {} bytes is too large", raw.size());
   std::string out(sizeof(Header) + ZSTD_compressBound(raw.size()), '\0');
   const size_t packed =
       ZSTD_compress(out.data() + sizeof(Header), out.size() - sizeof(Header), raw.data(), raw.size(), kLevel);
   if (ZSTD_isError(packed) != 0u) fail(Status::out_of_memory, "zstd: {}", ZSTD_getErrorName(packed));
   out.resize(sizeof(Header) + packed);
+  out.shrink_to_fit();  // it may be kept
   Header header{static_cast<uint32_t>(raw.size()), static_cast<uint32_t>(packed), records, 0, 0};
   header.xxh3 = checksum(header, std::string_view(out).substr(sizeof header));
   std::memcpy(out.data(), &header, sizeof header);
@@ -75,9 +79,11 @@ std::string unpack_block(std::string_view block, const std::string& path) {
   return raw;
 }
 
-void append_length(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
+void append_record(std::string& out, std::string_view record) {
+  uint64_t length = record.size();
+  for (; length >= 0x80; length >>= 7) out.push_back(static_cast<char>(length | 0x80));
+  out.push_back(static_cast<char>(length));
+  out += record;
 }
 
 // The begin of each record's bytes and, behind the last, the end.
@@ -140,17 +146,47 @@ int64_t RecordStore::size() const {
 
 void RecordStore::append(std::string_view record) {
   const std::lock_guard lock(mutex_);
-  append_length(tail_, record.size());
-  tail_ += record;
+  append_record(tail_, record);
   ++size_;
   if (tail_.size() >= kBlockBytes) close_block();
 }
 
+// The same blocks as one by one; readers see the records when all of them are there.
+void RecordStore::append(std::span<const std::string> records, base::ThreadPool& pool) {
+  struct Full {
+    std::string bytes;
+    int64_t records;
+  };
+  std::vector<Full> full;
+  std::string tail = tail_;
+  int64_t count = size_ - tail_first_;
+  for (const std::string& record : records) {
+    append_record(tail, record);
+    ++count;
+    if (tail.size() < kBlockBytes) continue;
+    Full& block = full.emplace_back();
+    block.bytes.swap(tail);
+    block.records = std::exchange(count, 0);
+  }
+  pool.parallel_for(static_cast<int64_t>(full.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      full[i].bytes = pack_block(full[i].bytes, static_cast<uint32_t>(full[i].records));
+  });
+  const std::lock_guard lock(mutex_);
+  for (Full& block : full) add_block(std::move(block.bytes), block.records);
+  tail_ = std::move(tail);
+  size_ = tail_first_ + count;
+}
+
 void RecordStore::close_block() {
   if (tail_.empty()) return;
-  if (tail_.size() > kLargestBlock)
-    fail(Status::invalid_argument, "a row of {} bytes is too large", tail_.size());
-  std::string block = pack_block(tail_, static_cast<uint32_t>(size_ - tail_first_));
+  const int64_t records = size_ - tail_first_;
+  add_block(pack_block(tail_, static_cast<uint32_t>(records)), records);
+  tail_.clear();
+}
+
+// In the place of the open block, which held so many records.
+void RecordStore::add_block(std::string block, int64_t records) {
   const auto bytes = static_cast<uint32_t>(block.size());
   if (writer_ == nullptr && !options_.directory.empty() &&
       static_cast<size_t>(charged_) + bytes > options_.memory_bytes)
@@ -165,8 +201,7 @@ void RecordStore::close_block() {
     kept_.push_back(std::move(block));
     blocks_.push_back({tail_first_, static_cast<int64_t>(kept_.size()) - 1, bytes});
   }
-  tail_.clear();
-  tail_first_ = size_;
+  tail_first_ += records;
 }
 
 // From now on blocks go to a file that vanishes with the store.

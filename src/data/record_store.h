@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/thread_pool.h"
 
 namespace trl::data {
 
@@ -28,6 +30,8 @@ class RecordStore {
   RecordStore& operator=(const RecordStore&) = delete;
 
   void append(std::string_view record);  // throws Error(io) where the disk is full
+  void append(std::span<const std::string> records,
+              base::ThreadPool& pool);  // the same, compressed on the pool
   int64_t size() const;
   std::string read(
       int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
@@ -45,6 +49,7 @@ class RecordStore {
     uint32_t bytes;  // with its header
   };
   void close_block();
+  void add_block(std::string block, int64_t records);
   void spill();
   std::string block_bytes(size_t block) const;
   const std::string& decoded(size_t block) const;

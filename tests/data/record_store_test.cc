@@ -1,4 +1,5 @@
-// Records come back as they were, from memory and from a file, beside a writer, and never from a damaged file.
+// Records come back as they were, from memory and from a file, beside a writer, and never from a damaged
+// file.
 #include "data/record_store.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@ namespace trl::data {
 namespace {
 
 std::string record(int64_t i) {
-  return fmt::format("{}:", i) + std::string(static_cast<size_t>(i * 7919 % 3000), static_cast<char>('a' + i % 26));
+  return fmt::format("{}:", i) +
+         std::string(static_cast<size_t>(i * 7919 % 3000), static_cast<char>('a' + i % 26));
 }
 
 TEST(RecordStore, ReadsInAnyOrder) {
@@ -37,6 +39,29 @@ TEST(RecordStore, GoesOnInAFileThatHasNoName) {
   EXPECT_LE(memory.now(), 2000);
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
   for (int64_t i = 0; i < 2000; ++i) ASSERT_EQ(store.read(i * 263 % 2000), record(i * 263 % 2000));
+}
+
+TEST(RecordStore, ManyAtOnceAreTheSameFileAsOneByOne) {
+  const test::Scratch scratch;
+  base::ThreadPool pool(3);
+  RecordStore single({{}, size_t{1} << 30, nullptr, nullptr});
+  RecordStore many({scratch.path(), 20000, nullptr, nullptr});
+  std::vector<std::string> records;
+  for (int64_t i = 0; i < 2000; ++i) {
+    single.append(record(i));
+    records.push_back(record(i));
+    if (i % 700 != 3) continue;
+    many.append(records, pool);
+    records.clear();
+    EXPECT_EQ(many.size(), i + 1);
+    EXPECT_EQ(many.read(i), record(i));
+  }
+  many.append(records, pool);
+  many.append(std::span<const std::string>(), pool);
+  for (int64_t i = 0; i < 2000; ++i) ASSERT_EQ(many.read(i * 263 % 2000), record(i * 263 % 2000));
+  single.publish(scratch / "single", "");
+  many.publish(scratch / "many", "");
+  EXPECT_EQ(base::read_file(scratch / "single"), base::read_file(scratch / "many"));
 }
 
 TEST(RecordStore, IsReadWhileItIsWritten) {

@@ -10,6 +10,10 @@
 
 namespace trl::text {
 
+// GPT-2's split pattern, which ByteLevel applies unless use_regex is false.
+inline constexpr const char* kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 // begin, end, is_match: consecutive parts that cover the text
 using PartSink = FunctionRef<void(size_t, size_t, bool)>;
 
@@ -20,6 +24,7 @@ class Pattern {
 };
 
 std::unique_ptr<Pattern> regex_pattern(std::string_view oniguruma);
+std::unique_ptr<Pattern> gpt2_pattern();  // regex_pattern(kGpt2Pattern), faster in ASCII
 std::unique_ptr<Pattern> literal_pattern(std::string literal);
 std::unique_ptr<Pattern> character_pattern(bool (*matches)(char32_t));
 std::unique_ptr<Pattern> read_pattern(const Field& field);  // {"Regex": ...} or {"String": ...}

@@ -35,8 +35,4 @@ class PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps_;
 };
 
-// GPT-2's split pattern, which ByteLevel applies unless use_regex is false.
-inline constexpr const char* kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 }  // namespace trl::text

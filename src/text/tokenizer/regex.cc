@@ -47,6 +47,7 @@ MatchSpace::~MatchSpace() = default;
 struct Regex::Compiled {
   std::string source;
   pcre2_code_8* code = nullptr;
+  bool jit = false;
   ~Compiled() { pcre2_code_free_8(code); }
 };
 
@@ -66,7 +67,8 @@ Regex::Regex(std::string_view oniguruma) : compiled_(std::make_unique<Compiled>(
                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE, &code,
                                     &offset, context.get());
   if (!compiled_->code) fail(Status::format, "the pattern '{}' is not valid: {}", oniguruma, reason(code));
-  pcre2_jit_compile_8(compiled_->code, PCRE2_JIT_COMPLETE);  // without it the interpreter runs
+  // Without it the interpreter runs.
+  compiled_->jit = pcre2_jit_compile_8(compiled_->code, PCRE2_JIT_COMPLETE) == 0;
 }
 
 Regex::~Regex() = default;
@@ -75,8 +77,9 @@ Regex::Regex(Regex&&) noexcept = default;
 bool Regex::find(std::string_view text, size_t from, Match& match, MatchSpace& space) const {
   MatchSpace::State& state = *space.state_;
   const auto search = [&] {
-    return pcre2_match_8(compiled_->code, reinterpret_cast<PCRE2_SPTR8>(text.data()), text.size(), from,
-                         PCRE2_NO_UTF_CHECK, state.data, state.context);
+    const auto match_in = compiled_->jit ? pcre2_jit_match_8 : pcre2_match_8;
+    return match_in(compiled_->code, reinterpret_cast<PCRE2_SPTR8>(text.data()), text.size(), from,
+                    PCRE2_NO_UTF_CHECK, state.data, state.context);
   };
   int found = search();
   if (found == PCRE2_ERROR_JIT_STACKLIMIT && !state.stack) {
