@@ -28,8 +28,14 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
     const int64_t column = newline == std::string_view::npos ? first_column + static_cast<int64_t>(byte)
                                                              : static_cast<int64_t>(byte - newline);
     fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin, line, column, plain_reason(error.what()));
-  } catch (const nlohmann::json::exception& error) {
-    fail(Status::format, "{}:{}: not valid JSON: {}", origin, first_line, error.what());
+  } catch (const nlohmann::json::exception& error) {  // a number that no double holds
+    const std::string reason = plain_reason(error.what());
+    const size_t quote = reason.find('\'');
+    const std::string number =
+        quote == std::string::npos ? std::string() : reason.substr(quote + 1, reason.rfind('\'') - quote - 1);
+    const size_t at = number.empty() ? std::string_view::npos : text.find(number);
+    fail(Status::format, "{}:{}:{}: a number is too large: {}", origin, first_line,
+         first_column + static_cast<int64_t>(at == std::string_view::npos ? 0 : at), number);
   }
 }
 

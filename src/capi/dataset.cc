@@ -52,7 +52,7 @@ data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
     trl_record record(row);
     const CallbackScope scope;
     const int32_t code = rows->next(rows->user_data.get(), &record);
-    if (code < 0) fail_callback("next", code);
+    if (code != TRL_OK && code != TRL_END) fail_callback("next", code);
     return code == TRL_OK;
   };
   adapted.rewind = [rows] {

@@ -118,6 +118,7 @@ bool Trainer::step_locked() {
   if (!stepped && !finished_) {
     error.check(trainer_->finish(error));
     finished_ = true;
+    train_batches_->tell();
   }
   return stepped;
 }

@@ -19,6 +19,7 @@ class InOrder final : public BatchStream {
   int64_t rows() override { return settled().rows; }
   int64_t batches_per_epoch() override { return data::batches_per_epoch(settled()); }
   uint64_t fingerprint() override { return examples_->fingerprint(); }
+  void tell() override { examples_->tell(); }
 
   void start_epoch(int64_t epoch, int64_t skip) override {
     settled();
@@ -70,6 +71,10 @@ class AsRead final : public BatchStream {
   int64_t rows() override { return -1; }
   int64_t batches_per_epoch() override { return -1; }
   uint64_t fingerprint() override { return 0; }
+  void tell() override {
+    if (std::exchange(reported_, true) || counts_.read == 0) return;
+    counts_.report(source_->name() + " (as far as it was read)", arguments_, *context_.log);
+  }
 
   void start_epoch(int64_t, int64_t skip) override {
     source_->rewind();

@@ -24,6 +24,7 @@ class BatchStream {
   virtual int64_t rows() = 0;                                     // -1: not known
   virtual int64_t batches_per_epoch() = 0;                        // -1: not known
   virtual uint64_t fingerprint() = 0;                             // 0: not known
+  virtual void tell() = 0;                                        // as Examples::tell
   virtual void start_epoch(int64_t epoch, int64_t skip = 0) = 0;  // its first `skip` batches behind it
   virtual bool next(HostBatch& batch) = 0;                        // false: the epoch is over
 };

@@ -40,6 +40,18 @@ Format prompt_completion_format(const Row& row) {
               fmt::format("a list of messages (as in '{}')", prompt ? "prompt" : "completion"));
 }
 
+// TRL asks an arbitrary one of these columns whether a row is conversational; here they must agree.
+void require_agreement(const Row& row) {
+  std::string_view first;
+  for (const std::string_view name : {"messages", "prompt", "completion", "chosen", "rejected"}) {
+    if (!has(row, name)) continue;
+    if (first.empty()) first = name;
+    const bool messages = is_messages(*find_column(row, first));
+    if (is_messages(*find_column(row, name)) == messages) continue;
+    fail_column(row, name, fmt::format("{} (as in '{}')", messages ? "a list of messages" : "text", first));
+  }
+}
+
 }  // namespace
 
 std::string_view format_name(Format format) {
@@ -148,6 +160,7 @@ void refuse_images(const Row& row) {
 Format format_of(const Row& row, const std::string& text_field) {
   refuse_images(row);
   if (has(row, "input_ids")) return Format::tokenized;
+  if (has(row, "messages") && has(row, "prompt") && has(row, "completion")) require_agreement(row);
   if (has(row, "prompt") && has(row, "completion")) return prompt_completion_format(row);
   const base::Json* messages = find_column(row, "messages");
   if (messages != nullptr && is_messages(*messages)) return Format::messages;

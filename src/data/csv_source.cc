@@ -53,10 +53,10 @@ class CsvSource final : public Source {
     if (!rows_.next(row_)) return false;
     std::unordered_set<std::string_view> seen;
     for (size_t i = 0; i < row_.cells.size(); ++i) {
-      const io::CsvRows::Cell& cell = row_.cells[i];
+      io::CsvRows::Cell& cell = row_.cells[i];
       check(cell, i);
       if (cell.text.empty())
-        fail(Status::format, "{}:{}: column {} of the header has no name", name(), row_.line, i + 1);
+        cell.text = fmt::format("Unnamed: {}", i);  // pandas' name for it, and so datasets'
       if (!seen.insert(cell.text).second) {
         fail(Status::format, "{}:{}: the header names column '{}' twice", name(), row_.line, cell.text);
       }

@@ -120,6 +120,8 @@ void Preparation::find_dropped() {
 
 void Preparation::run() {
   Counts counts;
+  counts.read = counts.dropped = static_cast<int64_t>(dropped_.size());
+  counts.first_dropped = first_dropped_;
   std::exception_ptr error;
   std::string cache_problem;
   try {
@@ -135,10 +137,9 @@ void Preparation::run() {
       std::erase_if(rows,
                     [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
       prepare_rows(rows, counts);
+      const std::lock_guard lock(mutex_);
+      counts_ = counts;
     }
-    counts.read += static_cast<int64_t>(dropped_.size());
-    counts.dropped += static_cast<int64_t>(dropped_.size());
-    if (counts.first_dropped.empty()) counts.first_dropped = first_dropped_;
     if (!stop_) counts.check(table_->name(), arguments_);
     try {
       if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts);
@@ -246,6 +247,27 @@ void Preparation::report() {
     context_.log->warning("data", "dataset_cache_dir: {}; the prepared rows are not kept for the next run",
                           cache_problem_);
   }
+}
+
+void Preparation::tell() {
+  std::string problem;
+  {
+    const std::lock_guard lock(mutex_);
+    if (reported_) return;
+    if (!done_ || error_) {
+      reported_ = true;
+      counts_.report(table_->name() + " (as far as it was read)", arguments_, *context_.log);
+    }
+    if (done_ && error_) {
+      try {
+        std::rethrow_exception(error_);
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+    }
+  }
+  if (!problem.empty()) context_.log->warning("data", "in rows that were not trained on: {}", problem);
+  if (!reported_) report();
 }
 
 std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context) {

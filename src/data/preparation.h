@@ -21,6 +21,7 @@ class Preparation final : public Examples {
   Example read(int64_t row) override;
   std::vector<uint32_t> lengths() override;
   int64_t total_tokens() override;
+  void tell() override;
   uint64_t fingerprint() const override { return fingerprint_; }
   bool completion_only_loss() const override { return tokens_->completion_only_loss(); }
 

@@ -247,6 +247,13 @@ std::string RecordStore::read(int64_t record) const {
   return cached_.substr(cached_begins_[index], cached_begins_[index + 1] - cached_begins_[index]);
 }
 
+int64_t RecordStore::stored_bytes() const {
+  const std::lock_guard lock(mutex_);
+  auto bytes = static_cast<int64_t>(tail_.size());
+  for (const Block& block : blocks_) bytes += block.bytes;
+  return bytes;
+}
+
 void RecordStore::publish(const std::string& path, std::string_view about) {
   const std::lock_guard lock(mutex_);
   close_block();

@@ -90,7 +90,10 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
   try {
     return template_.render(messages, options);
   } catch (const Error& error) {
-    throw Error(error.status(), row.where + ": chat template: " + error.message(), error.key());
+    throw Error(error.status(),
+                row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +
+                    error.message(),
+                error.key());
   }
 }
 

@@ -50,8 +50,9 @@ class Examples {
   Examples& operator=(const Examples&) = delete;
   virtual int64_t size() = 0;  // waits for what decides it
   virtual Example read(int64_t row) = 0;
-  virtual std::vector<uint32_t> lengths() = 0;    // of all rows, in tokens; waits for all
-  virtual int64_t total_tokens() = 0;             // waits for all
+  virtual std::vector<uint32_t> lengths() = 0;  // of all rows, in tokens; waits for all
+  virtual int64_t total_tokens() = 0;           // waits for all
+  virtual void tell() = 0;  // at the end of a run: what was cut and dropped as far as rows were read, once
   virtual uint64_t fingerprint() const = 0;       // of the rows and of all that they are made with
   virtual bool completion_only_loss() const = 0;  // as it was resolved
 };

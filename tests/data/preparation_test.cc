@@ -1,4 +1,5 @@
-// Rows that are prepared while they are read: the same as those that are prepared before, whatever comes first.
+// Rows that are prepared while they are read: the same as those that are prepared before, whatever comes
+// first.
 #include "data/preparation.h"
 
 #include <gtest/gtest.h>
@@ -85,11 +86,22 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
   }
 }
 
+TEST(Preparation, ARunThatEndsEarlyIsToldWhatItMet) {
+  const test::Scratch scratch;
+  Shop shop;
+  shop.arguments.max_length = 300;
+  const auto examples = shop.prepare(rows_file(scratch));
+  examples->read(0);
+  examples->tell();
+  examples->tell();
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find(fmt::format("{} of ", kRows / 7)), std::string::npos) << shop.log.lines[0];
+}
+
 TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch, R"({"prompt": 5, "completion": "x"})");
-  const std::string want =
-      fmt::format("{}:{}: column 'prompt' is a number, where", path, kRows - 100 + 2);
+  const std::string want = fmt::format("{}:{}: column 'prompt' is a number, where", path, kRows - 100 + 2);
   Shop early;
   early.arguments.max_length = std::nullopt;
   EXPECT_EQ(test::error_of([&] {
@@ -136,7 +148,8 @@ TEST(Preparation, PackedRowsHoldEveryTokenOnce) {
     std::multiset<std::pair<int32_t, int32_t>> want, got;
     for (int64_t row = 0; row < rows->size(); ++row) {
       const Example example = rows->read(row);
-      for (size_t i = 0; i < example.labels.size(); ++i) want.emplace(example.input_ids[i], example.labels[i]);
+      for (size_t i = 0; i < example.labels.size(); ++i)
+        want.emplace(example.input_ids[i], example.labels[i]);
     }
     for (int64_t row = 0; row < packed->size(); ++row) {
       const Example example = packed->read(row);
@@ -216,15 +229,22 @@ TEST_F(CacheTest, ADamagedFileIsMadeAnew) {
   base::write_file(file, bytes);
   EXPECT_EQ(prepare(), rows);
   ASSERT_EQ(shop.log.lines.size(), 2u);
-  EXPECT_EQ(shop.log.lines[0],
-            "dataset_cache_dir: " + file + ": damaged: a block is not what was written; the rows are prepared anew");
+  EXPECT_EQ(shop.log.lines[0], "dataset_cache_dir: " + file +
+                                   ": damaged: a block is not what was written; the rows are prepared anew");
   EXPECT_EQ(prepare(), rows);
   EXPECT_EQ(shop.log.lines.size(), 1u);
 }
 
 TEST_F(CacheTest, OldFilesMakeRoom) {
-  shop.arguments.dataset_cache_limit = 1;  // less than one file: only the newest stays
+  shop.arguments.dataset_cache_limit = 1;
   prepare(300);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "cache"));
+  EXPECT_TRUE(shop.log.lines.back().find("are more than dataset_cache_limit 1;") != std::string::npos)
+      << shop.log.lines.back();
+  shop.arguments.dataset_cache_limit = int64_t{1} << 30;
+  prepare(300);
+  const auto bytes = std::filesystem::file_size(base::join_path(scratch / "cache", files()[0]));
+  shop.arguments.dataset_cache_limit = static_cast<int64_t>(bytes * 3 / 2);  // room for one
   EXPECT_EQ(files().size(), 1u);
   const auto first = files();
   prepare(250);

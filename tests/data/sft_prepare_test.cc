@@ -194,7 +194,7 @@ TEST(Prepare, TemplatesThatDoNotServe) {
   EXPECT_EQ(unmarked.error(row).status(), Status::unsupported);
   EXPECT_NE(unmarked.error(row).message().find("{% generation %}"), std::string::npos);
   Shop raising("{{ raise_exception('no such role') }}");
-  EXPECT_NE(raising.error(row).message().find("t.jsonl:1: chat template: "), std::string::npos);
+  EXPECT_NE(raising.error(row).message().find("t.jsonl:1: chat template"), std::string::npos);
   EXPECT_NE(raising.error(row).message().find("no such role"), std::string::npos);
 }
 
@@ -234,6 +234,14 @@ TEST(Prepare, ToolsAndTemplateVariables) {
       std::string::npos);
   EXPECT_EQ(shop.error("{" + messages + R"(,"chat_template_kwargs":{"tokenize":false}})").status(),
             Status::unsupported);
+}
+
+TEST(Prepare, ColumnsThatContradictEachOtherAreAnError) {
+  Shop shop(kPlainTemplate);
+  EXPECT_EQ(
+      shop.error(R"({"prompt":"a","completion":"b","messages":[{"role":"user","content":"c"}]})").message(),
+      "t.jsonl:1: column 'prompt' is a string, where a list of messages (as in 'messages') is expected; the "
+      "row's columns: prompt, completion, messages");
 }
 
 TEST(Prepare, TruncationIsToldOnce) {

@@ -84,6 +84,20 @@ TEST(Streaming, TellsOnceWhatWasCut) {
   EXPECT_TRUE(shop.log.lines[0].starts_with("t.jsonl: ")) << shop.log.lines[0];
 }
 
+TEST(Streaming, TellsAtTheEndOfARunWhatWasCutSoFar) {
+  Shop shop;
+  const auto streamed = shop.streamed();
+  HostBatch batch;
+  streamed->start_epoch(0);
+  ASSERT_TRUE(streamed->next(batch));
+  EXPECT_TRUE(shop.log.lines.empty());
+  streamed->tell();
+  streamed->tell();
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_TRUE(shop.log.lines[0].find(" of 1000 rows cut to max_length 60") != std::string::npos)
+      << shop.log.lines[0];
+}
+
 TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
   Shop shop;
   const auto streamed = shop.streamed(false, "{\"text\": 5}\n");

@@ -1,5 +1,5 @@
-// Documents that share a row never see each other: loss and gradients of packed and of padding-free batches are the
-// sums over the same documents alone.
+// Documents that share a row never see each other: loss and gradients of packed and of padding-free batches
+// are the sums over the same documents alone.
 #include "train/gradients.h"
 #include "train/tiny_run.h"
 
@@ -112,7 +112,8 @@ TEST(Packed, DocumentsOfPaddingFreeBatchesAreAlone) {
 // What the first token of each document would train is not trained, and only that.
 TEST(Packed, LossCountsEveryTokenButTheFirstOfEachDocument) {
   TRL_NEED_TINY_RUN();
-  test::SftRun run = tiny_run({{"packing", "true"}, {"max_length", "64"}, {"per_device_train_batch_size", "64"}});
+  test::SftRun run =
+      tiny_run({{"packing", "true"}, {"max_length", "64"}, {"per_device_train_batch_size", "64"}});
   engine::ErrorCapture error;
   ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, error)));
   engine::Batch batch;
