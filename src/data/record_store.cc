@@ -247,9 +247,10 @@ std::string RecordStore::read(int64_t record) const {
   return cached_.substr(cached_begins_[index], cached_begins_[index + 1] - cached_begins_[index]);
 }
 
-int64_t RecordStore::stored_bytes() const {
+int64_t RecordStore::packed_bytes() {
   const std::lock_guard lock(mutex_);
-  auto bytes = static_cast<int64_t>(tail_.size());
+  close_block();
+  int64_t bytes = 0;
   for (const Block& block : blocks_) bytes += block.bytes;
   return bytes;
 }

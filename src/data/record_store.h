@@ -36,7 +36,7 @@ class RecordStore {
   std::string read(
       int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
 
-  int64_t stored_bytes() const;  // about what a published file takes
+  int64_t packed_bytes();  // of all records so far, compressed
   // Everything so far and `about`, written beside path, synced and moved there. Nothing is appended after it.
   void publish(const std::string& path, std::string_view about);
   // What publish wrote; every block is checked. Throws not_found, and Error(format) where it is damaged.

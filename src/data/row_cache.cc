@@ -47,8 +47,8 @@ std::unique_ptr<RecordStore> RowCache::find(uint64_t key, Counts* counts, base::
 }
 
 void RowCache::add(uint64_t key, RecordStore& rows, const Counts& counts) const {
-  if (static_cast<uint64_t>(rows.stored_bytes()) > limit_bytes_) {
-    fail(Status::io, "{} bytes of prepared rows are more than dataset_cache_limit {}", rows.stored_bytes(),
+  if (static_cast<uint64_t>(rows.packed_bytes()) > limit_bytes_) {
+    fail(Status::io, "{} bytes of prepared rows are more than dataset_cache_limit {}", rows.packed_bytes(),
          limit_bytes_);
   }
   base::make_directories(directory_);
