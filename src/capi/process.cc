@@ -87,10 +87,12 @@ void Process::join(const Settings& settings) {
                     *settings.memory_limit, memory_.limit()),
         "runtime.host_memory_limit");
   }
-  if (settings.threads && threads_ && *settings.threads != *threads_) {
+  // Who asks for none has what there is, and keeps it too.
+  const int64_t in_force = threads_.value_or(base::available_cpus());
+  if (settings.threads && runtimes_ > 0 && *settings.threads != in_force) {
     throw Error(Status::busy,
                 fmt::format("runtime.threads: {} asked, but this process has {} while its runtimes live",
-                            *settings.threads, *threads_),
+                            *settings.threads, in_force),
                 "runtime.threads");
   }
   if (settings.memory_limit) {

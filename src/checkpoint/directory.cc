@@ -35,7 +35,10 @@ enum class Owner { known, none, unreadable };
 Owner owner(const std::string& checkpoint, std::string* run) {
   try {
     const std::optional<Manifest> manifest = read_manifest(checkpoint);
-    if (!manifest) return Owner::none;
+    // One of ours that has lost its list of files is damaged, and so is an empty one.
+    const bool ours = base::file_exists(base::join_path(checkpoint, "trl_state.json")) ||
+                      base::list_directory(checkpoint).empty();
+    if (!manifest) return ours ? Owner::unreadable : Owner::none;
     *run = manifest->run;
     return Owner::known;
   } catch (const Error&) {
@@ -60,6 +63,15 @@ void prepare_directory(const std::string& output_dir, const std::string& run, Ot
     if (found == Owner::known && others == Others::remove) {
       leaving.push_back(path);
       continue;
+    }
+    if (found == Owner::none) {
+      throw Error(
+          Status::io,
+          fmt::format(
+              "{} is none of this library's checkpoints (it holds no checksums.json): move it away, give "
+              "another output_dir, or save_strategy no",
+              path),
+          "output_dir");
     }
     throw Error(
         Status::io,

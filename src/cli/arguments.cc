@@ -73,7 +73,10 @@ class Flags {
   }
 
   bool parse(Words words, Config& config) {
-    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back,
+    for (std::string& word : words) {          // and would take a list in brackets apart at its commas
+      if (word.starts_with('[')) word.insert(0, 1, ' ');
+    }
     try {
       app_.parse(words);
     } catch (const CLI::ArgumentMismatch& error) {
@@ -125,7 +128,10 @@ class Flags {
     return type == TRL_TYPE_BOOLEAN ? flag.option->expected(0, 1) : flag.option->expected(1);
   }
 
-  static std::string text(const Flag& flag) {
+  static std::string text(Flag flag) {
+    for (std::string& value : flag.values) {
+      if (value.starts_with(" [")) value.erase(0, 1);
+    }
     if (flag.negated) return "false";
     if (flag.values.empty() || flag.values.back().empty()) return flag.type == TRL_TYPE_BOOLEAN ? "true" : "";
     if (flag.type != TRL_TYPE_LIST || flag.values.size() == 1) return flag.values.back();

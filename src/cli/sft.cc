@@ -109,9 +109,9 @@ void keep(const Trainer& trainer, const Config& config) {
 }
 
 // Rows are read while training goes on: one that cannot be read costs no step that was made.
-bool keeps_after(trl_status status, const Trainer& trainer) {
+bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
   return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) &&
-         global_step(trainer) > 0;
+         global_step(trainer) > begun_at;
 }
 
 std::string cache_directory() {
@@ -147,6 +147,7 @@ int sft(const Words& words) {
         error);
 
   const std::string output = get(config, "output_dir");
+  const int64_t begun_at = global_step(trainer);
   const Interrupt interrupt(trainer.get());
   Progress progress(get(config, "disable_tqdm") != "true");
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
@@ -155,7 +156,7 @@ int sft(const Words& words) {
     keep(trainer, config);
     return 128 + Interrupt::signal_number();
   }
-  if (keeps_after(status, trainer)) keep(trainer, config);
+  if (keeps_after(status, trainer, begun_at)) keep(trainer, config);
   check(status, error);
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
   spdlog::info("saved in {}", output);

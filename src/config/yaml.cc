@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <list>
 #include <sstream>
 
 #include "base/error.h"
@@ -66,9 +67,10 @@ struct Reader {
   }
 
   // The pairs of a mapping; those that `<<` merges come last and only where the key is not there.
-  std::vector<Pair> pairs(const YAML::Node& map, int depth) {
+  // Lists: a node of yaml-cpp that is assigned to changes what it stood for, and so nothing here may move up.
+  std::list<Pair> pairs(const YAML::Node& map, int depth) {
     count(map, depth);
-    std::vector<Pair> own, merged;
+    std::list<Pair> own, merged;
     for (const auto& item : map) {
       const YAML::Mark mark = item.first.Mark();
       if (!item.first.IsScalar()) fail_at(mark, "a key must be a text");
@@ -89,7 +91,7 @@ struct Reader {
     return own;
   }
 
-  void merge(const YAML::Node& source, int depth, std::vector<Pair>& out) {
+  void merge(const YAML::Node& source, int depth, std::list<Pair>& out) {
     count(source, depth);
     if (source.IsMap()) {
       for (Pair& pair : pairs(source, depth + 1)) out.push_back(std::move(pair));

@@ -90,7 +90,8 @@ at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {
 }
 
 // Columns are divided among the threads and tokens are added in their order, so that every sum has one order.
-void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, at::Tensor& grad) {
+void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
+  at::Tensor& grad = w.grad;
   const int64_t width = grad.size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
   constexpr int64_t kColumns = 64;
@@ -98,6 +99,7 @@ void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, at::Tensor& g
     const int64_t first = begin * kColumns;
     const int64_t count = std::min(end * kColumns, width) - first;
     for (int64_t t = 0; t < ids.size(0); ++t) {
+      if (id[t] == w.padding_row) continue;
       void* const row = at_byte(grad, id[t] * width + first);
       cpu().add(row, type_of(grad), at_byte(dy, t * width + first), type_of(dy), row, count);
     }
@@ -132,7 +134,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     Parameter& w = *kept<Parameter*>(context);
-    if (w.trainable()) scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], w.grad);
+    if (w.trainable()) scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], w);
     return {{}, {}, {}, {}};
   }
 };

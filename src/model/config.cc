@@ -37,6 +37,16 @@ class Keys {
     }
     return value.get<int64_t>();
   }
+  // An index of nn.Embedding: a negative one counts from the end.
+  int64_t row_or_none(const char* key, int64_t rows) const {
+    const Json* value = find(key);
+    if (value == nullptr) return -1;
+    const int64_t row = value->is_number_integer() ? value->get<int64_t>() : rows;
+    if (row < -rows || row >= rows)
+      fail(Status::format, "{}: \"{}\" is {}; expected a token id below {}", origin_, key, value->dump(),
+           rows);
+    return row < 0 ? row + rows : row;
+  }
   int64_t size_or(const char* key, int64_t otherwise, int64_t limit = kMaxExtent) const {
     return find(key) != nullptr ? size(key, limit) : otherwise;
   }
@@ -210,6 +220,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   config.model_type = family.model_type;
   config.architecture = family.architecture;
   config.vocab_size = keys.size("vocab_size");
+  config.pad_token_id = keys.row_or_none("pad_token_id", config.vocab_size);
   config.hidden_size = keys.size("hidden_size");
   config.intermediate_size = keys.size("intermediate_size");
   config.num_hidden_layers = keys.size("num_hidden_layers", 100'000);

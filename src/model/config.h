@@ -36,6 +36,7 @@ struct ModelConfig {
   bool qk_norm = false;
   int64_t sliding_window = 0;        // 0: none
   std::vector<bool> sliding_layers;  // [layers]
+  int64_t pad_token_id = -1;         // whose row of the embedding its lookups do not train; -1: none
   double attention_dropout = 0;      // of training; the layers here apply none
   RopeConfig rope;
 };

@@ -90,6 +90,7 @@ Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dt
   const int64_t kv_width = c.num_key_value_heads * c.head_dim;
   Loader loader(*this, source);
   embedding_ = loader.matrix("model.embed_tokens", c.vocab_size, c.hidden_size);
+  embedding_->padding_row = c.pad_token_id;
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
     LayerShape shape{c.num_attention_heads, c.num_key_value_heads, c.head_dim, c.rms_norm_eps, {}};

@@ -8,10 +8,11 @@
 namespace trl::tensor {
 
 struct Parameter {
-  std::string name;   // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
-  at::Tensor value;   // contiguous, requires_grad false
-  at::Tensor grad;    // same shape; undefined: frozen, no gradient is computed. Backward adds into it.
-  bool decay = true;  // weight decay applies
+  std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
+  at::Tensor value;          // contiguous, requires_grad false
+  at::Tensor grad;           // same shape; undefined: frozen, no gradient is computed. Backward adds into it.
+  bool decay = true;         // weight decay applies
+  int64_t padding_row = -1;  // of an embedding: looking it up trains nothing (nn.Embedding's padding_idx)
   bool trainable() const { return grad.defined(); }
 };
 

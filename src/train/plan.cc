@@ -52,6 +52,11 @@ Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int6
                              static_cast<double>(arguments.per_device_train_batch_size) *
                              static_cast<double>(accumulation);
   } else {
+    if (arguments.num_train_epochs * static_cast<double>(plan.updates_per_epoch) > 9e15) {
+      fail_key("num_train_epochs",
+               "num_train_epochs: {} epochs of {} updates are too many: at most 9e15 updates",
+               arguments.num_train_epochs, plan.updates_per_epoch);
+    }
     plan.max_steps = static_cast<int64_t>(
         std::ceil(arguments.num_train_epochs * static_cast<double>(plan.updates_per_epoch)));
     plan.num_train_epochs = static_cast<int64_t>(std::ceil(arguments.num_train_epochs));

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "checkpoint/directory.h"
+#include "tensor/parallel.h"
 #include "train/trainer.h"
 
 namespace trl::train {
@@ -98,7 +99,7 @@ base::Json Trainer::run_state() const {
 base::Json Trainer::fingerprint() const {
   Json options = Json::object();
   for (const auto& [name, value] : setup_.options) options[name] = value;
-  options["runtime.threads"] = std::to_string(at::get_num_threads());  // sums are in the order of the threads
+  options["runtime.threads"] = std::to_string(tensor::threads());  // sums are in the order of the threads
   const uint64_t rows = setup_.train->fingerprint();
   return {{"options", options},
           {"rows", setup_.train->rows()},

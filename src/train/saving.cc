@@ -73,7 +73,7 @@ void Trainer::note_best() {
                                                                             : value < *state_.best_metric);
   if (!better || std::isnan(value)) return;
   state_.best_metric = value;
-  state_.best_global_step = state_.global_step;
+  if (arguments().save_strategy != config::Strategy::no) state_.best_global_step = state_.global_step;
   if (arguments().save_strategy == config::Strategy::best) should_save_ = true;
 }
 

@@ -293,6 +293,11 @@ case_prepared_rows_are_kept() {
   rm -rf model; run 0 "${sft[@]}" --max_steps 1 --packing --max_length 64 --dataset_cache_limit 0 --dataset_cache_dir other
   [ ! -e other ] || die "other"
 }
+case_lists_may_be_written_as_in_files() {
+  run 0 "${sft[@]}" --max_steps 1 --report_to '["csv", "html"]'; [ -e model/runs ] || ls model >&2
+  [ -n "$(find model -name '*.csv')" ] && [ -n "$(find model -name '*.html')" ] || die "records"
+  rm -rf model; run 0 sft --model_name_or_path "$model" --datasets "[{\"path\": \"$rows\"}]" --output_dir model --bf16 false --max_steps 1
+}
 case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; }
 case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
 case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }

@@ -64,6 +64,19 @@ TEST(Load, KeepsTextAsItIsWritten) {
             "{% if a %}\nx\n{% endif %}\n");
 }
 
+// yaml-cpp's nodes must not be moved onto each other: the keys between two of one name keep their values.
+TEST(Load, AKeyGivenTwiceLeavesTheOthersAlone) {
+  for (const char* text :
+       {"seed: 6\nrun_name: a\noutput_dir: y\nlogging_dir: z\nseed: 2\n",
+        R"({"seed": 6, "run_name": "a", "output_dir": "y", "logging_dir": "z", "seed": 2})"}) {
+    const Config config = loaded(text);
+    EXPECT_EQ(config.get("seed"), "2");
+    EXPECT_EQ(config.get("run_name"), "a");
+    EXPECT_EQ(config.get("output_dir"), "y");
+    EXPECT_EQ(config.get("logging_dir"), "z");
+  }
+}
+
 TEST(Load, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(refusal("seed: 1\nlearning_rate: fast\n"),
             "x.yaml:2: learning_rate: 'fast' is not accepted; give a number >= 0");
