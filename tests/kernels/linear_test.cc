@@ -199,6 +199,20 @@ TEST(Embedding, GathersAndScattersInOrder) {
   }
 }
 
+// nn.Embedding's padding_idx: its row gets nothing from lookups, all others what they would.
+TEST(Embedding, ThePaddingRowIsNotTrained) {
+  Parameter w = parameter(random({11, 70}, 1));
+  w.padding_row = 3;
+  const at::Tensor ids = at::tensor({3, 0, 3, 10, 3, 7, 7}, at::kInt);
+  const at::Tensor y = embedding(leaf(at::zeros({})), ids, w);
+  torch::autograd::backward({y}, {at::ones({7, 70}, at::kFloat)});
+  for (int64_t row = 0; row < 11; ++row) {
+    const double want = row == 3 ? 0 : (ids == row).sum().item<double>();
+    EXPECT_EQ(w.grad[row].min().item<double>(), want) << row;
+    EXPECT_EQ(w.grad[row].max().item<double>(), want) << row;
+  }
+}
+
 TEST(Embedding, AnIdOutsideTheVocabularyIsAnError) {
   Parameter w = parameter(random({4, 8}, 1));
   const at::Tensor anchor = leaf(at::zeros({}));
