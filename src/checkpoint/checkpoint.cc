@@ -81,7 +81,7 @@ void check_owner(const std::string& directory, const std::string& run) {
   } catch (const Error&) {
     return;  // one of ours, damaged
   }
-  if (!manifest && base::list_directory(directory).empty()) return;
+  if (!manifest && lost_manifest(directory)) return;
   if (manifest && manifest->run == run) return;
   fail(Status::io, "{}: {}; nothing was written there: give another output_dir, or move it away", directory,
        manifest ? "is a checkpoint of another run" : "is there already and is not a checkpoint of this run");

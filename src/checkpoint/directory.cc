@@ -35,10 +35,7 @@ enum class Owner { known, none, unreadable };
 Owner owner(const std::string& checkpoint, std::string* run) {
   try {
     const std::optional<Manifest> manifest = read_manifest(checkpoint);
-    // One of ours that has lost its list of files is damaged, and so is an empty one.
-    const bool ours = base::file_exists(base::join_path(checkpoint, "trl_state.json")) ||
-                      base::list_directory(checkpoint).empty();
-    if (!manifest) return ours ? Owner::unreadable : Owner::none;
+    if (!manifest) return lost_manifest(checkpoint) ? Owner::unreadable : Owner::none;
     *run = manifest->run;
     return Owner::known;
   } catch (const Error&) {

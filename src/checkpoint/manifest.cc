@@ -53,6 +53,11 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
   }
 }
 
+bool lost_manifest(const std::string& directory) {
+  return base::file_exists(base::join_path(directory, "trl_state.json")) ||
+         base::list_directory(directory).empty();
+}
+
 void verify(const std::string& directory, const Manifest& manifest) {
   for (const File& file : manifest.files) {
     const std::string path = base::join_path(directory, file.name);

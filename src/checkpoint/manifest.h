@@ -21,4 +21,8 @@ std::optional<Manifest> read_manifest(const std::string& directory);
 // Throws Error(format) naming the first file that is missing, truncated or changed.
 void verify(const std::string& directory, const Manifest& manifest);
 
+// Without one: whether the directory is a checkpoint of ours that has lost it, or an empty one, and so
+// damaged.
+bool lost_manifest(const std::string& directory);
+
 }  // namespace trl::checkpoint

@@ -197,6 +197,11 @@ std::vector<std::pair<std::string, std::string>> result_options(const Config& co
                            "data_seed",
                            "train_sampling_strategy",
                            "dataloader_drop_last",
+                           "dataset_streaming",
+                           "packing",
+                           "packing_strategy",
+                           "padding_free",
+                           "max_length",
                            "stochastic_rounding",
                            "on_nonfinite"}) {
     out.emplace_back(name, config.get(name));

@@ -204,6 +204,23 @@ TEST_F(Checkpoints, WhatIsNotOursIsNeitherReplacedNorRemoved) {
   EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-4"}));
 }
 
+TEST_F(Checkpoints, OneThatLostItsListOfFilesIsDamagedAndStandsInNobodysWay) {
+  Example example("aaaa");
+  base::NullLog log;
+  for (const bool empty : {false, true}) {
+    for (const int step : {3, 6}) save_checkpoint(path(checkpoint_name(step)), example.contents);
+    base::remove_tree(path("checkpoint-6/checksums.json"));
+    if (empty) {
+      base::remove_tree(path("checkpoint-6"));
+      base::make_directories(path("checkpoint-6"));
+    }
+    EXPECT_EQ(newest_good(root(), log)->directory(), path("checkpoint-3"));
+    EXPECT_NO_THROW(prepare_directory(root(), "aaaa", Others::refuse));
+    save_checkpoint(path("checkpoint-6"), example.contents);
+    EXPECT_EQ(newest_good(root(), log)->directory(), path("checkpoint-6"));
+  }
+}
+
 TEST_F(Checkpoints, RotationKeepsTheNewestAndTheBest) {
   Example example;
   const auto fill = [&] {

@@ -80,7 +80,8 @@ TEST(Packing, KeepsEveryTokenOnce) {
   }
 }
 
-// Best fit decreasing needs at most 11/9 of the fewest packs, and one more (Johnson et al. 1974).
+// Best fit decreasing needs at most 11/9 of the fewest packs and a few more (Johnson et al. 1974). The fewest
+// are only known from below here, hence another ninth.
 TEST(Packing, BfdNeedsFewPacks) {
   std::mt19937 random(6);
   for (int round = 0; round < 200; ++round) {
