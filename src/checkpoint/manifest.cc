@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace trl::checkpoint {
@@ -16,6 +17,11 @@ constexpr std::string_view kName = "checksums.json";
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
+// Of what the manifest says itself.
+std::string own_sum(const Json& run, const Json& files) {
+  return hex(base::xxh3_64(Json{{"run", run}, {"files", files}}.dump()));
+}
+
 // Plain names only: what a manifest says is not to be believed.
 bool is_plain(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
@@ -28,7 +34,8 @@ void write_manifest(base::StagedDirectory& staged, const std::string& run) {
   Json files = Json::object();
   for (const File& file : staged.written())
     files[file.name] = {{"size", file.size}, {"xxh3", hex(file.xxh3)}};
-  staged.write(kName, Json{{"run", run}, {"files", files}}.dump(2) + "\n");
+  const Json manifest = {{"run", run}, {"files", files}, {"xxh3", own_sum(run, files)}};
+  staged.write(kName, manifest.dump(2) + "\n");
 }
 
 std::optional<Manifest> read_manifest(const std::string& directory) {
@@ -37,6 +44,9 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
   const Json json = base::read_json_file(path);
   try {
     Manifest manifest{json.at("run").get<std::string>(), {}};
+    if (json.contains("xxh3") && json["xxh3"] != own_sum(json["run"], json.at("files")))
+      fail(Status::format, "{}: the checkpoint is damaged: the file is not what was written (checksum)",
+           path);
     for (const auto& [name, file] : json.at("files").items()) {
       if (!is_plain(name)) fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
       const std::string sum = file.at("xxh3").get<std::string>();

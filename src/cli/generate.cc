@@ -8,7 +8,8 @@ namespace trl::cli {
 
 namespace {
 
-int32_t on_token(void*, size_t, int32_t, const char* text, size_t size) {
+int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
+  *static_cast<bool*>(any) = true;
   return print({text, size}) ? 0 : 1;
 }
 
@@ -39,9 +40,13 @@ int generate(const Words& words) {
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   const char* text = prompt.c_str();
   const size_t size = prompt.size();
+  bool began = false;
   const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config.get(), on_token,
-                                                   nullptr, nullptr, error.out());
-  if (print("\n")) check(status, error);
+                                                   &began, nullptr, error.out());
+  if (began || status == TRL_OK) {
+    if (!print("\n")) return 0;
+  }
+  check(status, error);
   return 0;
 }
 

@@ -89,10 +89,11 @@ void match(const std::string& directory, const std::vector<std::string>& parts, 
   const bool any = part == "**";
   if (any && !last) match(directory, parts, at + 1, found);
   const bool plain = part.find_first_of("*?[") == std::string::npos;
+  std::error_code none;  // what cannot be looked at is no file
   for (const std::string& name : plain ? std::vector{part} : base::list_directory(directory)) {
     if (!plain && ::fnmatch(any ? "*" : part.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
     const std::string path = base::join_path(directory, name);
-    if (last && base::file_exists(path) && !base::is_directory(path)) found.insert(path);
+    if (last && std::filesystem::is_regular_file(path, none)) found.insert(path);
     if (any && !std::filesystem::is_symlink(path)) match(path, parts, at, found);  // no circles
     if (!any && !last) match(path, parts, at + 1, found);
   }

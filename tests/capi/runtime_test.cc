@@ -82,6 +82,15 @@ TEST(Runtime, ThreadsBelongToTheProcess) {
   EXPECT_EQ(error.key(), "runtime.threads");
 }
 
+TEST(Runtime, WhoAsksForNoThreadsKeepsThoseThereAre) {
+  const auto first = host::runtime();
+  Error error;
+  trl_runtime* second = nullptr;
+  EXPECT_EQ(trl_runtime_create(host::config({{"runtime.threads", "333"}}).get(), &second, error), TRL_E_BUSY);
+  EXPECT_EQ(error.key(), "runtime.threads");
+  EXPECT_EQ(second, nullptr);
+}
+
 TEST(Runtime, MemoryIsCountedAndLimited) {
   const auto runtime = host::runtime();
   const std::string bytes(1 << 20, ' ');

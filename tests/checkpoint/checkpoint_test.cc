@@ -123,6 +123,12 @@ TEST_F(Checkpoints, ADamagedFileIsNamed) {
     overwrite(file, bytes);
     EXPECT_EQ(refusal("bad"), "taken");
   }
+  // Still JSON, and the name of a run that there never was.
+  std::string renamed = good.at("checksums.json");
+  const size_t letter = renamed.find("\"run\": \"") + 8;
+  renamed[letter] = renamed[letter] == 'a' ? 'b' : 'a';
+  overwrite(path("bad/checksums.json"), renamed);
+  EXPECT_NE(refusal("bad").find("checksums.json: the checkpoint is damaged"), std::string::npos);
 }
 
 TEST_F(Checkpoints, OneOfAnotherShapeTouchesNothing) {

@@ -219,6 +219,11 @@ case_generate_writes_the_completion_alone() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens today" --max_new_tokens 5 --temperature 0
   cmp -s out first || die "greedy is not the default"
 }
+case_generate_that_fails_prints_nothing() {
+  run 1 generate --model_name_or_path "$model" --prompt $'It \xff'
+  says err "UTF-8"
+  [ ! -s out ] || die "stdout"
+}
 case_generate_samples_by_seed() {
   for seed in 1 1 2; do
     run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 12 --temperature 1.5 --seed $seed

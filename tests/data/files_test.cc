@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "base/error.h"
@@ -147,6 +149,14 @@ TEST(Files, StampsTellWhatChanged) {
   EXPECT_NE(files_stamp(files), stamp);
   std::filesystem::remove(folder.path("a.jsonl"));
   EXPECT_EQ(test::error_of([&] { files_stamp(files); }).first, Status::not_found);
+}
+
+// A pipe would be waited for until somebody writes to it.
+TEST(Files, APipeInADirectoryIsNoFile) {
+  const Folder folder({"a.jsonl"});
+  ASSERT_EQ(::mkfifo(folder.path("b.jsonl").c_str(), 0600), 0);
+  EXPECT_EQ(folder.find(), Names{"a.jsonl"});
+  EXPECT_EQ(folder.find("*.jsonl"), Names{"a.jsonl"});
 }
 
 }  // namespace
