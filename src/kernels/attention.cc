@@ -11,7 +11,8 @@ struct AttentionState {
   AttentionOptions options;
 };
 
-// A document and one head; for forward also a range of queries.
+// A document and one head; for forward also a range of queries. For backward the documents that have it as
+// their prefix come with it, so that its keys' gradients are summed in one place and order.
 struct Task {
   int64_t document, head, begin, end, cost;
 };
@@ -25,26 +26,45 @@ class Layout {
         head_dim_(q.size(2)),
         kv_heads_(k.size(1)),
         options_(options),
-        type_(type_of(q)) {}
+        type_(type_of(q)),
+        branches_(static_cast<size_t>(documents())) {
+    for (int64_t d = 0; d < documents(); ++d) {
+      const int64_t p = prefix(d);
+      if (p >= 0) branches_[static_cast<size_t>(p)].push_back({start(d) - start(p), length(d)});
+    }
+  }
 
   int64_t documents() const { return static_cast<int64_t>(segments_.cu_seqlens.size()) - 1; }
   int64_t start(int64_t document) const { return segments_.cu_seqlens[static_cast<size_t>(document)]; }
   int64_t length(int64_t document) const { return start(document + 1) - start(document); }
+  int64_t prefix(int64_t document) const {
+    return segments_.prefix.empty() ? -1 : segments_.prefix[static_cast<size_t>(document)];
+  }
 
-  // Costliest first, so that no thread is left with a long one at the end. piece: queries of a task, 0: all.
-  std::vector<Task> tasks(int64_t piece) const {
+  // Costliest first, so that no thread is left with a long one at the end.
+  std::vector<Task> forward_tasks() const {
+    constexpr int64_t kPiece = 256;
     std::vector<Task> all;
     for (int64_t d = 0; d < documents(); ++d) {
-      const int64_t step = piece > 0 ? piece : std::max<int64_t>(1, length(d));
+      const int64_t before = prefix(d) < 0 ? 0 : length(prefix(d));
       for (int64_t h = 0; h < heads_; ++h) {
-        for (int64_t begin = 0; begin < length(d); begin += step) {
-          const int64_t end = std::min(length(d), begin + step);
-          all.push_back({d, h, begin, end, (end - begin) * (begin + end)});
+        for (int64_t begin = 0; begin < length(d); begin += kPiece) {
+          const int64_t end = std::min(length(d), begin + kPiece);
+          all.push_back({d, h, begin, end, (end - begin) * (2 * before + begin + end)});
         }
       }
     }
-    std::stable_sort(all.begin(), all.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
-    return all;
+    return costliest_first(std::move(all));
+  }
+  std::vector<Task> backward_tasks() const {
+    std::vector<Task> all;
+    for (int64_t d = 0; d < documents(); ++d) {
+      if (prefix(d) >= 0) continue;
+      int64_t cost = length(d) * length(d);
+      for (const Branch& b : branches(d)) cost += b.length * (2 * length(d) + b.length);
+      for (int64_t h = 0; h < heads_ && cost > 0; ++h) all.push_back({d, h, 0, length(d), cost});
+    }
+    return costliest_first(std::move(all));
   }
 
   Attention args(const Task& t, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -62,17 +82,34 @@ class Layout {
     a.head_dim = head_dim_;
     a.q_stride = heads_ * head_dim_;
     a.kv_stride = kv_heads_ * head_dim_;
+    if (const int64_t p = prefix(t.document); p >= 0) {
+      a.prefix_at = start(p) - row;
+      a.prefix_length = length(p);
+    }
+    a.branches = branches(t.document).data();
+    a.branch_count = static_cast<int64_t>(branches(t.document).size());
     a.window = options_.window;
     a.scale = static_cast<float>(options_.scale);
+    a.softcap = static_cast<float>(options_.softcap);
     a.type = type_;
     return a;
   }
 
  private:
+  static std::vector<Task> costliest_first(std::vector<Task> tasks) {
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    return tasks;
+  }
+  const std::vector<Branch>& branches(int64_t document) const {
+    return branches_[static_cast<size_t>(document)];
+  }
+
   const Segments& segments_;
   int64_t heads_, group_, head_dim_, kv_heads_;
   AttentionOptions options_;
   Type type_;
+  std::vector<std::vector<Branch>> branches_;  // of each document
 };
 
 // body(task, work) with a place of `floats` for each thread; tasks go to whichever thread is free.
@@ -91,10 +128,9 @@ void run_tasks(const std::vector<Task>& tasks, int64_t floats, const Body& body)
 
 at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const Segments& segments, const AttentionOptions& options, at::Tensor& lse) {
-  constexpr int64_t kPiece = 256;
   at::Tensor out = tensor::empty_like(q, MemoryKind::activations);
   const Layout layout(q, k, segments, options);
-  run_tasks(layout.tasks(kPiece), cpu().attention_forward_work(q.size(2)),
+  run_tasks(layout.forward_tasks(), cpu().attention_forward_work(q.size(2)),
             [&](const Task& task, float* work) {
               Attention args = layout.args(task, q, k, v, out, lse);
               args.work = work;
@@ -126,17 +162,22 @@ tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved
   at::Tensor dk = tensor::empty(q.sizes(), at::kFloat, MemoryKind::workspace);
   at::Tensor dv = tensor::empty(q.sizes(), at::kFloat, MemoryKind::workspace);
   const Layout layout(q, k, segments, state.options);
-  run_tasks(layout.tasks(0), cpu().attention_backward_work(segments.max_length, q.size(2)),
-            [&](const Task& task, float* work) {
-              Attention args = layout.args(task, q, k, v, out, lse);
-              const int64_t at = (layout.start(task.document) * q.size(1) + task.head) * q.size(2);
-              args.d_out = at_byte(d_out, at);
-              args.dq = at_byte(dq, at);
-              args.dk = dk.data_ptr<float>() + at;
-              args.dv = dv.data_ptr<float>() + at;
-              args.work = work;
-              cpu().attention_backward(args);
-            });
+  const std::vector<Task> tasks = layout.backward_tasks();
+  int64_t floats = 0;
+  for (const Task& task : tasks) {
+    if (task.head > 0) continue;
+    floats = std::max(floats, cpu().attention_backward_work(layout.args(task, q, k, v, out, lse)));
+  }
+  run_tasks(tasks, floats, [&](const Task& task, float* work) {
+    Attention args = layout.args(task, q, k, v, out, lse);
+    const int64_t at = (layout.start(task.document) * q.size(1) + task.head) * q.size(2);
+    args.d_out = at_byte(d_out, at);
+    args.dq = at_byte(dq, at);
+    args.dk = dk.data_ptr<float>() + at;
+    args.dv = dv.data_ptr<float>() + at;
+    args.work = work;
+    cpu().attention_backward(args);
+  });
   at::Tensor dk_sum = sum_groups(dk, k);
   dk.reset();
   return {dq, dk_sum, sum_groups(dv, v), {}, {}};
@@ -171,6 +212,13 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   }
   need(valid, "attention",
        "cu_seqlens must rise from 0 to the number of tokens, in steps of at most max_length");
+  const std::vector<int32_t>& prefix = segments.prefix;
+  valid = prefix.empty() || prefix.size() == cu.size() - 1;
+  for (size_t i = 0; valid && i < prefix.size(); ++i) {
+    valid = prefix[i] == -1 || (prefix[i] >= 0 && prefix[i] < static_cast<int32_t>(i) &&
+                                prefix[static_cast<size_t>(prefix[i])] == -1);
+  }
+  need(valid, "attention", "a prefix must be -1 or the number of an earlier document that has none");
 }
 
 }  // namespace
@@ -200,7 +248,8 @@ void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Ten
       const int64_t kv = first * stride + h / (heads / kv_heads) * width;
       cpu().attention_decode(at_byte(q, h * width), at_byte(keys, kv), at_byte(values, kv),
                              at_byte(out, h * width), scores.data_ptr<float>() + h * (length - first),
-                             length - first, width, stride, static_cast<float>(options.scale), type_of(q));
+                             length - first, width, stride, static_cast<float>(options.scale),
+                             static_cast<float>(options.softcap), type_of(q));
     }
   });
 }

@@ -8,17 +8,21 @@ namespace trl::kernels {
 
 enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
 
+// y = norm(x), or with a branch sum = x + branch and y = norm(sum).
 struct RmsForward {
   const void* x;
+  const void* branch;  // or null
   const void* w;
+  void* sum;  // null without a branch
   void* y;
   float* rstd;  // [rows] or null
   int64_t width;
   float eps;
-  Type x_type, w_type;
+  Type x_type, branch_type, w_type;
 };
 struct RmsBackward {
   const void* dy;
+  const void* d_sum;  // what dx starts from, or null
   const void* x;
   const void* w;
   const float* rstd;
@@ -27,6 +31,8 @@ struct RmsBackward {
   int64_t width;
   Type x_type, w_type;
 };
+// What a gated unit does to its gate: x sigmoid(x); x Phi(x); the latter with Phi approximated by tanh.
+enum class Gate : int32_t { silu, gelu, gelu_tanh };
 struct Rope {
   const void* x;
   void* y;
@@ -36,7 +42,12 @@ struct Rope {
   Type type;
   bool inverse;
 };
-// Pointers are to the first token of one document; strides of a token in elements.
+// Rows of a document that comes later in the batch and sees this one before its own tokens.
+struct Branch {
+  int64_t at, length;
+};
+// Pointers are to the first token of one document; strides of a token in elements. Rows of other documents
+// are counted from there too.
 struct Attention {
   const void *q, *k, *v;
   void* out;
@@ -44,11 +55,15 @@ struct Attention {
   const void* d_out;  // backward only, from here
   void* dq;
   float *dk, *dv;  // of this query head, rows q_stride apart, overwritten
-  float* work;     // attention_work() floats
+  float* work;     // attention_forward_work() or attention_backward_work() floats
   int64_t length, head_dim;
   int64_t q_stride, kv_stride;
+  int64_t prefix_at, prefix_length;  // forward: rows of the document seen before this one's own
+  const Branch* branches;            // backward: their dq, and their share of dk and dv, come with this one's
+  int64_t branch_count;
   int64_t window;  // 0: all
   float scale;
+  float softcap;  // 0: none
   Type type;
 };
 // One row of logits, replaced by the gradient of coefficient * loss when wanted. The loss is nll, or with
@@ -60,6 +75,7 @@ struct HeadTask {
   float smoothing;
   bool dft;
   bool gradient;
+  float softcap = 0;  // logits z stand for softcap tanh(z / softcap), and become it; 0: they stay
 };
 struct HeadRow {
   double nll, entropy;
@@ -86,17 +102,18 @@ struct CpuKernels {
   void (*rms_forward)(const RmsForward&, int64_t begin, int64_t end);
   void (*rms_backward)(const RmsBackward&, int64_t begin, int64_t end);
   void (*rope)(const Rope&, int64_t begin, int64_t end);  // tokens
-  void (*swiglu_forward)(const void* gate, const void* up, void* out, Type type, int64_t count);
-  void (*swiglu_backward)(const void* dy, const void* gate, const void* up, void* d_gate, void* d_up,
-                          Type type, int64_t count);
+  void (*gated_forward)(Gate kind, const void* gate, const void* up, void* out, Type type, int64_t count);
+  void (*gated_backward)(Gate kind, const void* dy, const void* gate, const void* up, void* d_gate,
+                         void* d_up, Type type, int64_t count);
   // queries [begin, end) of one head of one document
   void (*attention_forward)(const Attention&, int64_t begin, int64_t end);
   void (*attention_backward)(const Attention&);
   int64_t (*attention_forward_work)(int64_t head_dim);
-  int64_t (*attention_backward_work)(int64_t length, int64_t head_dim);
+  int64_t (*attention_backward_work)(const Attention&);
   // one query row q[head_dim] over `length` keys; scores: [length] floats of work
   void (*attention_decode)(const void* q, const void* keys, const void* values, void* out, float* scores,
-                           int64_t length, int64_t head_dim, int64_t kv_stride, float scale, Type type);
+                           int64_t length, int64_t head_dim, int64_t kv_stride, float scale, float softcap,
+                           Type type);
   HeadRow (*head_row)(void* logits, Type type, int64_t vocab, const HeadTask& task);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
 };

@@ -3,12 +3,16 @@
 
 namespace trl::kernels {
 
+void convert(const at::Tensor& x, const at::Tensor& to) {
+  parallel_elements(x.numel(), [&](int64_t begin, int64_t end) {
+    cpu().convert(at_byte(x, begin), type_of(x), at_byte(to, begin), type_of(to), end - begin);
+  });
+}
+
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind) {
   if (x.scalar_type() == type) return x;
   at::Tensor copy = tensor::empty(x.sizes(), type, kind);
-  parallel_elements(x.numel(), [&](int64_t begin, int64_t end) {
-    cpu().convert(at_byte(x, begin), type_of(x), at_byte(copy, begin), type_of(copy), end - begin);
-  });
+  convert(x, copy);
   return copy;
 }
 
@@ -44,19 +48,21 @@ struct Add : torch::autograd::Function<Add> {
   }
 };
 
-at::Tensor swiglu_forward(const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor gated_forward(Gate kind, const at::Tensor& gate, const at::Tensor& up) {
   at::Tensor y = tensor::empty_like(gate, MemoryKind::activations);
   parallel_elements(y.numel(), [&](int64_t begin, int64_t end) {
-    cpu().swiglu_forward(at_byte(gate, begin), at_byte(up, begin), at_byte(y, begin), type_of(gate),
-                         end - begin);
+    cpu().gated_forward(kind, at_byte(gate, begin), at_byte(up, begin), at_byte(y, begin), type_of(gate),
+                        end - begin);
   });
   return y;
 }
 
-struct Swiglu : torch::autograd::Function<Swiglu> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
+struct Gated : torch::autograd::Function<Gated> {
+  static at::Tensor forward(AutogradContext* context, Gate kind, const at::Tensor& gate,
+                            const at::Tensor& up) {
     context->save_for_backward({gate, up});
-    return swiglu_forward(gate, up);
+    keep(context, kind);
+    return gated_forward(kind, gate, up);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const auto saved = context->get_saved_variables();
@@ -65,12 +71,19 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     at::Tensor d_gate = tensor::empty_like(gate, MemoryKind::activations);
     at::Tensor d_up = tensor::empty_like(up, MemoryKind::activations);
     parallel_elements(dy.numel(), [&](int64_t begin, int64_t end) {
-      cpu().swiglu_backward(at_byte(dy, begin), at_byte(gate, begin), at_byte(up, begin),
-                            at_byte(d_gate, begin), at_byte(d_up, begin), type_of(gate), end - begin);
+      cpu().gated_backward(kept<Gate>(context), at_byte(dy, begin), at_byte(gate, begin), at_byte(up, begin),
+                           at_byte(d_gate, begin), at_byte(d_up, begin), type_of(gate), end - begin);
     });
-    return {d_gate, d_up};
+    return {{}, d_gate, d_up};
   }
 };
+
+at::Tensor gated(Gate kind, const char* op, const at::Tensor& gate, const at::Tensor& up) {
+  need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
+           up.is_contiguous(),
+       op, "contiguous tensors of one shape and type are needed");
+  return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
+}
 
 }  // namespace
 
@@ -81,10 +94,11 @@ at::Tensor add(const at::Tensor& stream, const at::Tensor& branch) {
 }
 
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
-  need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
-           up.is_contiguous(),
-       "swiglu", "contiguous tensors of one shape and type are needed");
-  return records(gate) || records(up) ? Swiglu::apply(gate, up) : swiglu_forward(gate, up);
+  return gated(Gate::silu, "swiglu", gate, up);
+}
+
+at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh) {
+  return gated(tanh ? Gate::gelu_tanh : Gate::gelu, "geglu", gate, up);
 }
 
 }  // namespace trl::kernels

@@ -10,17 +10,26 @@ namespace {
 
 constexpr int32_t kIgnored = -100;
 
-struct Sweep {
-  at::Tensor operand;  // [valid rows, width] in the type of the product
-  at::Tensor weight;   // the head in that type
-  at::Tensor d_operand;
-  std::vector<int64_t> rows;  // with a target
-};
+// Of work memory: logits, and behind them a tile's rows, their gradient, a piece of the head in another type
+// and oneDNN's scratch.
+constexpr int64_t kLogitBytes = int64_t{58} << 20;
+constexpr int64_t kPieceBytes = int64_t{2} << 20;
 
-// Rows with a target, moved together; grad of the others is 0.
-Sweep gather(const at::Tensor& hidden, const Parameter& head, const at::Tensor& targets,
-             at::ScalarType compute) {
-  Sweep sweep;
+// Rows of a tile. Every row that fits is taken, because each tile reads the head twice and reads and writes
+// its gradient once; a tile costs the more arithmetic than memory the more rows it has. (The other way,
+// tiles of the vocabulary with all rows, computes all logits twice: a third more arithmetic.)
+int64_t tile_rows(const HeadOptions& options, int64_t count, int64_t vocab) {
+  if (options.tile_rows > 0) return std::min(count, options.tile_rows);
+  constexpr int64_t kUnit = 16;
+  const int64_t row = vocab * static_cast<int64_t>(c10::elementSize(options.compute));
+  const int64_t most = std::max(kUnit, kLogitBytes / row / kUnit * kUnit);
+  const int64_t tiles = (count + most - 1) / most;
+  return std::min(count, ((count + tiles - 1) / tiles + kUnit - 1) / kUnit * kUnit);
+}
+
+// The rows that have a target.
+std::vector<int64_t> target_rows(const at::Tensor& targets, const Parameter& head) {
+  std::vector<int64_t> rows;
   const int32_t* const target = targets.data_ptr<int32_t>();
   for (int64_t r = 0; r < targets.size(0); ++r) {
     if (target[r] == kIgnored) continue;
@@ -28,74 +37,122 @@ Sweep gather(const at::Tensor& hidden, const Parameter& head, const at::Tensor& 
       fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target[r], r, head.name,
            head.value.size(0) - 1);
     }
-    sweep.rows.push_back(r);
+    rows.push_back(r);
   }
-  const auto count = static_cast<int64_t>(sweep.rows.size());
-  const int64_t width = hidden.size(1);
-  sweep.operand = tensor::empty({count, width}, compute, MemoryKind::workspace);
-  tensor::parallel_for(count, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      cpu().convert(at_byte(hidden, sweep.rows[static_cast<size_t>(i)] * width), type_of(hidden),
-                    at_byte(sweep.operand, i * width), type_of(compute), width);
+  return rows;
+}
+
+// body(first row, rows of the head in the type of the product): all of them at once, or piece after piece in
+// `buffer` when they have another type.
+template <typename Body>
+void each_piece(const at::Tensor& head, const at::Tensor& buffer, const Body& body) {
+  if (!buffer.defined()) return body(int64_t{0}, head);
+  for (int64_t first = 0; first < head.size(0); first += buffer.size(0)) {
+    const int64_t rows = std::min(buffer.size(0), head.size(0) - first);
+    const at::Tensor piece = buffer.narrow(0, 0, rows);
+    convert(head.narrow(0, first, rows), piece);
+    body(first, piece);
+  }
+}
+
+class Sweep {
+ public:
+  // d_hidden: [rows, width], zero; undefined: no gradient.
+  Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, float loss_scale,
+        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden)
+      : hidden_(hidden),
+        head_(head),
+        target_(targets.data_ptr<int32_t>()),
+        options_(options),
+        task_{0,           loss_scale,         static_cast<float>(options.smoothing),
+              options.dft, d_hidden.defined(), static_cast<float>(options.softcap)},
+        sums_(sums),
+        d_hidden_(d_hidden),
+        rows_(target_rows(targets, head)) {}
+
+  void run() {
+    sums_.log_probs.assign(options_.log_probs ? static_cast<size_t>(hidden_.size(0)) : 0, 0.0f);
+    const auto count = static_cast<int64_t>(rows_.size());
+    if (count == 0) return;
+    const int64_t tile = tile_rows(options_, count, vocab());
+    const auto workspace = [](at::IntArrayRef sizes, at::ScalarType type) {
+      return tensor::empty(sizes, type, MemoryKind::workspace);
+    };
+    logits_ = workspace({tile, vocab()}, options_.compute);
+    operand_ = workspace({tile, width()}, options_.compute);
+    if (d_hidden_.defined()) d_rows_ = workspace({tile, width()}, hidden_.scalar_type());
+    if (head_.value.scalar_type() != options_.compute) {
+      const int64_t row = width() * static_cast<int64_t>(c10::elementSize(options_.compute));
+      piece_ =
+          workspace({std::min(vocab(), std::max<int64_t>(64, kPieceBytes / row)), width()}, options_.compute);
     }
-  });
-  if (count > 0) sweep.weight = converted(head.value, compute, MemoryKind::workspace);
-  return sweep;
-}
+    for (int64_t first = 0; first < count; first += tile) {
+      run_tile(rows_.data() + first, std::min(tile, count - first));
+    }
+  }
 
-void add_row(const HeadRow& row, int32_t target, HeadSums& sums) {
-  sums.loss += row.loss;
-  sums.nll += row.nll;
-  sums.entropy += row.entropy;
-  sums.correct += row.best == target;
-  ++sums.count;
-}
+ private:
+  int64_t vocab() const { return head_.value.size(0); }
+  int64_t width() const { return hidden_.size(1); }
 
-// d_hidden: [rows, width], zero; undefined: no gradient.
-void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                 const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden) {
-  const Sweep sweep = gather(hidden, head, targets, options.compute);
-  const auto count = static_cast<int64_t>(sweep.rows.size());
-  sums.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
-  if (count == 0) return;
-  const int64_t vocab = head.value.size(0), width = hidden.size(1);
-  const int64_t tile = std::min(count, std::max<int64_t>(1, options.tile_rows));
-  const int32_t* const target = targets.data_ptr<int32_t>();
-  at::Tensor buffer = tensor::empty({tile, vocab}, options.compute, MemoryKind::workspace);
-  at::Tensor d_rows;
-  if (d_hidden.defined()) d_rows = tensor::empty({tile, width}, hidden.scalar_type(), MemoryKind::workspace);
-  std::vector<HeadRow> results(static_cast<size_t>(tile));
-  for (int64_t first = 0; first < count; first += tile) {
-    const int64_t rows = std::min(tile, count - first);
-    const int64_t* const row_ids = sweep.rows.data() + first;
-    at::Tensor logits = buffer.narrow(0, 0, rows);
-    const at::Tensor operand = sweep.operand.narrow(0, first, rows);
-    gemm(operand, false, sweep.weight, true, logits);
+  // row: where the rows of this tile lie in hidden
+  void run_tile(const int64_t* row, int64_t rows) {
+    const at::Tensor logits = logits_.narrow(0, 0, rows), operand = operand_.narrow(0, 0, rows);
+    tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand, i * width()),
+                      type_of(operand), width());
+      }
+    });
+    each_piece(head_.value, piece_, [&](int64_t first, const at::Tensor& weight) {
+      at::Tensor part = logits.narrow(1, first, weight.size(0));
+      gemm(operand, false, weight, true, part);
+    });
+    losses(row, rows, logits);
+    if (!d_hidden_.defined()) return;
+    at::Tensor d_rows = d_rows_.narrow(0, 0, rows);
+    each_piece(head_.value, piece_, [&](int64_t first, const at::Tensor& weight) {
+      gemm(logits.narrow(1, first, weight.size(0)), false, weight, false, d_rows, first > 0 ? 1.0f : 0.0f);
+    });
+    for (int64_t i = 0; i < rows; ++i) {
+      std::memcpy(at_byte(d_hidden_, row[i] * width()), at_byte(d_rows, i * width()),
+                  static_cast<size_t>(width()) * d_rows.element_size());
+    }
+    if (head_.trainable()) gemm(logits, true, operand, false, head_.grad, 1.0f);
+  }
+
+  // Sums of each row; its logits become their gradient.
+  void losses(const int64_t* row, int64_t rows, const at::Tensor& logits) {
+    std::vector<HeadRow> results(static_cast<size_t>(rows));
     tensor::parallel_for(rows, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        HeadTask task = task_;
+        task.target = target_[row[i]];
         results[static_cast<size_t>(i)] =
-            cpu().head_row(at_byte(logits, i * vocab), type_of(logits), vocab,
-                           {target[row_ids[i]], static_cast<float>(loss_scale),
-                            static_cast<float>(options.smoothing), options.dft, d_hidden.defined()});
+            cpu().head_row(at_byte(logits, i * vocab()), type_of(logits), vocab(), task);
       }
     });
     for (int64_t i = 0; i < rows; ++i) {
-      add_row(results[static_cast<size_t>(i)], target[row_ids[i]], sums);
-      if (options.log_probs) {
-        sums.log_probs[static_cast<size_t>(row_ids[i])] =
-            static_cast<float>(-results[static_cast<size_t>(i)].nll);
-      }
+      const HeadRow& result = results[static_cast<size_t>(i)];
+      sums_.loss += result.loss;
+      sums_.nll += result.nll;
+      sums_.entropy += result.entropy;
+      sums_.correct += result.best == target_[row[i]];
+      ++sums_.count;
+      if (options_.log_probs) sums_.log_probs[static_cast<size_t>(row[i])] = static_cast<float>(-result.nll);
     }
-    if (!d_hidden.defined()) continue;
-    at::Tensor d_tile = d_rows.narrow(0, 0, rows);
-    gemm(logits, false, sweep.weight, false, d_tile);
-    for (int64_t i = 0; i < rows; ++i) {
-      std::memcpy(at_byte(d_hidden, row_ids[i] * width), at_byte(d_tile, i * width),
-                  static_cast<size_t>(width) * d_tile.element_size());
-    }
-    if (head.trainable()) gemm(logits, true, operand, false, head.grad, 1.0f);
   }
-}
+
+  const at::Tensor& hidden_;
+  Parameter& head_;
+  const int32_t* const target_;
+  const HeadOptions& options_;
+  const HeadTask task_;
+  HeadSums& sums_;
+  const at::Tensor d_hidden_;
+  const std::vector<int64_t> rows_;
+  at::Tensor logits_, operand_, d_rows_, piece_;
+};
 
 at::Tensor scalar(double value) {
   at::Tensor out = tensor::empty({}, at::kFloat, MemoryKind::activations);
@@ -108,7 +165,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
                             const at::Tensor& targets, double loss_scale, const HeadOptions& options,
                             HeadSums* sums) {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
-    sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden);
+    Sweep(hidden, *head, targets, static_cast<float>(loss_scale), options, *sums, d_hidden).run();
     context->save_for_backward({d_hidden});
     return scalar(sums->loss * loss_scale);
   }
@@ -133,7 +190,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   HeadSums& out = sums != nullptr ? *sums : own;
   out = HeadSums{};
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
-  sweep_tiles(hidden, head, targets, loss_scale, options, out, {});
+  Sweep(hidden, head, targets, static_cast<float>(loss_scale), options, out, {}).run();
   return scalar(out.loss * loss_scale);
 }
 

@@ -16,9 +16,14 @@ namespace trl::kernels {
 using tensor::Parameter;
 
 // Documents of a batch: attention, and nothing else, respects their borders. Shared by all layers of a step.
+// Several answers to one prompt share it: [prompt | answer 1 | answer 2 | ...] with prefix = {-1, 0, 0, ...},
+// where position_ids of each answer go on from the end of the prompt.
 struct Segments {
   std::vector<int32_t> cu_seqlens;  // [documents + 1]
   int64_t max_length = 0;
+  // [documents]: the number of the document, before it in the batch and without a prefix itself, that a
+  // document sees before its own tokens; -1: none. Empty: none has one.
+  std::vector<int32_t> prefix = {};
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 
@@ -49,17 +54,27 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
 // transformers rounds: normalised value to x's type, then times w). x: [..., width]; y has x's type.
 at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps);
 
+// A residual stream and its norm, both to be used: stream + branch (in the stream's type, float32 under
+// autocast) and rms_norm of that; without a branch (undefined) the stream as it is. One pass forward; one
+// backward, which also adds the two gradients of the stream.
+struct Residual {
+  at::Tensor stream, normed;
+};
+Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, Parameter& w, double eps);
+
 // Sum of the residual stream and a branch, in the stream's type (float32 under autocast).
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch);
 
 // Rotary position embedding, half-split layout (Su et al. 2021; transformers' rotate_half), in float32 on the
-// fly. x: [tokens, heads, head_dim]; cos, sin: float32 [tokens, head_dim / 2] (attention scaling folded in)
-// -> x's shape, type.
-at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+// fly. q, k: [tokens, heads, head_dim]; cos, sin: float32 [tokens, head_dim / 2] (attention scaling folded
+// in) -> q and k turned.
+std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
+                                       const at::Tensor& sin);
 
 struct AttentionOptions {
   double scale = 1.0;  // of q k^T
   int64_t window = 0;  // sliding window: a query sees the last `window` positions; 0: all
+  double softcap = 0;  // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
 };
 // Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads,
 // d]
@@ -69,13 +84,16 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 // silu(gate) * up, in the operands' type. [tokens, width] each.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
+// gelu(gate) * up; tanh: its approximation (transformers' gelu_pytorch_tanh), else exact (gelu).
+at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh);
 
 struct HeadOptions {
   at::ScalarType compute = at::kFloat;
-  int64_t tile_rows = 512;  // rows of logits that exist at once
-  bool log_probs = false;   // fill HeadSums::log_probs
-  double smoothing = 0;     // share of the loss that is the mean of -log p over the whole vocabulary
-  bool dft = false;         // each token's loss times p(target), a constant (Wu et al. 2025)
+  int64_t tile_rows = 0;   // rows of logits that exist at once; 0: as many as keep work memory within 64 MiB
+  bool log_probs = false;  // fill HeadSums::log_probs
+  double smoothing = 0;    // share of the loss that is the mean of -log p over the whole vocabulary
+  bool dft = false;        // each token's loss times p(target), a constant (Wu et al. 2025)
+  double softcap = 0;      // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
 };
 // Sums over the rows whose target is not -100; double, deterministic.
 struct HeadSums {

@@ -46,6 +46,8 @@ void parallel_elements(int64_t count, const Body& body) {
   });
 }
 
+// Values of x in the type of `to`; both contiguous.
+void convert(const at::Tensor& x, const at::Tensor& to);
 // A copy of x in `type`; x itself when it has it.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.

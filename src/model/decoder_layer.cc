@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/fork.h"
 #include "tensor/counted.h"
 
 namespace trl::model {
@@ -18,26 +17,23 @@ void append_rows(at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
 }  // namespace
 
 at::Tensor DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) {
-  const auto [before, input] = kernels::fork(x);
-  const auto [stream, between] =
-      kernels::fork(kernels::add(before, attend(kernels::rms_norm(input, *input_norm, shape_.eps), context)));
-  const at::Tensor h = kernels::rms_norm(between, *mlp_norm, shape_.eps);
+  const auto [before, input] = kernels::residual_norm(x, {}, *input_norm, shape_.eps);
+  const auto [stream, h] = kernels::residual_norm(before, attend(input, context), *mlp_norm, shape_.eps);
   const std::vector<at::Tensor> mlp = project(h, {gate_proj.get(), up_proj.get()}, context.compute);
   return kernels::add(stream, down_proj->forward(kernels::swiglu(mlp[0], mlp[1]), context.compute));
 }
 
-at::Tensor DecoderLayer::rotate(const at::Tensor& x, int64_t heads, tensor::Parameter* norm,
-                                const RopeTables& rope) {
-  at::Tensor h = x.view({x.size(0), heads, shape_.head_dim});
-  if (norm != nullptr) h = kernels::rms_norm(h, *norm, shape_.eps);
-  return kernels::rope(h, rope.cos, rope.sin);
+at::Tensor DecoderLayer::heads_of(const at::Tensor& x, int64_t heads, tensor::Parameter* norm) const {
+  const at::Tensor h = x.view({x.size(0), heads, shape_.head_dim});
+  return norm != nullptr ? kernels::rms_norm(h, *norm, shape_.eps) : h;
 }
 
 at::Tensor DecoderLayer::attend(const at::Tensor& x, const LayerContext& context) {
   const int64_t tokens = x.size(0);
   const std::vector<at::Tensor> qkv = project(x, {q_proj.get(), k_proj.get(), v_proj.get()}, context.compute);
-  const at::Tensor q = rotate(qkv[0], shape_.heads, q_norm, context.rope);
-  const at::Tensor k = rotate(qkv[1], shape_.kv_heads, k_norm, context.rope);
+  const auto [q, k] =
+      kernels::rope(heads_of(qkv[0], shape_.heads, q_norm), heads_of(qkv[1], shape_.kv_heads, k_norm),
+                    context.rope.cos, context.rope.sin);
   const at::Tensor v = qkv[2].view({tokens, shape_.kv_heads, shape_.head_dim});
   const at::Tensor out = context.cache != nullptr
                              ? attend_cached(q, k, v, context)

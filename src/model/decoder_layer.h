@@ -42,7 +42,7 @@ class DecoderLayer {
 
  private:
   at::Tensor attend(const at::Tensor& x, const LayerContext& context);
-  at::Tensor rotate(const at::Tensor& x, int64_t heads, tensor::Parameter* norm, const RopeTables& rope);
+  at::Tensor heads_of(const at::Tensor& x, int64_t heads, tensor::Parameter* norm) const;
   at::Tensor attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const LayerContext& context);
 

@@ -3,6 +3,7 @@
 namespace trl::kernels {
 namespace {
 
+using test::check_gradient;
 using test::error_of;
 using test::leaf;
 using test::random;
@@ -13,6 +14,7 @@ using test::tolerance;
 struct Case {
   std::vector<int64_t> lengths;
   int64_t heads, kv_heads, head_dim, window;
+  double softcap = 0;
 };
 
 SegmentsPtr segments_of(const Case& c) {
@@ -33,7 +35,8 @@ at::Tensor reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     const int64_t group = c.heads / c.kv_heads;
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, start, length).transpose(0, 1); };
     const at::Tensor keys = part(k).repeat_interleave(group, 0), values = part(v).repeat_interleave(group, 0);
-    const at::Tensor scores = part(q).matmul(keys.transpose(1, 2)) * scale;
+    at::Tensor scores = part(q).matmul(keys.transpose(1, 2)) * scale;
+    if (c.softcap > 0) scores = (scores / c.softcap).tanh() * c.softcap;
     at::Tensor visible = at::ones({length, length}, at::kBool).tril();
     if (c.window > 0) visible = visible.logical_and(at::ones({length, length}, at::kBool).triu(1 - c.window));
     const at::Tensor weights = scores.masked_fill(visible.logical_not(), -1e300).softmax(-1);
@@ -50,7 +53,7 @@ struct Results {
 Results run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
             const Case& c, double scale) {
   const at::Tensor ql = leaf(q), kl = leaf(k), vl = leaf(v);
-  const at::Tensor out = attention(ql, kl, vl, segments_of(c), {scale, c.window});
+  const at::Tensor out = attention(ql, kl, vl, segments_of(c), {scale, c.window, c.softcap});
   const auto grads = torch::autograd::grad({out}, {ql, kl, vl}, {d_out});
   return {out.detach(), grads[0], grads[1], grads[2]};
 }
@@ -60,6 +63,7 @@ const Case kCases[] = {
     {{64, 65}, 2, 1, 64, 0},   {{300}, 9, 3, 64, 0},        {{100, 1, 17, 130}, 6, 2, 80, 0},
     {{257, 31}, 8, 1, 128, 0}, {{129, 5}, 3, 3, 15, 0},     {{300, 9, 64}, 4, 2, 64, 8},
     {{200}, 2, 1, 32, 70},     {{40, 128}, 2, 2, 16, 1},    {{0, 5, 0}, 2, 2, 16, 0},
+    {{70, 3}, 2, 1, 16, 0, 2}, {{150}, 4, 2, 64, 40, 0.5},
 };
 
 void compare(at::ScalarType type) {
@@ -118,6 +122,21 @@ TEST(Attention, DocumentsDoNotSeeEachOther) {
   EXPECT_FALSE(same_bits(before.narrow(0, 0, 37), after.narrow(0, 0, 37)));
 }
 
+TEST(Attention, GradientIsTheSlope) {
+  for (const double softcap : {0.0, 1.5}) {
+    const Case c{{9, 14}, 2, 1, 8, 0, softcap};
+    const at::Tensor q = random({23, 2, 8}, 1), k = random({23, 1, 8}, 2), v = random({23, 1, 8}, 3);
+    const at::Tensor d = random({23, 2, 8}, 4);
+    const Results got = run(q, k, v, d, c, 0.4);
+    const auto out = [&](const at::Tensor& qs, const at::Tensor& ks, const at::Tensor& vs) {
+      return attention(qs, ks, vs, segments_of(c), {0.4, 0, softcap});
+    };
+    check_gradient(q, d, got.dq, [&](const at::Tensor& at) { return out(at, k, v); });
+    check_gradient(k, d, got.dk, [&](const at::Tensor& at) { return out(q, at, v); });
+    check_gradient(v, d, got.dv, [&](const at::Tensor& at) { return out(q, k, at); });
+  }
+}
+
 TEST(Attention, WrongSegmentsAreRefused) {
   const at::Tensor x = random({4, 1, 16}, 1);
   const auto bad = [&](std::vector<int32_t> cu, int64_t longest) {
@@ -128,18 +147,28 @@ TEST(Attention, WrongSegmentsAreRefused) {
   bad({0, 5}, 5);
   bad({0, 3, 2, 4}, 4);
   bad({0, 4}, 3);
+  const auto bad_prefix = [&](std::vector<int32_t> prefix) {
+    EXPECT_THROW(
+        attention(x, x, x, std::make_shared<Segments>(Segments{{0, 1, 3, 4}, 2, std::move(prefix)}), {}),
+        Error);
+  };
+  bad_prefix({-1, 0});
+  bad_prefix({0, -1, -1});
+  bad_prefix({-1, 2, -1});
+  bad_prefix({-1, 0, 1});
+  bad_prefix({-2, 0, 0});
 }
 
 TEST(AttentionDecode, EqualsLastRowOfAttention) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const int64_t window : {0, 5}) {
+    for (const auto& [window, softcap] : {std::pair{0, 0.0}, {5, 0.0}, {0, 0.7}}) {
       const Case c{{33}, 6, 2, 20, window};
       const at::Tensor q = random({33, 6, 20}, 1, type), k = random({40, 2, 20}, 2, type);
       const at::Tensor v = random({40, 2, 20}, 3, type);
       const at::Tensor want =
-          attention(q, k.narrow(0, 0, 33), v.narrow(0, 0, 33), segments_of(c), {0.2, window});
+          attention(q, k.narrow(0, 0, 33), v.narrow(0, 0, 33), segments_of(c), {0.2, window, softcap});
       at::Tensor out = at::empty({6, 20}, at::TensorOptions().dtype(type));
-      attention_decode(q.select(0, 32), k, v, 33, {0.2, window}, out);
+      attention_decode(q.select(0, 32), k, v, 33, {0.2, window, softcap}, out);
       EXPECT_LT(error_of(out, want.select(0, 32)), tolerance(type));
     }
   }

@@ -1,8 +1,10 @@
 #include "kernels/reference.h"
+#include "tensor/counting_host.h"
 
 namespace trl::kernels {
 namespace {
 
+using test::check_gradient;
 using test::error_of;
 using test::leaf;
 using test::parameter;
@@ -16,11 +18,13 @@ struct Reference {
   at::Tensor log_probs, d_hidden, d_head;
 };
 
-Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
-                    double scale) {
+Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double scale,
+                    double softcap = 0) {
   const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
   const at::Tensor valid = targets.ne(-100);
-  const at::Tensor logits = h.matmul(w.t()), logp = logits.log_softmax(-1);
+  at::Tensor logits = h.matmul(w.t());
+  if (softcap > 0) logits = (logits / softcap).tanh() * softcap;
+  const at::Tensor logp = logits.log_softmax(-1);
   const at::Tensor index = targets.clamp_min(0).to(at::kLong).unsqueeze(1);
   const at::Tensor at_target = logp.gather(1, index).squeeze(1) * valid.to(at::kDouble);
   const auto grads = torch::autograd::grad({-at_target.sum() * scale}, {h, w});
@@ -35,16 +39,18 @@ Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::
   return r;
 }
 
-void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size) {
+void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double softcap = 0) {
   const at::Tensor hidden = leaf(random({rows, 24}, 1) * logit_size);
   Parameter head = parameter(random({vocab, 24}, 2));
   at::Tensor targets = random({rows}, 3).abs().mul(1000).fmod(static_cast<double>(vocab)).to(at::kInt);
   for (int64_t r = 0; r < rows; r += 3) targets[r] = -100;
   if (rows > 1) targets[1] = static_cast<int32_t>(vocab - 1);
-  const Reference want = reference(hidden.detach(), head.value, targets, 0.25);
+  const Reference want = reference(hidden.detach(), head.value, targets, 0.25, softcap);
   head.grad.fill_(0.125);
   HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, {at::kFloat, tile, true}, &sums);
+  HeadOptions options{at::kFloat, tile, true};
+  options.softcap = softcap;
+  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, options, &sums);
   SCOPED_TRACE(testing::Message() << rows << " x " << vocab << " tile " << tile);
   EXPECT_EQ(sums.count, want.count);
   EXPECT_EQ(sums.correct, want.correct);
@@ -62,7 +68,8 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size) {
   const at::Tensor before = head.grad.clone();
   HeadSums plain;
   const at::NoGradGuard guard;
-  head_loss(hidden, head, targets, 0.25, {at::kFloat, tile, false}, &plain);
+  options.log_probs = false;
+  head_loss(hidden, head, targets, 0.25, options, &plain);
   EXPECT_EQ(plain.nll, sums.nll);
   EXPECT_EQ(plain.entropy, sums.entropy);
   EXPECT_TRUE(plain.log_probs.empty());
@@ -71,11 +78,74 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size) {
 
 TEST(HeadLoss, MatchesLogSoftmax) {
   check(1, 5, 512, 0.2);
-  check(10, 2, 512, 0.2);
+  check(10, 2, 0, 0.2);
   check(33, 50, 7, 0.2);
   check(64, 997, 16, 0.2);
-  check(20, 9001, 512, 0.2);
+  check(20, 9001, 0, 0.2);
   check(40, 300, 512, 5.0);  // nearly all of the weight on one token
+}
+
+TEST(HeadLoss, SoftcapMatchesTheFormula) {
+  check(33, 50, 7, 0.2, 3.0);
+  check(20, 997, 0, 1.0, 0.5);
+  check(40, 300, 16, 5.0, 30.0);
+}
+
+TEST(HeadLoss, GradientIsTheSlope) {
+  for (const double softcap : {0.0, 2.0}) {
+    Parameter head = parameter(random({37, 12}, 2));
+    const at::Tensor hidden = random({9, 12}, 1) * 0.4, targets = at::arange(9, at::kInt), in = leaf(hidden);
+    HeadOptions options;
+    options.softcap = softcap;
+    const auto loss = [&](const at::Tensor& at) {
+      return head_loss(at, head, targets, 1.0, options, nullptr);
+    };
+    check_gradient(hidden, at::ones({}), torch::autograd::grad({loss(in)}, {in})[0], loss);
+    const at::Tensor d_head = head.grad.clone();
+    check_gradient(head.value.clone(), at::ones({}), d_head, [&](const at::Tensor& at) {
+      Parameter moved{"weight", at.to(at::kFloat).contiguous(), {}, true};
+      return head_loss(hidden, moved, targets, 1.0, options, nullptr);
+    });
+  }
+}
+
+// The head is rounded to the type of the product piece by piece.
+TEST(HeadLoss, AConvertedHeadComesInPieces) {
+  const at::Tensor hidden = leaf(random({20, 64}, 1) * 0.3);
+  Parameter head = parameter(random({40000, 64}, 2) * 0.3);
+  const at::Tensor targets = at::arange(20, at::kInt) * 2000;
+  const Reference want =
+      reference(hidden.detach().to(at::kBFloat16), head.value.to(at::kBFloat16), targets, 0.05);
+  HeadSums sums;
+  const at::Tensor loss = head_loss(hidden, head, targets, 0.05, {at::kBFloat16}, &sums);
+  EXPECT_NEAR(sums.nll / 20, want.nll / 20, 4e-3);
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden, 0.0), 1e-2);
+  EXPECT_LT(error_of(head.grad, want.d_head, 0.0), 1e-2);
+}
+
+// Qwen2.5's vocabulary and more rows than fit at once.
+TEST(HeadLoss, WorkMemoryStaysWithin64MiB) {
+  struct Types {
+    at::ScalarType weight, compute;
+    int64_t width;
+  };
+  for (const Types& t : {Types{at::kBFloat16, at::kBFloat16, 896},
+                         {at::kFloat, at::kBFloat16, 448},
+                         {at::kFloat, at::kFloat, 448}}) {
+    test::CountingHost host;
+    tensor::set_host(&host);
+    {
+      const Threads two(2);
+      Parameter head = parameter(at::zeros({151936, t.width}, t.weight), t.weight);
+      const at::Tensor hidden = leaf(at::ones({260, t.width}, t.weight));
+      HeadSums sums;
+      head_loss(hidden, head, at::zeros({260}, at::kInt), 1.0, {t.compute}, &sums);
+      EXPECT_NEAR(sums.nll, 260 * std::log(151936.0), 1e-2);
+    }
+    EXPECT_GT(host.counter.peak(), int64_t{40} << 20);
+    EXPECT_LE(host.counter.peak(), int64_t{64} << 20) << t.weight << " " << t.compute;
+    tensor::set_host(nullptr);
+  }
 }
 
 TEST(HeadLoss, Bfloat16KeepsGradientsCloseAndSumsInFloat32) {

@@ -43,6 +43,23 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 // value; results pass two or three of them (operands, weights of a softmax, output).
 inline double tolerance(at::ScalarType type) { return type == at::kFloat ? 2e-6 : 1.2e-2; }
 
+// A gradient along one direction at a time, against (f(x + h v) - f(x - h v)) / 2h in float32: f is summed
+// with the weights dy. For smooth ops on values of about 1; 2e-3 is what rounding leaves.
+template <typename F>
+void check_gradient(const at::Tensor& x, const at::Tensor& dy, const at::Tensor& gradient, const F& f) {
+  constexpr double kStep = 1e-2;
+  const at::NoGradGuard guard;
+  const auto value = [&](const at::Tensor& at) {
+    return (f(at).to(at::kDouble) * dy.to(at::kDouble)).sum().template item<double>();
+  };
+  for (int64_t seed = 101; seed < 104; ++seed) {
+    const at::Tensor v = random(x.sizes(), seed);
+    const double slope = (value(x + kStep * v) - value(x - kStep * v)) / (2 * kStep);
+    const double want = (gradient.to(at::kDouble) * v.to(at::kDouble)).sum().item<double>();
+    EXPECT_NEAR(slope, want, 2e-3 * std::sqrt(static_cast<double>(x.numel())));
+  }
+}
+
 class Threads {
  public:
   explicit Threads(int count) : before_(tensor::threads()) { tensor::set_threads(count); }

@@ -49,15 +49,19 @@ struct AttentionOut {
   at::Tensor out, lse, dq, dk, dv;
 };
 
-AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, int64_t length, int64_t head_dim,
-                    int64_t window) {
-  const at::Tensor q = random({length, head_dim}, 1, type), k = random({length, head_dim}, 2, type);
-  const at::Tensor v = random({length, head_dim}, 3, type), d = random({length, head_dim}, 4, type);
-  AttentionOut r{at::empty_like(q), at::empty({length}), at::empty_like(q), at::empty({length, head_dim}),
-                 at::empty({length, head_dim})};
-  const int64_t floats =
-      std::max(kernels.attention_forward_work(head_dim), kernels.attention_backward_work(length, head_dim));
-  at::Tensor work = at::full({floats + 1}, 7.0f);
+struct AttentionCase {
+  int64_t length, head_dim, window;
+  float softcap = 0;
+  int64_t branch = 0;  // rows of a document behind the first that sees it
+};
+
+AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const AttentionCase& c) {
+  const int64_t rows = c.length + c.branch;
+  const at::Tensor q = random({rows, c.head_dim}, 1, type), k = random({rows, c.head_dim}, 2, type);
+  const at::Tensor v = random({rows, c.head_dim}, 3, type), d = random({rows, c.head_dim}, 4, type);
+  AttentionOut r{at::empty_like(q), at::empty({rows}), at::empty_like(q), at::empty({rows, c.head_dim}),
+                 at::empty({rows, c.head_dim})};
+  const Branch branch{c.length, c.branch};
   Attention a{};
   a.q = q.data_ptr();
   a.k = k.data_ptr();
@@ -68,27 +72,70 @@ AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, int64_t leng
   a.dq = r.dq.data_ptr();
   a.dk = r.dk.data_ptr<float>();
   a.dv = r.dv.data_ptr<float>();
-  a.work = work.data_ptr<float>();
-  a.length = length;
-  a.head_dim = head_dim;
-  a.q_stride = a.kv_stride = head_dim;
-  a.window = window;
+  a.length = c.length;
+  a.head_dim = c.head_dim;
+  a.q_stride = a.kv_stride = c.head_dim;
+  a.branches = &branch;
+  a.branch_count = c.branch > 0 ? 1 : 0;
+  a.window = c.window;
   a.scale = 0.3f;
+  a.softcap = c.softcap;
   a.type = type_of(type);
-  kernels.attention_forward(a, 0, length);
+  const int64_t floats =
+      std::max(kernels.attention_forward_work(c.head_dim), kernels.attention_backward_work(a));
+  at::Tensor work = at::full({floats + 1}, 7.0f);
+  a.work = work.data_ptr<float>();
+  kernels.attention_forward(a, 0, c.length);
   kernels.attention_backward(a);
+  if (c.branch > 0) {
+    Attention behind = a;
+    const auto moved = [&](const at::Tensor& x) {
+      return static_cast<char*>(x.data_ptr()) +
+             c.length * c.head_dim * static_cast<int64_t>(x.element_size());
+    };
+    behind.q = moved(q);
+    behind.k = moved(k);
+    behind.v = moved(v);
+    behind.out = moved(r.out);
+    behind.lse += c.length;
+    behind.length = c.branch;
+    behind.prefix_at = -c.length;
+    behind.prefix_length = c.length;
+    kernels.attention_forward(behind, 0, c.branch);
+    kernels.attention_backward(a);
+  }
   EXPECT_EQ(work[floats].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
   return r;
 }
 
+// One document [length + branch] whose last rows are the branch: the same mask.
+AttentionOut reference(at::ScalarType type, const AttentionCase& c) {
+  const int64_t rows = c.length + c.branch;
+  const auto input = [&](int64_t seed) {
+    return test::leaf(random({rows, c.head_dim}, seed, type).to(at::kDouble));
+  };
+  const at::Tensor q = input(1), k = input(2), v = input(3);
+  at::Tensor scores = q.matmul(k.t()) * 0.3f;
+  if (c.softcap > 0) scores = (scores / c.softcap).tanh() * c.softcap;
+  at::Tensor visible = at::ones({rows, rows}, at::kBool).tril();
+  if (c.window > 0) visible = visible.logical_and(at::ones({rows, rows}, at::kBool).triu(1 - c.window));
+  scores = scores.masked_fill(visible.logical_not(), -1e300);
+  const at::Tensor out = scores.softmax(-1).matmul(v);
+  const auto grads =
+      torch::autograd::grad({out}, {q, k, v}, {random({rows, c.head_dim}, 4, type).to(at::kDouble)});
+  return {out.detach(), scores.logsumexp(-1).detach(), grads[0], grads[1], grads[2]};
+}
+
 TEST(Variants, AttentionAgrees) {
+  const AttentionCase cases[] = {
+      {1, 16, 0},        {65, 20, 0},         {130, 64, 0},       {200, 33, 17},       {70, 128, 0},
+      {90, 33, 0, 1.5f}, {130, 64, 40, 0.5f}, {40, 20, 0, 0, 70}, {90, 33, 50, 0, 65}, {64, 16, 0, 2, 3}};
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const auto& [length, head_dim, window] :
-         {std::tuple{1, 16, 0}, {65, 20, 0}, {130, 64, 0}, {200, 33, 17}, {70, 128, 0}}) {
-      const AttentionOut want = attend(*variants().back(), type, length, head_dim, window);
+    for (const AttentionCase& c : cases) {
+      const AttentionOut want = reference(type, c);
       for (const CpuKernels* v : variants()) {
-        SCOPED_TRACE(testing::Message() << v->name << " " << length << " " << head_dim);
-        const AttentionOut got = attend(*v, type, length, head_dim, window);
+        SCOPED_TRACE(testing::Message() << v->name << " " << type << " " << c.length << " " << c.head_dim);
+        const AttentionOut got = attend(*v, type, c);
         EXPECT_LT(error_of(got.lse, want.lse), 2e-6);
         EXPECT_LT(error_of(got.out, want.out), tolerance(type));
         EXPECT_LT(error_of(got.dq, want.dq, 1.0), tolerance(type));
@@ -147,16 +194,83 @@ TEST(Variants, HeadRowLossesAgree) {
   }
 }
 
-TEST(Variants, ElementwiseAgrees) {
+TEST(Variants, HeadRowCapsAgree) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const int64_t count : {1, 15, 16, 33, 1000}) {
-      const at::Tensor gate = random({count}, 1, type) * 5, up = random({count}, 2, type);
+    for (const int64_t vocab : {1, 17, 5000}) {
+      const at::Tensor logits = random({vocab}, 5, type) * 4;
+      const int64_t target = vocab / 3;
+      const at::Tensor z = test::leaf(logits.to(at::kDouble));
+      const at::Tensor nll = -((z / 3.0).tanh() * 3.0).log_softmax(0)[target];
+      const at::Tensor want = torch::autograd::grad({nll}, {z})[0] * 0.5;
       for (const CpuKernels* v : variants()) {
-        at::Tensor y = at::empty_like(gate);
-        v->swiglu_forward(gate.data_ptr(), up.data_ptr(), y.data_ptr(), type_of(type), count);
-        const at::Tensor g = gate.to(at::kDouble);
-        EXPECT_LT(error_of(y, g * g.sigmoid() * up.to(at::kDouble)), type == at::kFloat ? 1e-6 : 8e-3)
-            << v->name;
+        at::Tensor got = logits.clone();
+        const HeadRow row =
+            v->head_row(got.data_ptr(), type_of(type), vocab, {target, 0.5f, 0, false, true, 3.0f});
+        EXPECT_NEAR(row.nll, nll.item<double>(), type == at::kFloat ? 2e-6 : 1e-2) << v->name << vocab;
+        EXPECT_LT(error_of(got, want, 0.01), type == at::kFloat ? 2e-6 : 2e-2) << v->name << vocab;
+      }
+    }
+  }
+}
+
+at::Tensor reference_gate(Gate kind, const at::Tensor& x) {
+  if (kind == Gate::silu) return x * x.sigmoid();
+  if (kind == Gate::gelu) return x * ((x / std::sqrt(2.0)).erf() + 1.0) * 0.5;
+  return x * ((std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))).tanh() + 1.0) * 0.5;
+}
+
+TEST(Variants, GatedUnitsAgree) {
+  for (const Gate kind : {Gate::silu, Gate::gelu, Gate::gelu_tanh}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const int64_t count : {1, 15, 16, 33, 1000}) {
+        const at::Tensor gate = random({count}, 1, type) * 5, up = random({count}, 2, type);
+        const at::Tensor dy = random({count}, 3, type);
+        const at::Tensor g = test::leaf(gate.to(at::kDouble)), u = test::leaf(up.to(at::kDouble));
+        const at::Tensor want = reference_gate(kind, g) * u;
+        const auto grads = torch::autograd::grad({want}, {g, u}, {dy.to(at::kDouble)});
+        const double limit = type == at::kFloat ? 2e-6 : 8e-3;
+        for (const CpuKernels* v : variants()) {
+          SCOPED_TRACE(testing::Message() << v->name << " " << static_cast<int>(kind) << " " << count);
+          at::Tensor y = at::empty_like(gate), d_gate = at::empty_like(gate), d_up = at::empty_like(gate);
+          v->gated_forward(kind, gate.data_ptr(), up.data_ptr(), y.data_ptr(), type_of(type), count);
+          v->gated_backward(kind, dy.data_ptr(), gate.data_ptr(), up.data_ptr(), d_gate.data_ptr(),
+                            d_up.data_ptr(), type_of(type), count);
+          EXPECT_LT(error_of(y, want), limit);
+          EXPECT_LT(error_of(d_gate, grads[0]), limit);
+          EXPECT_LT(error_of(d_up, grads[1]), limit);
+        }
+      }
+    }
+  }
+}
+
+TEST(Variants, NormsOfSumsAgree) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t width : {1, 17, 64, 100}) {
+      const at::Tensor x = random({3, width}, 1, type), branch = random({3, width}, 2, at::kBFloat16);
+      const at::Tensor w = random({width}, 3), dy = random({3, width}, 4, type),
+                       d_sum = random({3, width}, 5, type);
+      const at::Tensor sum = x + branch.to(type);
+      const at::Tensor s = test::leaf(sum.to(at::kDouble)), wd = test::leaf(w.to(at::kDouble));
+      const at::Tensor want = s * (s * s).mean(-1, true).add(1e-5).rsqrt() * wd;
+      const auto grads = torch::autograd::grad({want}, {s, wd}, {dy.to(at::kDouble)});
+      const double limit = type == at::kFloat ? 3e-6 : 8e-3;
+      for (const CpuKernels* v : variants()) {
+        SCOPED_TRACE(testing::Message() << v->name << " " << type << " " << width);
+        at::Tensor got = at::empty_like(x), y = at::empty_like(x), rstd = at::empty({3}),
+                   dx = at::empty_like(x);
+        at::Tensor dw = at::zeros({width});
+        v->rms_forward({x.data_ptr(), branch.data_ptr(), w.data_ptr(), got.data_ptr(), y.data_ptr(),
+                        rstd.data_ptr<float>(), width, 1e-5f, type_of(type), Type::bf16, Type::f32},
+                       0, 3);
+        v->rms_backward(
+            {dy.data_ptr(), d_sum.data_ptr(), got.data_ptr(), w.data_ptr(), rstd.data_ptr<float>(),
+             dx.data_ptr(), dw.data_ptr<float>(), width, type_of(type), Type::f32},
+            0, 3);
+        EXPECT_TRUE(same_bits(got, sum));
+        EXPECT_LT(error_of(y, want), limit);
+        EXPECT_LT(error_of(dx, grads[0] + d_sum.to(at::kDouble), 1.0), limit);
+        EXPECT_LT(error_of(dw, grads[1]), 4e-6);
       }
     }
   }
