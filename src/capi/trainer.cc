@@ -28,6 +28,14 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
       data::training_tokenizer(*data::open_tokenizer(model_path), config::sft_data_arguments(config)));
 }
 
+EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
+                                               const std::string& model_path) {
+  engine::Attention* attention = nullptr;
+  engine::ErrorCapture error;
+  error.check(process().engine().open_attention({values, model_path}, &attention, error));
+  return EngineObject<engine::Attention>(attention);
+}
+
 // "evaluate at step 4 of 8: eval_loss 2.31, ..."; steps and records, which come often, only for who debugs.
 void write_line(const engine::Event& event) {
   RuntimeLog* const log = current_log();
@@ -71,11 +79,15 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       eval_(std::move(eval)),
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
-  config::training_arguments(config_);  // refuses before anything is read
+  const auto arguments = config::training_arguments(config_);  // refuses before anything is read
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);
+  std::vector<engine::KeyValue> values;
+  for (const auto& [key, value] : config_.values()) values.push_back({key, value});
+  EngineObject<engine::Attention> attention;
+  if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
   tokenizer_ = open_training_tokenizer(config_, model_path_);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);
@@ -85,14 +97,13 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   train_batches_->settle();
   if (eval_batches_) eval_batches_->settle();
 
-  std::vector<engine::KeyValue> values;
-  for (const auto& [key, value] : config_.values()) values.push_back({key, value});
   const auto files = tokenizer_->get().files();
   std::vector<engine::NamedBytes> named;
   for (const auto& [name, bytes] : files) named.push_back({name, bytes});
   engine::TrainerSpec spec;
   spec.config = values;
   spec.model = model_.get();
+  spec.attention = attention.get();
   spec.train = train_batches_.get();
   spec.eval = eval_batches_.get();
   spec.events = &events_;

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/number.h"
+#include "config/attention.h"
 #include "config/datasets.h"
 #include "config/value.h"
 #include "config/yaml.h"
@@ -83,6 +84,7 @@ void Config::assign(std::string_view key, std::string_view value, int source) {
   std::vector<std::string> warnings;
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
     warnings.push_back(std::move(warning));
+  if (option.name == "attn_implementation") check_attention(name, canonical);
   if (names_mixture(option.name)) warnings = check_mixture(option.name, base::Json::parse(canonical));
   const std::string target(option.name);
   const auto before = spellings_.find(target);

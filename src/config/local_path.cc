@@ -10,8 +10,9 @@ namespace {
 
 // "name" or "owner/name", without the ending of a file.
 bool looks_like_hub_id(std::string_view value) {
-  constexpr std::string_view kEndings[] = {".jsonl", ".json", ".gz",  ".zst", ".gguf",  ".safetensors",
-                                           ".yaml",  ".csv",  ".txt", ".yml", ".jinja", ".parquet"};
+  constexpr std::string_view kEndings[] = {".jsonl",       ".json",    ".gz",  ".zst", ".gguf",
+                                           ".safetensors", ".yaml",    ".csv", ".txt", ".yml",
+                                           ".jinja",       ".parquet", ".so"};
   if (value.empty() || value.front() == '/' || value.front() == '.' || value.front() == '~') return false;
   for (const std::string_view ending : kEndings) {
     if (value.ends_with(ending)) return false;

@@ -61,7 +61,7 @@ std::string type_text(const Option& option) {
     case OptionType::choice:
       return "one of " + joined(words, ", ");
     case OptionType::text:
-      return "text";
+      return words.empty() ? "text" : "one of " + joined(words, ", ");
     case OptionType::list:
       return words.empty() ? "a list" : "a list of " + joined(words, ", ");
     case OptionType::map:

@@ -161,6 +161,7 @@ TrainingArguments training_arguments(const Config& config) {
   out.bf16 = config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
   out.gradient_checkpointing = config.get_optional_bool("activation_checkpointing")
                                    .value_or(config.get_bool("gradient_checkpointing"));
+  out.attention = attention_arguments(config);
   read_optimizer(config, out);
   read_loss(config, out);
   read_schedule(config, out);
@@ -206,6 +207,8 @@ std::vector<std::pair<std::string, std::string>> result_options(const Config& co
                            "on_nonfinite"}) {
     out.emplace_back(name, config.get(name));
   }
+  const AttentionArguments attention = attention_arguments(config);  // all names of the built-in one are one
+  out.emplace_back("attn_implementation", attention.plugin.empty() ? "built-in" : attention.name);
   return out;
 }
 

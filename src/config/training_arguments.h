@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/attention.h"
 #include "config/config.h"
 #include "config/optim_arguments.h"
 #include "config/schedule_arguments.h"
@@ -32,6 +33,7 @@ struct TrainingArguments {
   // precision and memory
   bool bf16 = true;  // autocast over the weights' dtype
   bool gradient_checkpointing = true;
+  AttentionArguments attention;
   // optimizer
   Optim optim = Optim::adamw;
   OptimArguments optim_args;

@@ -156,11 +156,26 @@ class Cancel {
   ~Cancel() = default;
 };
 
+struct AttentionSpec {
+  std::span<const KeyValue> config;  // as TrainerSpec has it; attn_implementation names a plug-in
+  std::string_view model_path;
+};
+
+// The plug-in attention of a run. Opening it checks it, and reads neither rows nor weights.
+class Attention {
+ public:
+  virtual void release() noexcept = 0;
+
+ protected:
+  ~Attention() = default;
+};
+
 enum class SaveKind : int32_t { model, checkpoint };
 
 struct TrainerSpec {
   std::span<const KeyValue> config;   // keys set by the user, canonical names and values (config::Config)
   Model* model = nullptr;             // must outlive the trainer; its weights are trained in place
+  Attention* attention = nullptr;     // or null: the built-in one; may be released before the trainer
   BatchSource* train = nullptr;       // outlive the trainer
   BatchSource* eval = nullptr;        // or null
   EventSink* events = nullptr;        // or null
@@ -195,6 +210,7 @@ class Engine {
   virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
+  virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
 
  protected:

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "entry/attention.h"
 #include "entry/guard.h"
 #include "entry/model.h"
 #include "entry/trainer.h"
@@ -11,6 +12,7 @@
 #include "kernels/gemm.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
+#include "trl/kernel.h"
 
 namespace trl::entry {
 
@@ -70,6 +72,15 @@ class EngineObject final : public engine::Engine {
     });
   }
 
+  int32_t open_attention(const engine::AttentionSpec& spec, engine::Attention** out,
+                         engine::ErrorSink& error) noexcept override {
+    *out = nullptr;
+    return guard(host_, error, [&] {
+      *out = new AttentionObject(spec);
+      return Status::ok;
+    });
+  }
+
   int32_t create_trainer(const engine::TrainerSpec& spec, engine::Trainer** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
@@ -91,6 +102,8 @@ class EngineObject final : public engine::Engine {
     info["onednn"] = kernels::onednn_version();
     info["instruction_sets"] = instruction_sets();
     info["kernels"] = kernels::cpu().name;
+    info["attention"] = built_in_attention();
+    info["kernel_abi_version"] = TRL_KERNEL_ABI_VERSION;
     info["threads"] = tensor::threads();
     return info.dump();
   }

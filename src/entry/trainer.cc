@@ -2,17 +2,26 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "entry/attention.h"
 
 namespace trl::entry {
 
+config::Config config_of(std::span<const engine::KeyValue> values) {
+  config::Config config;
+  for (const engine::KeyValue& pair : values) config.set(pair.key, pair.value);
+  return config;
+}
+
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
     : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
-  config::Config config;
-  for (const engine::KeyValue& pair : spec.config) config.set(pair.key, pair.value);
+  const config::Config config = config_of(spec.config);
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.model = &model_.get();
+  if (spec.attention != nullptr)
+    setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
+  say_attention(spec, setup.arguments.attention);
   setup.train = spec.train;
   setup.eval = spec.eval;
   events_ = std::make_unique<RecordingEvents>(host, config, spec);
@@ -24,6 +33,13 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());
   trainer_->resume_as_configured();
+}
+
+void TrainerObject::say_attention(const engine::TrainerSpec& spec, const config::AttentionArguments& asked) {
+  const std::string used = spec.attention != nullptr
+                               ? static_cast<const AttentionObject*>(spec.attention)->description()
+                               : built_in_attention();
+  log_.info("attention", "attention: {}{}{}", asked.name, asked.name.empty() ? "" : " -> ", used);
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {

@@ -1,10 +1,12 @@
 // engine::Trainer over train/: configuration read, metrics and files handed across.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "entry/guard.h"
 #include "entry/model.h"
@@ -12,6 +14,8 @@
 #include "train/trainer.h"
 
 namespace trl::entry {
+
+config::Config config_of(std::span<const engine::KeyValue> values);
 
 class TrainerObject final : public engine::Trainer {
  public:
@@ -28,6 +32,7 @@ class TrainerObject final : public engine::Trainer {
 
  private:
   ~TrainerObject() = default;
+  void say_attention(const engine::TrainerSpec& spec, const config::AttentionArguments& asked);
   std::span<const engine::Metric> view(const telemetry::Record& record);
 
   engine::Host& host_;

@@ -1,5 +1,6 @@
 // Attention over documents laid out one behind the other. Work is divided by (document, head), never by
 // thread, and gradients of keys that several heads share are added in the order of the heads.
+#include "kernels/attention_plugin.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
@@ -226,6 +227,7 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options) {
   check(q, k, v, *segments);
+  if (options.plugin != nullptr) return plugin_attention(q, k, v, segments, options);
   if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);
   at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::workspace);
   return attention_forward(q, k, v, *segments, options, lse);

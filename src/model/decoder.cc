@@ -160,7 +160,8 @@ at::Tensor Decoder::embed(const at::Tensor& ids, const kernels::Noise& noise) {
 
 at::Tensor Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
-  const LayerContext shared = context(input, options.compute);
+  LayerContext shared = context(input, options.compute);
+  shared.attention = options.attention;
   at::Tensor x = embed(input.input_ids, options.noise);
   for (const auto& layer : layers_) {
     DecoderLayer* unit = layer.get();
@@ -173,7 +174,8 @@ at::Tensor Decoder::forward(const ForwardInput& input, const ForwardOptions& opt
 
 std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
-  const LayerContext shared = context(input, options.compute);
+  LayerContext shared = context(input, options.compute);
+  shared.attention = options.attention;
   std::vector<at::Tensor> states{embed(input.input_ids)};
   for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared));
   states.back() = kernels::rms_norm(states.back(), *norm_, config().rms_norm_eps);

@@ -28,6 +28,12 @@ at::Tensor DecoderLayer::heads_of(const at::Tensor& x, int64_t heads, tensor::Pa
   return norm != nullptr ? kernels::rms_norm(h, *norm, shape_.eps) : h;
 }
 
+kernels::AttentionOptions DecoderLayer::attention_of(const LayerContext& context) const {
+  kernels::AttentionOptions options = shape_.attention;
+  options.plugin = context.attention;
+  return options;
+}
+
 at::Tensor DecoderLayer::attend(const at::Tensor& x, const LayerContext& context) {
   const int64_t tokens = x.size(0);
   const std::vector<at::Tensor> qkv = project(x, {q_proj.get(), k_proj.get(), v_proj.get()}, context.compute);
@@ -37,7 +43,7 @@ at::Tensor DecoderLayer::attend(const at::Tensor& x, const LayerContext& context
   const at::Tensor v = qkv[2].view({tokens, shape_.kv_heads, shape_.head_dim});
   const at::Tensor out = context.cache != nullptr
                              ? attend_cached(q, k, v, context)
-                             : kernels::attention(q, k, v, context.segments, shape_.attention);
+                             : kernels::attention(q, k, v, context.segments, attention_of(context));
   return o_proj->forward(out.view({tokens, shape_.heads * shape_.head_dim}), context.compute);
 }
 

@@ -17,8 +17,9 @@ struct LayerContext {
   at::ScalarType compute = at::kFloat;
   kernels::SegmentsPtr segments;
   RopeTables rope;
-  LayerCache* cache = nullptr;  // decoding: keys and values are kept in rows past, past + 1, ...
-  int64_t past = 0;             // positions in the cache before this call
+  kernels::AttentionPluginPtr attention;  // null: the built-in one
+  LayerCache* cache = nullptr;            // decoding: keys and values are kept in rows past, past + 1, ...
+  int64_t past = 0;                       // positions in the cache before this call
 };
 
 struct LayerShape {
@@ -41,6 +42,7 @@ class DecoderLayer {
   at::Tensor forward(const at::Tensor& x, const LayerContext& context);  // [tokens, hidden]
 
  private:
+  kernels::AttentionOptions attention_of(const LayerContext& context) const;
   at::Tensor attend(const at::Tensor& x, const LayerContext& context);
   at::Tensor heads_of(const at::Tensor& x, int64_t heads, tensor::Parameter* norm) const;
   at::Tensor attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -28,8 +28,15 @@ struct ForwardOptions {
   // Of linear layers and attention; bfloat16 over float32 weights is autocast. bfloat16 weights compute in
   // bfloat16.
   at::ScalarType compute = at::kFloat;
-  bool checkpoint = false;  // recompute each decoder layer in backward
-  kernels::Noise noise;     // of the embeddings
+  bool checkpoint = false;                // recompute each decoder layer in backward
+  kernels::Noise noise;                   // of the embeddings
+  kernels::AttentionPluginPtr attention;  // null: the built-in one
+};
+
+// What is known of a model before its weights are read.
+struct Outline {
+  ModelConfig config;
+  at::ScalarType dtype;  // the weights will have it
 };
 
 // Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.
@@ -42,6 +49,7 @@ class Model {
   // are not used; may be null.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
                                      base::LogSink* log = nullptr);
+  static Outline outline(const std::string& path, std::string_view dtype);  // as open() has it
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
@@ -51,8 +59,9 @@ class Model {
   virtual Parameter& head() = 0;                                 // lm_head, or the tied embedding
   virtual at::ScalarType dtype() const = 0;                      // of the weights
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
-  at::ScalarType compute(at::ScalarType wanted) const {
-    return dtype() == at::kBFloat16 ? at::kBFloat16 : wanted;
+  at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
+  static at::ScalarType compute(at::ScalarType weights, at::ScalarType wanted) {
+    return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
   }
 
   // -> [tokens, hidden], after the final norm

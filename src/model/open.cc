@@ -26,7 +26,13 @@ std::string stored_dtype(const base::Json& config, const io::Weights& weights) {
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
-std::unique_ptr<Model> open_directory(const std::string& path, std::string_view dtype, base::LogSink* log) {
+struct Opened {
+  ModelFiles files;
+  at::ScalarType dtype;
+  std::unique_ptr<WeightSource> weights;
+};
+
+Opened open_directory(const std::string& path, std::string_view dtype) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
     fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
@@ -40,11 +46,10 @@ std::unique_ptr<Model> open_directory(const std::string& path, std::string_view 
     files.generation_config_json = base::read_json_file(generation_path);
   io::Weights weights = io::Weights::open_directory(path);
   const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));
-  const auto source = directory_weights(std::move(weights));
-  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+  return {std::move(files), type, directory_weights(std::move(weights))};
 }
 
-std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype, base::LogSink* log) {
+Opened open_gguf(const std::string& path, std::string_view dtype) {
   const auto file = std::make_shared<const io::Gguf>(path);
   ModelFiles files;
   files.config_json = gguf_config_json(*file);
@@ -52,20 +57,31 @@ std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype
   files.config = parse_config(files.config_json, path);
   const at::ScalarType type =
       choose_dtype(dtype, file->tensors().find("token_embd.weight")->second.type_name);
-  const auto source = gguf_weights(file, files.config);
-  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+  auto weights = gguf_weights(file, files.config);
+  return {std::move(files), type, std::move(weights)};
+}
+
+// Files are mapped; no weight is read.
+Opened open_files(const std::string& path, std::string_view dtype) {
+  if (base::is_directory(path)) return open_directory(path, dtype);
+  if (!base::file_exists(path)) {
+    fail(Status::not_found,
+         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
+  }
+  if (io::is_gguf(path)) return open_gguf(path, dtype);
+  fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
 }
 
 }  // namespace
 
 std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log) {
-  if (base::is_directory(path)) return open_directory(path, dtype, log);
-  if (!base::file_exists(path)) {
-    fail(Status::not_found,
-         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
-  }
-  if (io::is_gguf(path)) return open_gguf(path, dtype, log);
-  fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
+  Opened opened = open_files(path, dtype);
+  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, opened.dtype, log);
+}
+
+Outline Model::outline(const std::string& path, std::string_view dtype) {
+  const Opened opened = open_files(path, dtype);
+  return {opened.files.config, opened.dtype};
 }
 
 }  // namespace trl::model

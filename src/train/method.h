@@ -40,7 +40,10 @@ class Method {
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.
-std::unique_ptr<Method> make_method(const config::TrainingArguments& arguments, model::Model& model);
-std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model);
+// attention: null: the built-in one.
+std::unique_ptr<Method> make_method(const config::TrainingArguments& arguments, model::Model& model,
+                                    kernels::AttentionPluginPtr attention = nullptr);
+std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model,
+                                 kernels::AttentionPluginPtr attention);
 
 }  // namespace trl::train

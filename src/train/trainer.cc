@@ -67,7 +67,7 @@ Trainer::Trainer(Setup setup)
     : setup_((check_evaluation(setup), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->parameters()),
-      method_(make_method(arguments(), *setup_.model)),
+      method_(make_method(arguments(), *setup_.model, setup_.attention)),
       gradients_(parameters_),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
       schedule_(arguments(), plan_.max_steps),

@@ -70,7 +70,7 @@ TEST(Recipes, Handbook2023Qlora) {
 
 TEST(Recipes, Handbook2025) {
   const Config config = recipe_config("handbook_2025.yaml");
-  EXPECT_EQ(warned(config), "attn_implementation log_level overwrite_output_dir report_to ");
+  EXPECT_EQ(warned(config), "log_level overwrite_output_dir report_to ");
   const SftDataArguments d = sft_data_arguments(config);
   EXPECT_TRUE(d.assistant_only_loss);
   EXPECT_EQ(d.eos_token, "<|im_end|>");
@@ -88,10 +88,9 @@ TEST(Recipes, Handbook2025) {
 
 TEST(Recipes, OpenR1) {
   const Config config = recipe_config("open_r1.yaml");
-  EXPECT_EQ(
-      warned(config),
-      "attn_implementation dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
-      "overwrite_output_dir push_to_hub report_to wandb_project ");
+  EXPECT_EQ(warned(config),
+            "dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
+            "overwrite_output_dir push_to_hub report_to wandb_project ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.learning_rate, 1e-5);
   EXPECT_EQ(a.gradient_accumulation_steps, 8);

@@ -43,6 +43,9 @@ case "$way" in
     # pkg-config escapes the blank of the path, which only a shell that reads the line again understands
     eval "cc -Wall -Wextra -Werror '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
     check_program "$work/program"
+    cp -r "$source/examples/c/attention_plugin" "$work/plugin"  # needs no engine: the header alone
+    make -C "$work/plugin" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    nm -D --defined-only "$work/plugin/attention.so" | grep -q ' T trl_kernel_attention$'
     [ "$(pkg-config --variable=abi trl)" = 0 ]
     pkg-config --variable=features trl | grep -q zstd
     pkg-config --variable=torch_version trl

@@ -3,6 +3,7 @@
 
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
+#include "kernels/attention_plugin.h"
 #include "support/trajectories.h"
 #include "train/sft_run.h"
 
@@ -100,8 +101,9 @@ void expect_weights(const base::Json& golden, model::Model& model) {
 
 class Trajectory : public testing::TestWithParam<const char*> {};
 
-TEST_P(Trajectory, equals_trl) {
-  const std::string relative = std::string("trajectories/") + GetParam() + "/case.json";
+// plugin: its attention instead of the built-in one.
+void expect_trls(const std::string& name, const char* plugin = nullptr) {
+  const std::string relative = "trajectories/" + name + "/case.json";
   TRL_NEED_GOLDEN(relative);
   const base::Json golden = test::golden_json(relative);
   const std::string root =
@@ -110,6 +112,7 @@ TEST_P(Trajectory, equals_trl) {
   if (!golden["eval_rows"].is_null()) eval_rows = test::parse_rows(golden["eval_rows"]);
   test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
                    root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]), eval_rows);
+  if (plugin != nullptr) run.setup.attention = std::make_shared<const kernels::AttentionPlugin>(plugin);
   Trainer& trainer = run.start();
   EXPECT_EQ(trainer.max_steps(), golden["num_update_steps"].get<int64_t>());
   int64_t steps = 0;
@@ -127,7 +130,16 @@ TEST_P(Trajectory, equals_trl) {
   std::filesystem::remove_all(directory);
 }
 
+TEST_P(Trajectory, equals_trl) { expect_trls(GetParam()); }
+
 INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(test::kSftTrajectories),
+                         [](const auto& param) { return param.param; });
+
+class PluginTrajectory : public Trajectory {};
+TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), TRL_TEST_PLUGINS "/attention.so"); }
+INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,
+                         testing::Values("sft_plain", "sft_eval", "sft_mistral_sliding", "sft_bf16_autocast",
+                                         "sft_bf16_checkpoint", "sft_gradient_checkpointing", "sft_pack_bfd"),
                          [](const auto& param) { return param.param; });
 
 // TRL's own resume, from the checkpoint in the middle of the first epoch. Two things differ on purpose:

@@ -11,8 +11,9 @@ namespace {
 
 class Sft final : public Method {
  public:
-  Sft(const config::TrainingArguments& arguments, model::Model& model)
+  Sft(const config::TrainingArguments& arguments, model::Model& model, kernels::AttentionPluginPtr attention)
       : model_(model),
+        attention_(std::move(attention)),
         compute_(model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat)),
         checkpoint_(arguments.gradient_checkpointing),
         neftune_alpha_(arguments.neftune_noise_alpha),
@@ -32,6 +33,7 @@ class Sft final : public Method {
     model::ForwardOptions options;
     options.compute = compute_;
     options.checkpoint = checkpoint_ && training;
+    options.attention = attention_;
     if (training) options.noise = neftune(batch, *training);
     return model_.forward({batch.input_ids, batch.position_ids, batch.segments}, options);
   }
@@ -54,6 +56,7 @@ class Sft final : public Method {
   }
 
   model::Model& model_;
+  const kernels::AttentionPluginPtr attention_;
   const at::ScalarType compute_;
   const bool checkpoint_;
   const double neftune_alpha_;
@@ -63,8 +66,9 @@ class Sft final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model) {
-  return std::make_unique<Sft>(arguments, model);
+std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model,
+                                 kernels::AttentionPluginPtr attention) {
+  return std::make_unique<Sft>(arguments, model, std::move(attention));
 }
 
 }  // namespace trl::train

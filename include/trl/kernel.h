@@ -1,0 +1,151 @@
+/*
+ * Attention kernels of one's own for libtrl. Apache-2.0.
+ *
+ * `attn_implementation: plugin:PATH` trains with the attention of a shared library that exports one
+ * function, trl_kernel_attention; its plug-in includes this header and links nothing of libtrl. The library
+ * is loaded, and its numbers are compared with those of the built-in attention, when a trainer is created,
+ * before rows and weights are read. Tokens are generated with the built-in attention in any case, so
+ * log-probabilities of generated tokens differ from those in training by rounding. examples/c/attention_plugin
+ * is a whole plug-in.
+ *
+ * What is computed, for each document and each query head h (kv head g = h / (heads / kv_heads)):
+ *
+ *   s[i][j]  = scale * sum_c q[i][h][c] * k[j][g][c]    where i sees j, else -infinity
+ *   lse[i]   = log sum_j exp(s[i][j])                   natural logarithm
+ *   p[i][j]  = exp(s[i][j] - lse[i])
+ *   out[i]   = sum_j p[i][j] * v[j][g]
+ *
+ * i and j count from 0 in the document; i sees j when j <= i and, with a window, i - j < window. Backward
+ * (Dao et al. 2022, FlashAttention, appendix B.2):
+ *
+ *   dp[i][j] = sum_c d_out[i][h][c] * v[j][g][c]
+ *   ds[i][j] = p[i][j] * (dp[i][j] - sum_c d_out[i][h][c] * out[i][h][c])
+ *   dq[i]    = scale * sum_j ds[i][j] * k[j][g]
+ *   dk[j]    = scale * sum_i ds[i][j] * q[i][h]         summed over the heads h that share g
+ *   dv[j]    = sum_i p[i][j] * d_out[i][h]              summed over the heads h that share g
+ *
+ * Sums and exponentials are computed in float32 at least, whatever the arrays hold. Every element of an
+ * output is written; what was there before is undefined.
+ *
+ * Ownership: the table that trl_kernel_attention returns, and what it points to, belong to the plug-in and
+ * stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
+ * belongs to libtrl and is valid during the call alone.
+ * Threads: calls may come from any thread, and at the same time from several trainers. A call computes the
+ * whole batch, with `threads` threads at most, and returns when all is written. libtrl divides no work. A
+ * plug-in that leaves threads of its own behind is linked with -z nodelete. For the same arguments a kernel
+ * should give the same bits: a run that is resumed then goes on bit by bit.
+ * Errors: a call returns 0, or any other number after writing why to `message`; the step then fails with
+ * TRL_E_CALLBACK, that number (trl_error_callback_code) and the text. A plug-in throws nothing, and neither
+ * prints nor exits.
+ * Growth: version 1 is what stands here. A later header adds members at the end of trl_kernel_batch alone,
+ * and a member that asks for more is set only for a kernel that says with a flag that it knows it.
+ */
+#ifndef TRL_KERNEL_H
+#define TRL_KERNEL_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TRL_KERNEL_EXPORT __attribute__((visibility("default")))
+#else
+#define TRL_KERNEL_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* trl_kernel_attention_v1.abi_version of this header. */
+#define TRL_KERNEL_ABI_VERSION 1u
+
+/* Types of elements: trl_kernel_batch.dtype is one, trl_kernel_attention_v1.dtypes the sum of several. */
+enum {
+  TRL_KERNEL_FLOAT32 = 1,
+  TRL_KERNEL_BFLOAT16 = 2 /* the upper half of a float32, in 16 bits; stored rounded to nearest even */
+};
+
+/* What a kernel can do beyond causal attention inside each document: trl_kernel_attention_v1.flags. */
+enum {
+  TRL_KERNEL_WINDOW = 1, /* sliding windows: without it, `window` is always 0 */
+  TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL */
+};
+
+/* The rows of a step, and what a call is given beside its arrays. */
+typedef struct trl_kernel_batch {
+  uint32_t struct_size; /* bytes of this struct as libtrl knows it: at least those of version 1 */
+  uint32_t dtype;       /* of every array but lse: TRL_KERNEL_FLOAT32 or TRL_KERNEL_BFLOAT16 */
+  int64_t tokens;       /* of all documents, which lie one behind the other */
+  int64_t documents;
+  const int32_t *cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
+                                to before cu_seqlens[i + 1]; it may be empty */
+  const int32_t *prefix; /* NULL, or [documents]: an earlier document, all of which the tokens of document i see
+                            before their own (positions go on from its last one), or -1 */
+  int64_t max_length;    /* tokens of the longest document, or more */
+  int64_t heads;         /* of q */
+  int64_t kv_heads;      /* of k and v; divides heads */
+  int64_t head_dim;      /* elements of a head, any number from 1 to max_head_dim */
+  int64_t window;        /* a token sees the last `window` ones, itself among them; 0: all before it */
+  double scale;          /* of q k^T */
+  int32_t threads;       /* how many a call may use, itself among them; at least 1 */
+  int32_t message_size;  /* bytes of message */
+  char *message;         /* where a call that fails writes why: UTF-8, ends in NUL; empty at first */
+  void *workspace;       /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
+  int64_t workspace_size; /* bytes */
+} trl_kernel_batch;
+
+/* Arrays of [tokens, heads, head_dim] (k, v, dk, dv: [tokens, kv_heads, head_dim]). Element c of head h of
+   token t is data[t * token_stride + h * head_stride + c], both in elements. */
+typedef struct trl_kernel_input {
+  const void *data;
+  int64_t token_stride;
+  int64_t head_stride;
+} trl_kernel_input;
+typedef struct trl_kernel_output {
+  void *data;
+  int64_t token_stride;
+  int64_t head_stride;
+} trl_kernel_output;
+
+/* lse of head h of token t is lse[h * lse_head_stride + t], in float32. */
+typedef struct trl_kernel_attention_forward {
+  trl_kernel_input q, k, v;
+  trl_kernel_output out;
+  float *lse; /* written */
+  int64_t lse_head_stride;
+} trl_kernel_attention_forward;
+
+typedef struct trl_kernel_attention_backward {
+  trl_kernel_input d_out, q, k, v;
+  trl_kernel_input out; /* as forward wrote it, for the same batch; so is lse */
+  const float *lse;
+  int64_t lse_head_stride;
+  trl_kernel_output dq, dk, dv;
+} trl_kernel_attention_backward;
+
+/* `pass` of trl_kernel_attention_v1.workspace. */
+enum { TRL_KERNEL_PASS_FORWARD = 0, TRL_KERNEL_PASS_BACKWARD = 1 };
+
+/* What a plug-in is. */
+typedef struct trl_kernel_attention_v1 {
+  uint32_t abi_version; /* TRL_KERNEL_ABI_VERSION */
+  uint32_t struct_size; /* sizeof(trl_kernel_attention_v1) */
+  const char *name;     /* for messages, with its version if it has one: UTF-8 */
+  uint32_t dtypes;      /* sum of TRL_KERNEL_FLOAT32 and TRL_KERNEL_BFLOAT16 */
+  uint32_t flags;       /* sum of TRL_KERNEL_WINDOW and TRL_KERNEL_PREFIX */
+  int64_t max_head_dim; /* the largest head_dim; 0: any */
+  /* Bytes of workspace that a pass over the batch needs (workspace and message are not set yet). They are
+     counted in the memory that libtrl reports and limits. NULL: none, ever. */
+  int64_t (*workspace)(const trl_kernel_batch *batch, int32_t pass);
+  int32_t (*forward)(const trl_kernel_batch *batch, const trl_kernel_attention_forward *arrays);
+  int32_t (*backward)(const trl_kernel_batch *batch, const trl_kernel_attention_backward *arrays);
+} trl_kernel_attention_v1;
+
+/* The one function that a plug-in exports. abi_version: the newest version that libtrl speaks.
+   Returns the table of that version or of an older one, or NULL: it has none. */
+TRL_KERNEL_EXPORT const trl_kernel_attention_v1 *trl_kernel_attention(uint32_t abi_version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,74 @@
+#include "config/attention.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/nearest.h"
+#include "config/local_path.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr std::string_view kKey = "attn_implementation", kKwargs = "model_init_kwargs", kPlugin = "plugin:";
+
+std::string nearest_that_works(const std::string& value, const std::vector<std::string_view>& names) {
+  if (value.ends_with(".so")) return std::string(kPlugin) + value;
+  const std::string_view near = base::nearest(value, names);
+  return near.empty() || near.starts_with(kPlugin) ? "sdpa" : std::string(near);
+}
+
+std::string_view why_not(std::string_view value) {
+  if (value.ends_with(".so")) return "a file is named with plugin: before it";
+  if (value.find('/') != std::string_view::npos) return "no kernel is fetched from a hub";
+  return "this build has no attention of that name";
+}
+
+// model_init_kwargs is what transformers is given in the end, so its entry is the same key by another way.
+std::string asked_for(const Config& config) {
+  std::string name = config.get(kKey);
+  for (const auto& [entry, value] : config.get_pairs(kKwargs)) {
+    if (entry != kKey || value == "null") continue;
+    check_attention(kKwargs, value);
+    if (name != "null" && name != value) {
+      fail_key(kKwargs, "{}: {}: {} contradicts {}: {}: give one of them", kKwargs, kKey, shown(value), kKey,
+               shown(name));
+    }
+    name = value;
+  }
+  return name == "null" ? std::string() : name;
+}
+
+}  // namespace
+
+void check_attention(std::string_view key, const std::string& value) {
+  const std::vector<std::string_view> names = split_words(find_option(kKey)->accepted, '|');
+  if (value == "null" || std::find(names.begin(), names.end(), value) != names.end()) return;
+  if (value.starts_with(kPlugin)) {
+    if (value.size() > kPlugin.size()) return;
+    fail_key(key, "{}: {} names no file; give the path of a shared library: plugin:/path/lib.so", key,
+             shown(value));
+  }
+  fail_key(key, "{}: {} is refused: {}; the nearest that works is {}; give {}", key, shown(value),
+           why_not(value), shown(nearest_that_works(value, names)), accepted_text(*find_option(kKey)));
+}
+
+AttentionArguments attention_arguments(const Config& config) {
+  AttentionArguments out;
+  out.name = asked_for(config);
+  if (!out.name.starts_with(kPlugin)) return out;
+  out.plugin = out.name.substr(kPlugin.size());
+  check_local_path(kKey, out.plugin);
+  if (base::is_directory(out.plugin)) {
+    fail_key(kKey, "{}: {} is a directory; give the path of a shared library", kKey, shown(out.plugin));
+  }
+  if (config.get("fused_kernels") == "off") {
+    fail_key(kKey,
+             "{}: {} contradicts fused_kernels: off, which computes without kernels; give fused_kernels: "
+             "auto, or sdpa for the built-in attention",
+             kKey, shown(out.name));
+  }
+  return out;
+}
+
+}  // namespace trl::config

@@ -1,0 +1,21 @@
+// Which attention a run asks for: attn_implementation, or the entry of that name in model_init_kwargs.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace trl::config {
+
+struct AttentionArguments {
+  std::string name;    // as it was asked for; empty: it was not
+  std::string plugin;  // path of a shared library; empty: the built-in attention
+};
+
+// Throws Error(invalid_config) for a name that this build has nothing for, with the nearest that works.
+void check_attention(std::string_view key, const std::string& value);
+
+// Throws what check_attention does, and Error(not_found) for a plug-in that is not there.
+AttentionArguments attention_arguments(const Config& config);
+
+}  // namespace trl::config

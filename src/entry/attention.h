@@ -1,0 +1,25 @@
+// engine::Attention over kernels/: the plug-in of a run, opened before its rows and weights are read.
+#pragma once
+#include <string>
+
+#include "engine/engine.h"
+#include "kernels/kernels.h"
+
+namespace trl::entry {
+
+class AttentionObject final : public engine::Attention {
+ public:
+  explicit AttentionObject(const engine::AttentionSpec& spec);
+  void release() noexcept override { delete this; }
+  const kernels::AttentionPluginPtr& plugin() const { return plugin_; }
+  const std::string& description() const { return description_; }  // for the log
+
+ private:
+  ~AttentionObject() = default;
+  kernels::AttentionPluginPtr plugin_;
+  std::string description_;
+};
+
+std::string built_in_attention();  // the same of the built-in one
+
+}  // namespace trl::entry
