@@ -54,6 +54,7 @@ void add_row(const HeadRow& row, int32_t target, HeadSums& sums) {
 // d_hidden: [rows, width], zero; undefined: no gradient.
 void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                  const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden) {
+  const tensor::Timed timed(tensor::Part::head);
   const Sweep sweep = gather(hidden, head, targets, options.compute);
   const auto count = static_cast<int64_t>(sweep.rows.size());
   sums.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
