@@ -40,8 +40,9 @@ Json run_head(const Json& work) {
   const at::Tensor hidden = read_tensor(folder + "/hidden", {rows, width}, at::kBFloat16).to(type);
   hidden.requires_grad_();
   const at::Tensor targets = read_tensor(folder + "/targets", {rows}, at::kInt);
-  trl::kernels::Parameter head{"lm_head.weight",
-                               read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type)};
+  trl::kernels::Parameter head;
+  head.name = "lm_head.weight";
+  head.value = read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type);
   head.grad = at::zeros({vocab, width}, type);
   trl::kernels::HeadOptions options;
   options.compute = type;
