@@ -1,115 +1,196 @@
-// usage: sft_bench --model DIR|FILE.gguf --dataset FILE [--columns MAP] [--steps N] [--batch N] [--max_length
-// N] SFT through the C ABI, each precision in a process of its own. A JSON line each: useful (not padding)
-// tokens a second, median over the steps after the first; peak resident memory; seconds from process start to
-// the end of step one.
-#include <trl.h>
-
+// usage: sft_bench --model DIR|FILE.gguf|random:qwen2.5-0.5b --dataset FILE [--columns MAP] [--precision ...]
+//   [--packing] [--no-padding] [--peer PYTHON] ...
+// SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a process of its own, in
+// the order A B B A. JSON lines: equality of the losses on identical batches; useful (not padding) tokens a
+// second, peak resident memory and what of it is beyond weights, gradients and optimizer state, seconds from
+// process start to the end of step one; the share of the roofline; where the time goes; the ratios.
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <string>
-#include <vector>
+#include <filesystem>
 
-#include "support/child.h"
+#include "support/random_model.h"
+#include "support/scratch.h"
+#include "train/sft_report.h"
+#include "train/sft_rows.h"
 
 namespace {
 
-using trl::bench::now;
+namespace fs = std::filesystem;
+using namespace trl::bench;
+
+constexpr const char* kRandom = "random:qwen2.5-0.5b";
 
 struct Settings {
-  std::string model, dataset, columns, batch = "8", max_length = "512", precision;
-  int steps = 6;
-  double start = 0;
+  std::string model, tokenizer, dataset, columns, peer, scratch;
+  std::vector<std::string> precisions = {"bf16", "autocast", "fp32"}, peers;
+  int steps = 6, peer_steps = 3, equality_steps = 2, rounds = 1, threads = 2;
+  int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
+  bool packing = false, no_padding = false;
 };
 
-int fail(trl_error* error) {
-  std::fprintf(stderr, "sft_bench: %s\n", trl_error_message(error));
-  return 1;
+Json precision_options(const std::string& precision) {
+  return {{"dtype", precision == "bf16" ? "bfloat16" : "float32"}, {"bf16", precision == "autocast"}};
 }
 
-// bf16: bfloat16 weights; fp32: float32 throughout; autocast: TRL's default, bfloat16 products over float32
-// weights.
-std::vector<std::pair<std::string, std::string>> keys(const Settings& s) {
-  std::vector<std::pair<std::string, std::string>> pairs = {
-      {"model_name_or_path", s.model},
-      {"output_dir", "/nonexistent"},
-      {"save_strategy", "no"},
-      {"max_steps", std::to_string(s.steps + 1)},
-      {"per_device_train_batch_size", s.batch},
-      {"max_length", s.max_length},
-      {"gradient_checkpointing", "false"},
-      {"dtype", s.precision == "bf16" ? "bfloat16" : "float32"},
-      {"bf16", s.precision == "fp32" ? "false" : "true"},
-  };
-  if (!s.columns.empty()) pairs.emplace_back("dataset_columns", s.columns);
-  return pairs;
+SftWork work_of(const Settings& s, const std::string& precision, int steps) {
+  SftWork work{s.model, s.dataset, s.columns, precision_options(precision), steps};
+  work.options["max_length"] = s.max_length;
+  work.options["completion_only_loss"] = s.no_padding ? Json() : Json(false);
+  work.options["gradient_checkpointing"] = false;
+  work.options["per_device_train_batch_size"] = s.no_padding ? 1 : s.batch;
+  work.options["runtime.threads"] = s.threads;
+  return work;
 }
 
-int measure(const Settings& s) {
-  trl_error* error = nullptr;
-  trl_config* config = nullptr;
-  trl_dataset* rows = nullptr;
-  trl_trainer* trainer = nullptr;
-  if (trl_config_create(&config, &error) < 0) return fail(error);
-  for (const auto& [key, value] : keys(s))
-    if (trl_config_set(config, key.c_str(), value.c_str(), &error) < 0) return fail(error);
-  if (trl_dataset_open(nullptr, s.dataset.c_str(), config, &rows, &error) < 0) return fail(error);
-  if (trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error) < 0) return fail(error);
-  double first = 0, tokens_before = 0, loss = 0;
-  std::vector<double> rates;
-  for (int step = 0; step <= s.steps; ++step) {
-    const trl_metrics* metrics = nullptr;
-    const double begin = now();
-    if (trl_trainer_step(trainer, &metrics, &error) != TRL_OK) return fail(error);
-    const double end = now();
-    double tokens = 0;
-    trl_metrics_get(metrics, "num_tokens", &tokens);
-    trl_metrics_get(metrics, "loss", &loss);
-    if (step == 0) {
-      first = end - s.start;
-    } else {
-      rates.push_back((tokens - tokens_before) / (end - begin));
-    }
-    tokens_before = tokens;
+SftWork our_work(const Settings& s, const std::string& precision, int steps) {
+  SftWork work = work_of(s, precision, steps);
+  if (s.packing) {
+    work.options["packing"] = true;
+    work.options["per_device_train_batch_size"] = 1;
+    work.options["gradient_accumulation_steps"] = s.tokens_per_step / s.max_length;
   }
-  std::printf(
-      "{\"bench\": \"sft\", \"precision\": \"%s\", \"tokens_per_second\": %.1f, \"peak_resident_bytes\": "
-      "%ld, "
-      "\"first_step_seconds\": %.3f, \"steps\": %d, \"tokens\": %.0f, \"loss\": %.4f}\n",
-      s.precision.c_str(), trl::bench::median(rates), trl::bench::peak_resident(), first, s.steps,
-      tokens_before, loss);
-  trl_trainer_destroy(trainer);
-  trl_dataset_destroy(rows);
-  trl_config_destroy(config);
-  return 0;
+  return work;
+}
+
+// default: TRL's (float32 weights, bfloat16 autocast, checkpointing); best: bfloat16 weights, no
+// checkpointing; fp32: float32, no checkpointing. Padded: without flash attention TRL recommends no packing.
+struct Peer {
+  const char *name, *precision;
+  bool checkpointing;
+};
+constexpr Peer kPeers[] = {{"default", "autocast", true}, {"best", "bf16", false}, {"fp32", "fp32", false}};
+
+const Peer& peer_named(const std::string& name) {
+  for (const Peer& peer : kPeers)
+    if (name == peer.name) return peer;
+  throw std::runtime_error("--peer-settings: " + name + " is not one of default, best, fp32");
+}
+
+// Ours and TRL's losses step by step, of the same batches in the same precision: as our runs have them
+// (packed where they are), without checkpointing. Two steps: the second shows the gradients of the first.
+void show_equality(const Settings& s, const std::string& precision) {
+  const SftWork work = our_work(s, precision, s.equality_steps);
+  const Json ours = run_ours(work), theirs = run_trl(s.peer, work);
+  print(equality_line(precision, ours, theirs));
+}
+
+struct Side {
+  std::string name, precision;
+  bool ours;
+  SftWork work;
+  std::vector<Json> runs;
+};
+
+std::vector<Side> sides_of(const Settings& s) {
+  std::vector<Side> sides;
+  for (const std::string& precision : s.precisions)
+    sides.push_back({precision, precision, true, our_work(s, precision, s.steps + 1), {}});
+  if (s.peer.empty()) return sides;
+  for (const std::string& name : s.peers) {
+    const Peer& peer = peer_named(name);
+    SftWork work = work_of(s, peer.precision, s.peer_steps + 1);
+    work.options["gradient_checkpointing"] = peer.checkpointing;
+    sides.push_back({name, peer.precision, false, std::move(work), {}});
+  }
+  return sides;
+}
+
+void measure(const Settings& s) {
+  const Architecture model = architecture_of(describe_model(s.model));
+  const Json gemm = run_json({TRL_GEMM_BENCH, "--threads", std::to_string(s.threads)});
+  if (!s.peer.empty())
+    for (const std::string& precision : s.precisions) show_equality(s, precision);
+  std::vector<Side> sides = sides_of(s);
+  interleave(sides.size(), s.rounds, [&](size_t i) {
+    Side& side = sides[i];
+    side.runs.push_back(side.ours ? run_ours(side.work) : run_trl(s.peer, side.work));
+  });
+  std::vector<Json> lines;
+  for (const Side& side : sides) {
+    Json line = speed_line(side.name, side.precision, model, side.runs);
+    if (!side.ours)
+      for (const Json& other : lines) add_ratios(line, other);
+    print(line);
+    lines.push_back(line);
+    if (!side.ours) continue;
+    print(roofline_line(side.precision, model, gemm, side.runs));
+    print(parts_line(side.precision, side.runs));
+  }
+}
+
+void need(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+void check(Settings& s) {
+  need(!(s.packing && s.no_padding), "--packing and --no-padding exclude each other");
+  need(s.steps > 0 && s.peer_steps > 0 && s.rounds > 0 && s.equality_steps > 0 && s.threads > 0,
+       "--steps, --peer-steps, --equality-steps, --rounds and --threads must be at least 1");
+  if (s.max_length == 0) s.max_length = s.packing ? 1024 : 512;
+  need(s.batch > 0 && s.max_length > 0, "--batch and --max_length must be at least 1");
+  need(!s.packing || s.tokens_per_step % s.max_length == 0,
+       "--tokens-per-step: not a multiple of --max_length");
+  need(s.peer.empty() || fs::is_directory(s.model) || s.model == kRandom,
+       "--peer: the model must be a directory, which both sides read");
+  need(s.model != kRandom || !s.tokenizer.empty(), "--model random:...: give --tokenizer too");
+  need(fs::exists(s.model) || s.model == kRandom, "--model: not there");
+  for (const std::string& precision : s.precisions) {
+    need(precision == "bf16" || precision == "autocast" || precision == "fp32",
+         "--precision: accepted are bf16, autocast, fp32");
+  }
+  if (s.peers.empty()) {  // what TRL has in those precisions; both settings for bf16
+    for (const Peer& peer : kPeers) {
+      for (const std::string& precision : s.precisions) {
+        if (precision == peer.precision || (precision == "bf16" && std::string(peer.name) == "default")) {
+          s.peers.emplace_back(peer.name);
+          break;
+        }
+      }
+    }
+  }
+  for (const std::string& name : s.peers) peer_named(name);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Settings s;
-  std::vector<std::string> precisions = {"bf16", "autocast", "fp32"};
-  CLI::App app("SFT through the C ABI: tokens a second, memory, time to the first step");
-  app.add_option("--model", s.model, "model directory or GGUF file")->required();
-  app.add_option("--dataset", s.dataset, "rows")->required();
-  app.add_option("--columns", s.columns, "dataset_columns");
-  app.add_option("--steps", s.steps, "measured steps");
-  app.add_option("--batch", s.batch, "rows a step");
-  app.add_option("--max_length", s.max_length, "tokens a row at most");
-  app.add_option("--precision", precisions, "bf16, autocast, fp32");
-  app.add_option("--child-start", s.start, "")->group("");
+  std::string child;
+  CLI::App app("SFT: tokens a second, memory, roofline; beside TRL");
+  app.add_option("--model", s.model, "model directory, GGUF file or random:qwen2.5-0.5b (its shape)");
+  app.add_option("--tokenizer", s.tokenizer, "for a random model: a directory with its tokenizer's files");
+  app.add_option("--dataset", s.dataset, "JSON lines");
+  app.add_option("--columns", s.columns, R"(dataset_columns, as JSON: {"question": "prompt", ...})");
+  app.add_option("--precision", s.precisions, "of ours: bf16, autocast, fp32");
+  app.add_option("--steps", s.steps, "measured steps of a run, behind the first");
+  app.add_option("--batch", s.batch, "rows a step where rows are not packed");
+  app.add_option("--max_length", s.max_length, "tokens a row at most; 1024 where rows are packed, else 512");
+  app.add_flag("--packing", s.packing, "ours by bfd: rows of max_length, accumulated");
+  app.add_option("--tokens-per-step", s.tokens_per_step, "of packed rows");
+  app.add_flag("--no-padding", s.no_padding, "one row of exactly max_length tokens a step, on both sides");
+  app.add_option("--peer", s.peer, "a Python that has trl");
+  app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
+  app.add_option("--peer-steps", s.peer_steps, "measured steps of a run of the peer, behind the first");
+  app.add_option("--equality-steps", s.equality_steps, "whose losses are compared");
+  app.add_option("--rounds", s.rounds, "times A B B A");
+  app.add_option("--threads", s.threads, "on both sides");
+  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
+  app.add_option(kChildFlag, child, "")->group("");
   CLI11_PARSE(app, argc, argv);
-  if (s.start > 0) {
-    s.precision = precisions.at(0);
-    return measure(s);
+  if (!child.empty()) return sft_child(child);
+  check(s);
+  const Scratch scratch(s.scratch);
+  if (s.model == kRandom) {
+    s.model = scratch.file("model");
+    write_random_model(kQwen2_5_0_5B, s.tokenizer, s.model);
   }
-  int bad = 0;
-  for (const std::string& precision : precisions) {
-    const std::string out = trl::bench::run_child(
-        {"/proc/self/exe", "--model", s.model, "--dataset", s.dataset, "--columns", s.columns, "--steps",
-         std::to_string(s.steps), "--batch", s.batch, "--max_length", s.max_length, "--precision", precision,
-         "--child-start", std::to_string(now())});
-    std::fputs(out.c_str(), stdout);
-    bad += out.empty();
+  if (s.no_padding) {
+    write_long_rows(s.dataset, scratch.file("rows.jsonl"), s.max_length);
+    s.dataset = scratch.file("rows.jsonl");
+    s.columns.clear();
   }
-  return bad > 0 ? 1 : 0;
+  measure(s);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "sft_bench: %s\n", error.what());
+  return 1;
 }

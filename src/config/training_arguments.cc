@@ -88,6 +88,7 @@ void read_schedule(const Config& config, TrainingArguments& out) {
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
   out.report_to = config.get_list("report_to");
   out.logging_dir = config.get_text("logging_dir").value_or("");
+  out.profile_parts = config.get_bool("profile_parts");
   out.on_nonfinite = on_nonfinite(config);
 }
 

@@ -64,6 +64,7 @@ struct TrainingArguments {
   // what is recorded, and what is not finite
   std::vector<std::string> report_to;
   std::string logging_dir;  // empty: none was given
+  bool profile_parts = false;
   OnNonfinite on_nonfinite = OnNonfinite::error;
   // checkpoints
   Strategy save_strategy = Strategy::steps;

@@ -129,6 +129,7 @@ void run_tasks(const std::vector<Task>& tasks, int64_t floats, const Body& body)
 
 at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const Segments& segments, const AttentionOptions& options, at::Tensor& lse) {
+  const tensor::Timed timed(tensor::Part::attention);
   at::Tensor out = tensor::empty_like(q, MemoryKind::activations);
   const Layout layout(q, k, segments, options);
   run_tasks(layout.forward_tasks(), cpu().attention_forward_work(q.size(2)),
@@ -157,6 +158,7 @@ at::Tensor sum_groups(const at::Tensor& x, const at::Tensor& like) {
 
 tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved,
                                const AttentionState& state) {
+  const tensor::Timed timed(tensor::Part::attention);
   const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3], &lse = saved[4];
   const Segments& segments = *state.segments;
   at::Tensor dq = tensor::empty_like(q, MemoryKind::activations);

@@ -242,6 +242,7 @@ void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int6
          a.cols, b.rows, b.cols, c10::toString(a.type), c10::toString(b.type), beta);
   }
   if (a.rows == 0 || b.cols == 0) return;
+  const tensor::Timed timed(tensor::Part::gemm);
   if (a.cols == 0) {
     if (beta == 0.0f) {
       for (int64_t r = 0; r < a.rows; ++r) {

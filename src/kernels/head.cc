@@ -71,6 +71,7 @@ class Sweep {
         rows_(target_rows(targets, head)) {}
 
   void run() {
+    const tensor::Timed timed(tensor::Part::head);
     sums_.log_probs.assign(options_.log_probs ? static_cast<size_t>(hidden_.size(0)) : 0, 0.0f);
     const auto count = static_cast<int64_t>(rows_.size());
     if (count == 0) return;

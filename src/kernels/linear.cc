@@ -142,6 +142,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
 }  // namespace
 
 void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y) {
+  const tensor::Timed timed(tensor::Part::gemm);
   const Skinny args{x.data_ptr(), w.data_ptr(), y.data_ptr(), x.size(0),  x.size(1),
                     x.size(1),    y.size(1),    type_of(x),   type_of(w), type_of(y)};
   tensor::parallel_for((w.size(0) + 15) / 16, 4, [&](int64_t begin, int64_t end) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tensor/parts.h"
+
 namespace trl::tensor {
 
 void set_threads(
@@ -15,6 +17,7 @@ int threads();
 // body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw.
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
+  const Timed timed(Part::elementwise);
   const int64_t parts = std::min<int64_t>(threads(), (count + grain - 1) / (grain > 0 ? grain : 1));
   if (parts <= 1) {
     if (count > 0) body(int64_t{0}, count);

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "checkpoint/directory.h"
+#include "tensor/parts.h"
+#include "train/step_profile.h"
 
 namespace trl::train {
 
@@ -121,6 +123,7 @@ void Trainer::begin() {
 
 // false: the epoch held no further batch.
 bool Trainer::update() {
+  StepProfile profile(arguments().profile_parts);
   const std::vector<MicroBatch>& window =
       batches_.fill_window(plan_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
   if (window.empty()) {
@@ -129,20 +132,36 @@ bool Trainer::update() {
     return false;
   }
   Pass pass = run_window(window);
-  const double norm = pass.skipped ? std::nan("") : optim::grad_norm(parameters_);
+  const double norm = pass.skipped ? std::nan("") : grad_norm();
   std::vector<const MicroBatch*> all;
   for (const MicroBatch& batch : window) all.push_back(&batch);
   poll_cancel();
   if (!pass.skipped) pass.skipped = !accepts(norm, "gradient norm", all);
   const double learning_rate = schedule_.learning_rate(state_.global_step);
-  if (!pass.skipped) optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
+  if (!pass.skipped) {
+    const tensor::Timed timed(tensor::Part::optimizer);
+    optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
+  }
+  const MethodMetrics parts = profile.metrics(window);
+  pass.means.add(parts);
+  pass.own_means.add(parts);
   after_update(pass, norm, learning_rate);
   return true;
 }
 
+void Trainer::zero_gradients() {
+  const tensor::Timed timed(tensor::Part::optimizer);
+  gradients_.zero();
+}
+
+double Trainer::grad_norm() const {
+  const tensor::Timed timed(tensor::Part::optimizer);
+  return optim::grad_norm(parameters_);
+}
+
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
   training_mode_ = true;
-  gradients_.zero();
+  zero_gradients();
   const at::AutoGradMode with_graph(true);
   const double items = method_->plan(window);
   Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.total_flos};

@@ -65,6 +65,8 @@ class Trainer {
 
   void begin();
   bool update();
+  void zero_gradients();
+  double grad_norm() const;
   Pass run_window(const std::vector<MicroBatch>& window);
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double norm, double learning_rate);

@@ -91,7 +91,8 @@ TEST(OptionTable, OwnKeysAreMarked) {
   for (const std::string_view name :
        {"eval_dataset_name", "dataset_columns", "method", "memory_budget", "offload_dir", "on_nonfinite",
         "optimizer_in_backward", "stochastic_rounding", "generation_dtype", "share_prompt", "fused_kernels",
-        "runtime.threads", "runtime.host_memory_limit", "generate.max_new_tokens", "save.kind"}) {
+        "profile_parts", "runtime.threads", "runtime.host_memory_limit", "generate.max_new_tokens",
+        "save.kind"}) {
     ASSERT_NE(find_option(name), nullptr) << name;
     EXPECT_EQ(find_option(name)->origin, "ours") << name;
   }

@@ -1,0 +1,140 @@
+// usage: growth_bench --tokenizer DIR [--tokens N ...] [--vocab N ...]
+// How time and memory of a step grow, with small models of random weights: one document of T tokens, a
+// vocabulary of V, each in a process of its own. Fits, a JSON line each, and exit status 1 when one does not
+// hold: time without attention is a + b V + c T + d T V; attention is a T + b T^2; memory is
+// a + b V + c T + d T V with d of no size (an array of tokens x vocabulary would be 2 bytes or more).
+#include <CLI/CLI.hpp>
+#include <fstream>
+
+#include "support/fit.h"
+#include "support/random_model.h"
+#include "support/scratch.h"
+#include "train/sft_run.h"
+
+namespace {
+
+using namespace trl::bench;
+
+constexpr ModelShape kSmall = {2, 256, 1024, 4, 2, 0};
+
+struct Settings {
+  std::string tokenizer, scratch;
+  std::vector<int64_t> tokens = {256, 512, 1024, 2048, 4096, 8192}, vocab = {32768, 65536, 131072, 262144};
+  int steps = 3, threads = 2;
+  double time_bound = 0.25, memory_bound = 0.1, memory_term_bound = 0.1;
+};
+
+struct Cell {
+  double tokens, vocab, rest, attention, memory;
+};
+
+void write_document(const std::string& path, int64_t tokens) {
+  std::string text;
+  for (int64_t i = 0; i < 2 * tokens; ++i) text += "tide ";
+  std::ofstream(path) << Json({{"text", text}}).dump() << "\n";
+}
+
+Cell measure(const Settings& s, const std::string& model, const std::string& rows, int64_t tokens,
+             int64_t vocab) {
+  SftWork work{model, rows, "", {{"dtype", "bfloat16"}, {"bf16", false}}, s.steps + 1};
+  work.options["max_length"] = tokens;
+  work.options["gradient_checkpointing"] = false;
+  work.options["per_device_train_batch_size"] = 1;
+  work.options["runtime.threads"] = s.threads;
+  const Json run = run_ours(work);
+  if (run.at("tokens").front().get<int64_t>() != tokens)
+    throw std::runtime_error("a row of " + run["tokens"].front().dump() + " tokens where " +
+                             std::to_string(tokens) + " were meant");
+  std::vector<double> seconds;
+  for (size_t i = 1; i < run["seconds"].size(); ++i) seconds.push_back(run["seconds"][i]);
+  Cell cell{static_cast<double>(tokens), static_cast<double>(vocab), 0, 0, 0};
+  cell.attention = run.at("profile").at("profile/attention");
+  cell.rest = median(seconds) - cell.attention;
+  cell.memory = run.at("peak_resident_bytes");
+  print({{"bench", "growth"},
+         {"tokens", tokens},
+         {"vocab", vocab},
+         {"seconds", median(seconds)},
+         {"attention_seconds", cell.attention},
+         {"peak_resident_bytes", cell.memory}});
+  return cell;
+}
+
+using Terms = std::vector<double> (*)(const Cell&);
+std::vector<double> both(const Cell& c) { return {1, c.vocab, c.tokens, c.tokens * c.vocab}; }
+std::vector<double> square(const Cell& c) { return {c.tokens, c.tokens * c.tokens}; }
+
+Json law(const char* what, const std::vector<Cell>& cells, double Cell::*value, Terms terms,
+         const std::vector<const char*>& names, double bound, Fit& found) {
+  std::vector<Point> points;
+  for (const Cell& cell : cells) points.push_back({terms(cell), cell.*value});
+  found = fit(points);
+  Json line = {{"bench", "growth"}, {"what", what}};
+  for (size_t i = 0; i < names.size(); ++i) line["fit"][names[i]] = found.coefficients[i];
+  line["largest_relative_error"] = found.worst;
+  line["bound"] = bound;
+  line["holds"] = found.worst <= bound;
+  return line;
+}
+
+// Every law, printed; whether all hold.
+bool laws(const Settings& s, const std::vector<Cell>& cells) {
+  Fit found;
+  const std::vector<const char*> names = {"1", "V", "T", "T V"};
+  const Json time =
+      law("time without attention, seconds", cells, &Cell::rest, both, names, s.time_bound, found);
+  print(time);
+  // Short documents are left out: what a kernel's start costs there is no law of growth.
+  std::vector<Cell> longer;
+  for (const Cell& cell : cells)
+    if (cell.tokens >= 1024) longer.push_back(cell);
+  Json attention =
+      law("attention, seconds", longer, &Cell::attention, square, {"T", "T^2"}, s.time_bound, found);
+  const double width = static_cast<double>(kSmall.hidden_size * kSmall.num_hidden_layers);
+  attention["gflops_by_7_L_d"] = 7e-9 * width / found.coefficients[1];
+  print(attention);
+  Json memory = law("memory, bytes", cells, &Cell::memory, both, names, s.memory_bound, found);
+  memory["bound_of_T_V"] = s.memory_term_bound;
+  memory["holds"] = memory["holds"] && found.coefficients[3] <= s.memory_term_bound;
+  print(memory);
+  return time["holds"] && attention["holds"] && memory["holds"];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Settings s;
+  std::string child;
+  CLI::App app("How time and memory of a step grow with tokens and vocabulary");
+  app.add_option("--tokenizer", s.tokenizer, "a model directory with tokenizer.json");
+  app.add_option("--tokens", s.tokens, "of the document, three numbers or more")
+      ->check(CLI::Range(16, 1 << 20));
+  app.add_option("--vocab", s.vocab, "two sizes or more")->check(CLI::Range(16, 1 << 24));
+  app.add_option("--steps", s.steps, "measured, behind the first")->check(CLI::Range(1, 1000));
+  app.add_option("--time-bound", s.time_bound, "relative error that the fits of time may have")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", s.threads, "to compute with")->check(CLI::Range(1, 4096));
+  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
+  app.add_option(kChildFlag, child, "")->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (!child.empty()) return sft_child(child);
+  if (s.tokens.size() < 3 || s.vocab.size() < 2 || s.tokenizer.empty())
+    throw std::runtime_error("--tokenizer, three --tokens and two --vocab are needed");
+  const Scratch scratch(s.scratch);
+  std::vector<Cell> cells;
+  for (const int64_t vocab : s.vocab) {
+    ModelShape shape = kSmall;
+    shape.vocab_size = vocab;
+    const std::string model = scratch.file("model" + std::to_string(vocab));
+    write_random_model(shape, s.tokenizer, model);
+    for (const int64_t tokens : s.tokens) {
+      const std::string rows = scratch.file("rows.jsonl");
+      write_document(rows, tokens);
+      cells.push_back(measure(s, model, rows, tokens, vocab));
+    }
+  }
+  return laws(s, cells) ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "growth_bench: %s\n", error.what());
+  return 2;
+}

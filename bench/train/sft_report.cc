@@ -1,0 +1,126 @@
+#include "train/sft_report.h"
+
+#include <cmath>
+
+namespace trl::bench {
+
+namespace {
+
+double profile(const std::vector<Json>& runs, const std::string& name) {
+  std::vector<double> values;
+  for (const Json& run : runs) values.push_back(run.at("profile").at("profile/" + name).get<double>());
+  return median(values);
+}
+
+// Of a step behind the first.
+double tokens_per_step(const std::vector<Json>& runs) {
+  double sum = 0, steps = 0;
+  for (const Json& run : runs) {
+    const size_t count = run.at("tokens").size();
+    for (size_t i = count > 1 ? 1 : 0; i < count; ++i, ++steps) sum += run["tokens"][i].get<double>();
+  }
+  return sum / steps;
+}
+
+double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+}  // namespace
+
+Architecture architecture_of(const Json& description) {
+  const Json& config = description.at("config");
+  const auto number = [&](const char* key) { return config.at(key).get<double>(); };
+  Architecture model;
+  model.parameters = description.at("parameters").get<double>();
+  model.head = number("vocab_size") * number("hidden_size");
+  const bool tied = config.value("tie_word_embeddings", false);
+  model.blocks = model.parameters - (tied ? 1 : 2) * model.head;
+  model.layers = number("num_hidden_layers");
+  const double heads = number("num_attention_heads");
+  const bool given = config.contains("head_dim") && config["head_dim"].is_number();
+  model.attention_width = given ? heads * number("head_dim") : number("hidden_size");
+  return model;
+}
+
+// Bounds for the first step, which starts from the same weights; later ones also show the updates, where
+// bfloat16 weights round each of them.
+Json equality_line(const std::string& precision, const Json& ours, const Json& theirs) {
+  const double bound = precision == "fp32" ? 1e-5 : 1e-3;
+  Json line = {{"bench", "sft"}, {"what", "equality"}, {"precision", precision}, {"by", theirs.at("by")}};
+  line["tokens"] = {ours.at("tokens"), theirs.at("tokens")};
+  line["losses"] = {ours.at("losses"), theirs.at("losses")};
+  double worst = 0;
+  for (size_t i = 0; i < ours["losses"].size(); ++i) {
+    const double a = ours["losses"][i], b = theirs["losses"].at(i);
+    worst = std::max(worst, std::abs(a - b) / std::abs(b));
+  }
+  line["largest_relative_difference"] = worst;
+  line["bound"] = bound;
+  line["equal"] = worst <= bound && ours["tokens"] == theirs["tokens"];
+  if (theirs.contains("attention")) line["attention"] = theirs["attention"];
+  return line;
+}
+
+Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
+                const std::vector<Json>& runs) {
+  // AdamW keeps weights, gradients and two states in the type of the weights.
+  const double states = model.parameters * 4 * (precision == "bf16" ? 2 : 4);
+  Json line = {{"bench", "sft"}, {"by", runs.front().at("by")}, {"setting", name}, {"precision", precision}};
+  line["tokens_per_second"] = rounded(median(rates(runs)), 0.1);
+  line["tokens_per_step"] = rounded(tokens_per_step(runs), 1);
+  const double peak = median_of(runs, "peak_resident_bytes");
+  line["peak_resident_bytes"] = peak;
+  line["states_bytes"] = states;
+  line["beyond_states_bytes"] = peak - states;
+  line["first_step_seconds"] = rounded(median_of(runs, "first_step_seconds"), 0.001);
+  line["runs"] = runs.size();
+  line["steps"] = rates(runs).size();
+  return line;
+}
+
+void add_ratios(Json& theirs, const Json& ours) {
+  if (ours.at("by") == theirs.at("by")) return;
+  const auto ratio = [&](const char* key) {
+    return rounded(ours.at(key).get<double>() / theirs.at(key).get<double>(), 0.001);
+  };
+  const std::string precision = ours.at("precision");
+  theirs["ratios_of_ours"][precision]["speed"] = ratio("tokens_per_second");
+  if (theirs.at("precision") != precision) return;
+  theirs["ratios_of_ours"][precision]["memory"] = ratio("peak_resident_bytes");
+  theirs["ratios_of_ours"][precision]["memory_beyond_states"] = ratio("beyond_states_bytes");
+}
+
+// A token costs 6 N_b + 6 N_h phi + 7 L d S operations, forward and backward, attention recomputed once.
+Json roofline_line(const std::string& precision, const Architecture& model, const Json& gemm,
+                   const std::vector<Json>& runs) {
+  const double phi = profile(runs, "loss_tokens") / tokens_per_step(runs);
+  const double length = profile(runs, "document_length");
+  const double operations =
+      6 * model.blocks + 6 * model.head * phi + 7 * model.layers * model.attention_width * length;
+  const double peak = gemm.at(precision == "fp32" ? "fp32_gflops" : "bf16_gflops").get<double>();
+  const double speed = median(rates(runs));
+  Json line = {{"bench", "sft"}, {"what", "roofline"}, {"precision", precision}};
+  line["peak_gflops"] = peak;
+  line["N_b"] = model.blocks;
+  line["N_h"] = model.head;
+  line["phi"] = rounded(phi, 1e-4);
+  line["L"] = model.layers;
+  line["d"] = model.attention_width;
+  line["S"] = rounded(length, 0.1);
+  line["gflop_per_token"] = rounded(operations / 1e9, 1e-4);
+  line["bound_tokens_per_second"] = rounded(peak * 1e9 / operations, 0.1);
+  line["share"] = rounded(speed * operations / (peak * 1e9), 1e-3);
+  return line;
+}
+
+// Shares of a step's time; the head's products count as the head's.
+Json parts_line(const std::string& precision, const std::vector<Json>& runs) {
+  constexpr const char* kParts[] = {"gemm", "attention", "elementwise", "head", "optimizer", "other"};
+  double sum = 0;
+  for (const char* part : kParts) sum += profile(runs, part);
+  Json line = {{"bench", "sft"}, {"what", "parts"}, {"precision", precision}};
+  line["seconds_per_step"] = rounded(sum, 1e-4);
+  for (const char* part : kParts) line["share"][part] = rounded(profile(runs, part) / sum, 1e-3);
+  return line;
+}
+
+}  // namespace trl::bench

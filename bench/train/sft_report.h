@@ -1,0 +1,22 @@
+// What sft_bench says of its runs.
+#pragma once
+#include "train/sft_run.h"
+
+namespace trl::bench {
+
+struct Architecture {
+  double parameters = 0, blocks = 0, head = 0;  // N, N_b, N_h
+  double layers = 0, attention_width = 0;       // L, d: all query heads together
+};
+Architecture architecture_of(const Json& description);  // of describe_model
+
+Json equality_line(const std::string& precision, const Json& ours, const Json& theirs);
+Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
+                const std::vector<Json>& runs);
+// Ratios of one of our lines to TRL's: speed always, memory in the same precision.
+void add_ratios(Json& theirs, const Json& ours);
+Json roofline_line(const std::string& precision, const Architecture& model, const Json& gemm,
+                   const std::vector<Json>& runs);
+Json parts_line(const std::string& precision, const std::vector<Json>& runs);
+
+}  // namespace trl::bench

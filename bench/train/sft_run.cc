@@ -1,0 +1,130 @@
+#include "train/sft_run.h"
+
+#include <trl.h>
+
+#include <map>
+
+namespace trl::bench {
+
+namespace {
+
+// Throws what the library says.
+void check(trl_status status, trl_error* error) {
+  if (status >= 0) return;
+  const std::string message = trl_error_message(error);
+  trl_error_destroy(error);
+  throw std::runtime_error(message);
+}
+#define TRL_CHECK(call)         \
+  do {                          \
+    trl_error* error = nullptr; \
+    check(call, error);         \
+  } while (false)
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+trl_config* config_of(const Json& options) {
+  trl_config* config = nullptr;
+  TRL_CHECK(trl_config_create(&config, &error));
+  for (const auto& [key, value] : options.items())
+    TRL_CHECK(trl_config_set(config, key.c_str(), text_of(value).c_str(), &error));
+  return config;
+}
+
+double metric(const trl_metrics* metrics, const char* name) {
+  double value = 0;
+  trl_metrics_get(metrics, name, &value);
+  return value;
+}
+
+void add_profile(const trl_metrics* metrics, std::map<std::string, double>& sums) {
+  for (const char* name = nullptr; (name = trl_metrics_next(metrics, name)) != nullptr;)
+    if (std::string_view(name).starts_with("profile/")) sums[name] += metric(metrics, name);
+}
+
+Json train(const Json& work) {
+  Json options = work.at("options");
+  options["model_name_or_path"] = work.at("model");
+  options["output_dir"] = "/nonexistent";
+  options["save_strategy"] = "no";
+  options["profile_parts"] = true;
+  if (const std::string columns = work.at("columns"); !columns.empty()) options["dataset_columns"] = columns;
+  const int steps = work.at("steps");
+  options["max_steps"] = steps;
+  trl_config* config = config_of(options);
+  trl_dataset* rows = nullptr;
+  trl_trainer* trainer = nullptr;
+  TRL_CHECK(trl_dataset_open(nullptr, work.at("dataset").get<std::string>().c_str(), config, &rows, &error));
+  TRL_CHECK(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error));
+  Json out = {{"by", std::string("libtrl ") + trl_version_string()}};
+  std::map<std::string, double> profile;
+  double before = 0;
+  for (int step = 0; step < steps; ++step) {
+    const trl_metrics* metrics = nullptr;
+    const double begin = now();
+    TRL_CHECK(trl_trainer_step(trainer, &metrics, &error));
+    const double end = now();
+    const double tokens = metric(metrics, "num_tokens");
+    out["tokens"].push_back(tokens - before);
+    out["seconds"].push_back(end - begin);
+    out["losses"].push_back(metric(metrics, "loss"));
+    if (step == 0) out["first_step_seconds"] = end - work.at("start").get<double>();
+    if (step > 0 || steps == 1) add_profile(metrics, profile);
+    before = tokens;
+  }
+  for (const auto& [name, sum] : profile) out["profile"][name] = sum / std::max(1, steps - 1);
+  out["peak_resident_bytes"] = peak_resident();
+  trl_trainer_destroy(trainer);
+  trl_dataset_destroy(rows);
+  trl_config_destroy(config);
+  return out;
+}
+
+Json describe(const Json& work) {
+  trl_model* model = nullptr;
+  const char* json = nullptr;
+  TRL_CHECK(trl_model_open(nullptr, work.at("model").get<std::string>().c_str(), nullptr, &model, &error));
+  TRL_CHECK(trl_model_describe(model, &json, &error));
+  Json out = Json::parse(json);
+  trl_model_destroy(model);
+  return out;
+}
+
+Json words_of(const SftWork& work) {
+  return {{"model", work.model},     {"dataset", work.dataset}, {"columns", work.columns},
+          {"options", work.options}, {"steps", work.steps},     {"start", now()}};
+}
+
+}  // namespace
+
+int sft_child(const std::string& text) {
+  const Json work = Json::parse(text);
+  print(work.contains("steps") ? train(work) : describe(work));
+  return 0;
+}
+
+Json run_ours(const SftWork& work) { return run_json({"/proc/self/exe", kChildFlag, words_of(work).dump()}); }
+
+Json run_trl(const std::string& python, const SftWork& work) {
+  ::setenv("HF_HUB_OFFLINE", "1", 1);
+  ::setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1", 1);
+  ::setenv("PYTHONWARNINGS", "ignore", 1);
+  ::setenv("TRANSFORMERS_VERBOSITY", "error", 1);
+  return run_json({python, TRL_SFT_PEER, words_of(work).dump()});
+}
+
+Json describe_model(const std::string& model) {
+  return run_json({"/proc/self/exe", kChildFlag, Json({{"model", model}}).dump()});
+}
+
+std::vector<double> rates(const std::vector<Json>& runs) {
+  std::vector<double> all;
+  for (const Json& run : runs) {
+    const size_t steps = run.at("tokens").size();
+    for (size_t i = steps > 1 ? 1 : 0; i < steps; ++i)
+      all.push_back(run["tokens"][i].get<double>() / run["seconds"][i].get<double>());
+  }
+  return all;
+}
+
+}  // namespace trl::bench

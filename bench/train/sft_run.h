@@ -1,0 +1,30 @@
+// One run of SFT in a process of its own: the same options for libtrl and for TRL.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "support/runs.h"
+
+namespace trl::bench {
+
+// Both sides print one object: tokens, seconds and losses of every step, first_step_seconds (from process
+// start to the end of step one), peak_resident_bytes, by; ours also profile, means of profile_parts.
+struct SftWork {
+  std::string model, dataset, columns;
+  Json options = Json::object();  // TRL's names, of what is not the default
+  int steps = 0;
+};
+
+Json run_ours(const SftWork& work);
+Json run_trl(const std::string& python, const SftWork& work);
+
+// A process of this program: the run that run_ours or describe_model started. Its exit status.
+inline constexpr const char* kChildFlag = "--child";
+int sft_child(const std::string& work);
+
+Json describe_model(const std::string& model);  // parameters and config.json
+
+// Tokens a second of every step after the first, of all runs.
+std::vector<double> rates(const std::vector<Json>& runs);
+
+}  // namespace trl::bench

@@ -1,0 +1,25 @@
+// Metrics of profile_parts: where the seconds of one step went, and what its roofline depends on.
+#pragma once
+#include <chrono>
+#include <span>
+
+#include "tensor/parts.h"
+#include "train/method.h"
+
+namespace trl::train {
+
+// Lives as long as the step, on its thread.
+class StepProfile {
+ public:
+  explicit StepProfile(bool on) : on_(on), timing_(on ? &times_ : nullptr) {}
+  MethodMetrics metrics(std::span<const MicroBatch> window) const;  // none where it is off
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool on_;
+  const Clock::time_point begin_ = Clock::now();
+  tensor::PartTimes times_;
+  const tensor::TimeParts timing_;
+};
+
+}  // namespace trl::train
