@@ -101,6 +101,12 @@ class AttentionPlugin::Call {
     batch_.tokens = q.size(0);
     batch_.documents = static_cast<int64_t>(segments.cu_seqlens.size()) - 1;
     batch_.cu_seqlens = segments.cu_seqlens.data();
+    if (!segments.prefix.empty()) {
+      if ((plugin.table().flags & TRL_KERNEL_PREFIX) == 0)
+        plugin.refuse("takes no documents that share a prefix (TRL_KERNEL_PREFIX)");
+      batch_.prefix = segments.prefix.data();
+    }
+    if (options.softcap > 0) plugin.refuse("cannot cap scores, as this model does");
     batch_.max_length = segments.max_length;
     batch_.heads = q.size(1);
     batch_.kv_heads = k.size(1);

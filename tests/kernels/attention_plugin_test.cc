@@ -43,11 +43,23 @@ TEST(AttentionPlugin, example_agrees_in_both_types_and_any_head) {
   }
 }
 
+TEST(AttentionPlugin, refuses_what_it_does_not_know) {
+  const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("attention"), needs(), nullptr);
+  const at::Tensor q = random({12, 6, 20}, 1), k = random({12, 2, 20}, 2);
+  const auto why = [&](const Segments& segments, double softcap) {
+    const auto shared = std::make_shared<Segments>(segments);
+    return test::error_of([&] { attention(q, k, k, shared, {0.2, 0, softcap, plugin}); }).second;
+  };
+  EXPECT_NE(why({{0, 4, 8, 12}, 4, {-1, 0, 0}}, 0).find("TRL_KERNEL_PREFIX"), std::string::npos);
+  EXPECT_NE(why({{0, 12}, 12}, 30).find("cap scores"), std::string::npos);
+  EXPECT_EQ(why({{0, 12}, 12}, 0), "");
+}
+
 TEST(AttentionPlugin, gives_values_and_gradients_through_autograd) {
   double agreement = 0;
   const auto segments = std::make_shared<Segments>(Segments{{0, 70, 71, 100}, 70});
-  AttentionOptions with{0.2, 9, open_attention_plugin(plugin_path("attention"), needs(), &agreement)};
-  const AttentionOptions without{0.2, 9, nullptr};
+  AttentionOptions with{0.2, 9, 0, open_attention_plugin(plugin_path("attention"), needs(), &agreement)};
+  const AttentionOptions without{0.2, 9, 0, nullptr};
   const at::Tensor q = random({100, 6, 20}, 1), k = random({100, 2, 20}, 2), v = random({100, 2, 20}, 3),
                    d_out = random({100, 6, 20}, 4);
   const auto run = [&](const AttentionOptions& options) {
