@@ -2,9 +2,9 @@
  * Attention kernels of one's own for libtrl. Apache-2.0.
  *
  * `attn_implementation: plugin:PATH` trains with the attention of a shared library that exports one
- * function, trl_kernel_attention; its plug-in includes this header and links nothing of libtrl. The library
- * is loaded, and its numbers are compared with those of the built-in attention, when a trainer is created,
- * before rows and weights are read. Tokens are generated with the built-in attention in any case, so
+ * function, trl_kernel_attention. It includes this header, and links nothing of libtrl. It is loaded, and its
+ * numbers are compared with those of the built-in attention, when a trainer is created, before rows and
+ * weights are read. Tokens are generated with the built-in attention in any case, so
  * log-probabilities of generated tokens differ from those in training by rounding. examples/c/attention_plugin
  * is a whole plug-in.
  *
@@ -67,7 +67,8 @@ enum {
 /* What a kernel can do beyond causal attention inside each document: trl_kernel_attention_v1.flags. */
 enum {
   TRL_KERNEL_WINDOW = 1, /* sliding windows: without it, `window` is always 0 */
-  TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL */
+  TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL, and a batch that
+                            needs one is an error */
 };
 
 /* The rows of a step, and what a call is given beside its arrays. */
@@ -106,7 +107,7 @@ typedef struct trl_kernel_output {
   int64_t head_stride;
 } trl_kernel_output;
 
-/* lse of head h of token t is lse[h * lse_head_stride + t], in float32. */
+/* lse of head h of token t is lse[h * lse_head_stride + t], in float32; it is kept for backward. */
 typedef struct trl_kernel_attention_forward {
   trl_kernel_input q, k, v;
   trl_kernel_output out;

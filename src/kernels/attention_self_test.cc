@@ -131,6 +131,7 @@ class Comparison {
   [[noreturn]] void refuse(const char* name, const at::Tensor& got, const at::Tensor& want,
                            const Difference& worst, double allowed) const {
     const int64_t d = want.size(2), heads = want.size(1), i = worst.at;
+    const float value = got.data_ptr<float>()[i];
     throw Error(
         Status::unsupported,
         fmt::format("attn_implementation: plug-in {} ({}) gives wrong numbers: {} of token {}, head {}, "
@@ -138,7 +139,7 @@ class Comparison {
                     "between them ({}, documents of {} tokens, heads {}, kv_heads {}, head_dim {}, window "
                     "{}); give sdpa for the built-in attention",
                     plugin_.path(), plugin_.table().name, name, i / (heads * d), i / d % heads, i % d,
-                    got.data_ptr<float>()[i], want.data_ptr<float>()[i], allowed,
+                    std::isnan(value) ? NAN : value, want.data_ptr<float>()[i], allowed,
                     needs_.type == at::kFloat ? "float32" : "bfloat16", fmt::join(case_.lengths, ", "),
                     case_.heads, case_.kv_heads, d, case_.window),
         "attn_implementation");

@@ -75,10 +75,10 @@ class AttentionPlugin;  // attention_plugin.h
 using AttentionPluginPtr = std::shared_ptr<const AttentionPlugin>;
 
 struct AttentionOptions {
-  double scale = 1.0;         // of q k^T
-  int64_t window = 0;         // sliding window: a query sees the last `window` positions; 0: all
-  double softcap = 0;         // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
-  AttentionPluginPtr plugin = nullptr;  // null: the built-in kernel, which attention_decode always is
+  double scale = 1.0;                   // of q k^T
+  int64_t window = 0;                   // sliding window: a query sees the last `window` positions; 0: all
+  double softcap = 0;                   // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
+  AttentionPluginPtr plugin = nullptr;  // the built-in kernel, which attention_decode always is
 };
 // Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads,
 // d]

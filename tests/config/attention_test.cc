@@ -10,38 +10,39 @@
 namespace trl::config {
 namespace {
 
-AttentionArguments asked(const std::vector<std::pair<const char*, std::string>>& settings) {
+AttentionArguments attention_asked(const std::vector<std::pair<const char*, std::string>>& settings) {
   Config config;
   for (const auto& [key, value] : settings) config.set(key, value);
   return training_arguments(config).attention;
 }
 
-std::pair<Status, std::string> attention_refusal(const std::vector<std::pair<const char*, std::string>>& settings) {
-  return test::error_of([&] { asked(settings); });
+std::pair<Status, std::string> attention_refusal(
+    const std::vector<std::pair<const char*, std::string>>& settings) {
+  return test::error_of([&] { attention_asked(settings); });
 }
 
-constexpr std::string_view kNames =
+constexpr std::string_view kAttentionNames =
     "; give one of eager, sdpa, flash_attention_2, flash_attention_3, kernels-community/flash-attn2, "
     "kernels-community/flash-attn3, kernels-community/vllm-flash-attn3, plugin:PATH, or null";
 
 TEST(Attention, names_of_transformers_are_the_built_in_one) {
-  EXPECT_EQ(asked({}).name, "");
+  EXPECT_EQ(attention_asked({}).name, "");
   for (const char* name :
        {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "kernels-community/flash-attn2",
         "kernels-community/flash-attn3", "kernels-community/vllm-flash-attn3"}) {
     for (const AttentionArguments& attention :
-         {asked({{"attn_implementation", name}}),
-          asked({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}})}) {
+         {attention_asked({{"attn_implementation", name}}),
+          attention_asked({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}})}) {
       EXPECT_EQ(attention.name, name);
       EXPECT_EQ(attention.plugin, "");
     }
   }
-  EXPECT_EQ(asked({{"model_init_kwargs", "{attn_implementation: null}"}}).name, "");
+  EXPECT_EQ(attention_asked({{"model_init_kwargs", "{attn_implementation: null}"}}).name, "");
 }
 
 TEST(Attention, a_plugin_is_a_file_that_is_there) {
   const std::string file = TRL_SOURCE_DIR "/README.md";
-  const AttentionArguments attention = asked({{"attn_implementation", "plugin:" + file}});
+  const AttentionArguments attention = attention_asked({{"attn_implementation", "plugin:" + file}});
   EXPECT_EQ(attention.name, "plugin:" + file);
   EXPECT_EQ(attention.plugin, file);
   const auto gone = attention_refusal({{"attn_implementation", "plugin:/nowhere/kernel.so"}});
@@ -61,11 +62,11 @@ TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
     const auto [status, message] = attention_refusal({{"attn_implementation", name}});
     EXPECT_EQ(status, Status::invalid_config);
     EXPECT_EQ(message, "attn_implementation: '" + name + "' is refused: " + why +
-                           "; the nearest that works is '" + near + "'" + std::string(kNames));
+                           "; the nearest that works is '" + near + "'" + std::string(kAttentionNames));
   };
   const std::string none = "this build has no attention of that name";
   const std::string hub = "no kernel is fetched from a hub";
-  said("flash_attn_2", none, "flash_attention_2");
+  said("flash-attention-2", none, "flash_attention_2");
   said("flash_attention_4", none, "flash_attention_2");
   said("flex_attention", none, "sdpa");
   said("SDPA", none, "sdpa");
@@ -75,15 +76,17 @@ TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
   const auto [status, message] = attention_refusal({{"model_init_kwargs", "{attn_implementation: sdpaa}"}});
   EXPECT_EQ(status, Status::invalid_config);
   EXPECT_EQ(message, "model_init_kwargs: 'sdpaa' is refused: " + none + "; the nearest that works is 'sdpa'" +
-                         std::string(kNames));
+                         std::string(kAttentionNames));
 }
 
 TEST(Attention, one_key_by_two_ways) {
+  EXPECT_EQ(attention_asked(
+                {{"attn_implementation", "eager"}, {"model_init_kwargs", "{attn_implementation: eager}"}})
+                .name,
+            "eager");
   EXPECT_EQ(
-      asked({{"attn_implementation", "eager"}, {"model_init_kwargs", "{attn_implementation: eager}"}}).name,
-      "eager");
-  EXPECT_EQ(
-      attention_refusal({{"attn_implementation", "eager"}, {"model_init_kwargs", "{attn_implementation: sdpa}"}})
+      attention_refusal(
+          {{"attn_implementation", "eager"}, {"model_init_kwargs", "{attn_implementation: sdpa}"}})
           .second,
       "model_init_kwargs: attn_implementation: 'sdpa' contradicts attn_implementation: 'eager': give one of "
       "them");

@@ -40,7 +40,7 @@ std::string warned(const Config& config) {
 TEST(Recipes, Handbook2023) {
   const Config config = recipe_config("handbook_2023_full.yaml");
   EXPECT_EQ(warned(config),
-            "use_flash_attention_2 dataset_splits do_eval hub_model_id log_level overwrite_output_dir "
+            "dataset_splits do_eval hub_model_id log_level overwrite_output_dir "
             "push_to_hub ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::epoch);

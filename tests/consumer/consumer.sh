@@ -56,6 +56,9 @@ case "$way" in
     cmake -S "$work/consumer" -B "$work/out" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
     cmake --build "$work/out" > "$work/log" || { cat "$work/log"; exit 1; }
     check_program "$work/out/consumer"
+    cmake -S "$source/examples/c/attention_plugin" -B "$work/plugin" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
+    cmake --build "$work/plugin" > "$work/log" || { cat "$work/log"; exit 1; }
+    nm -D --defined-only "$work/plugin/attention.so" | grep -q ' T trl_kernel_attention$'
     ;;
   add_subdirectory | add_subdirectory_whole)
     project "add_subdirectory($source trl)" ' CXX'

@@ -44,7 +44,8 @@ TEST(AttentionPlugin, example_agrees_in_both_types_and_any_head) {
 }
 
 TEST(AttentionPlugin, refuses_what_it_does_not_know) {
-  const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("attention"), needs(), nullptr);
+  double agreement = 0;
+  const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("attention"), needs(), &agreement);
   const at::Tensor q = random({12, 6, 20}, 1), k = random({12, 2, 20}, 2);
   const auto why = [&](const Segments& segments, double softcap) {
     const auto shared = std::make_shared<Segments>(segments);

@@ -56,14 +56,14 @@ TEST(AttentionLog, SaysWhatEachNameStandsFor) {
       << lines[0];
 }
 
-struct Run {
+struct Outcome {
   trl_status status;
   std::string message, key;
   int32_t code = 0;
   int64_t steps = 0;
 };
 
-Run run(const std::string& attention, const host::Settings& more = {}) {
+Outcome outcome(const std::string& attention, const host::Settings& more = {}) {
   const host::Scratch scratch;
   const auto rows = host::rows(kRows);
   const auto settings = host::with(
@@ -71,9 +71,9 @@ Run run(const std::string& attention, const host::Settings& more = {}) {
       more);
   trl_trainer* trainer = nullptr;
   Error error;
-  Run out{trl_trainer_create(nullptr, host::config(settings).get(), rows.get(), nullptr, &trainer, error),
-          {},
-          {}};
+  Outcome out{trl_trainer_create(nullptr, host::config(settings).get(), rows.get(), nullptr, &trainer, error),
+              {},
+              {}};
   const host::Trainer owned(trainer);
   EXPECT_EQ(trainer != nullptr, out.status == TRL_OK);
   if (trainer != nullptr) {
@@ -109,7 +109,7 @@ TEST(AttentionPlugin, IsRefusedWithTheReason) {
       {plugin("fails"), TRL_E_CALLBACK, "failed with 7: the accelerator is on fire"},
   };
   for (const Case& c : cases) {
-    const Run refused = run(c.attention, c.more);
+    const Outcome refused = outcome(c.attention, c.more);
     EXPECT_EQ(refused.status, c.status) << c.attention;
     EXPECT_EQ(refused.key, "attn_implementation") << c.attention;
     EXPECT_EQ(refused.message.find("attn_implementation: "), 0u) << refused.message;
@@ -120,7 +120,7 @@ TEST(AttentionPlugin, IsRefusedWithTheReason) {
 
 TEST(AttentionPlugin, AFailedCallFailsTheStep) {
   NEED_MODEL();
-  const Run failed = run(plugin("fails_later"));
+  const Outcome failed = outcome(plugin("fails_later"));
   EXPECT_EQ(failed.status, TRL_E_CALLBACK);
   EXPECT_EQ(failed.code, 7);
   EXPECT_EQ(failed.steps, 2);
