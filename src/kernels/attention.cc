@@ -113,18 +113,10 @@ class Layout {
   std::vector<std::vector<Branch>> branches_;  // of each document
 };
 
-// body(task, work) with a place of `floats` for each thread; tasks go to whichever thread is free.
 template <typename Body>
 void run_tasks(const std::vector<Task>& tasks, int64_t floats, const Body& body) {
-  const int64_t width = std::min<int64_t>(tensor::threads(), static_cast<int64_t>(tasks.size()));
-  if (width == 0) return;
-  floats = (floats + 15) / 16 * 16;
-  at::Tensor work = tensor::empty({width * floats}, at::kFloat, MemoryKind::workspace);
-  std::atomic<int64_t> place{0}, next{0};
-  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
-    float* const mine = work.data_ptr<float>() + place.fetch_add(1) * floats;
-    for (size_t i; (i = static_cast<size_t>(next.fetch_add(1))) < tasks.size();) body(tasks[i], mine);
-  });
+  each_with_work(static_cast<int64_t>(tasks.size()), floats,
+                 [&](int64_t i, float* work) { body(tasks[static_cast<size_t>(i)], work); });
 }
 
 at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -66,21 +66,40 @@ struct Attention {
   float softcap;  // 0: none
   Type type;
 };
-// One row of logits, replaced by the gradient of coefficient * loss when wanted. The loss is nll, or with
-// smoothing (1 - smoothing) nll + smoothing * the mean of -log p over the vocabulary, or with dft nll times
-// p(target) as a constant.
-struct HeadTask {
-  int64_t target;
-  float coefficient;
-  float smoothing;
-  bool dft;
-  bool gradient;
-  float softcap = 0;  // logits z stand for softcap tanh(z / softcap), and become it; 0: they stay
+constexpr int64_t kHeadBlock = 96;  // of the vocabulary, at a time
+
+// Rows of hidden states against the head, whose gradient is made with theirs. Logits stay between the two
+// passes; nothing larger exists.
+struct HeadTile {
+  int64_t rows, width, vocab;
+  int64_t pitch;       // rows, up to whole vectors of any instruction set: a multiple of 16
+  Type type;           // of the product: operands and logits
+  const void* weight;  // [vocab, width]
+  Type weight_type;
+  void* grad;  // [vocab, width], added to; null: not wanted
+  Type grad_type;
+  float* packed;  // the rows as operands
+  void* logits;   // [vocab, pitch], transposed
+  float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
 };
-struct HeadRow {
-  double nll, entropy;
-  double loss;
-  int64_t best;  // first maximum
+struct HeadBytes {
+  int64_t packed, work;  // work: of each call
+};
+// Sums over logits z of one row.
+struct HeadStats {
+  float top = -__builtin_inff();
+  double sum = 0;       // of e^(z - top)
+  double weighted = 0;  // of (z - top) e^(z - top)
+  double total = 0;     // of z
+  int64_t best = 0;     // the first maximum
+};
+// Joins the sums over later logits.
+void join(HeadStats& stats, const HeadStats& later);
+// The gradient of a logit z is e^(z - top) scale - spread, and less `own` at the target. [pitch] each; 0
+// behind the rows.
+struct HeadFactors {
+  const float *top, *scale, *spread, *own;
+  const int64_t* target;
 };
 // y[row, n] = sum_k x[row, k] w[n, k] for n in [begin, end); x float32 rows (x_type bf16: as they are).
 struct Skinny {
@@ -94,6 +113,9 @@ struct Skinny {
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
+  // y[c, r] = x[r, c]; strides of a row of x and of y
+  void (*transpose)(const void* x, Type type, int64_t rows, int64_t cols, int64_t x_stride, void* y,
+                    int64_t y_stride);
   // out = a + b, in a's type
   void (*add)(const void* a, Type a_type, const void* b, Type b_type, void* out, int64_t count);
   // sum[c] += x[r, c] over the rows, for columns [begin, end)
@@ -114,7 +136,13 @@ struct CpuKernels {
   void (*attention_decode)(const void* q, const void* keys, const void* values, void* out, float* scores,
                            int64_t length, int64_t head_dim, int64_t kv_stride, float scale, float softcap,
                            Type type);
-  HeadRow (*head_row)(void* logits, Type type, int64_t vocab, const HeadTask& task);
+  HeadBytes (*head_bytes)(const HeadTile&);
+  void (*head_pack)(const HeadTile&, const void* x, float* work);  // x: [rows, width] of the tile's type
+  // logits of [begin, end) of the vocabulary; stats: [rows], joined to
+  void (*head_logits)(const HeadTile&, int64_t begin, int64_t end, HeadStats* stats, float* work);
+  // from them grad, and d_rows [rows][width up to a multiple of 16], added to
+  void (*head_gradient)(const HeadTile&, const HeadFactors&, int64_t begin, int64_t end, float* d_rows,
+                        float* work);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
 };
 

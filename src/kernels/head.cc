@@ -1,6 +1,5 @@
-// The language-modelling head with its loss, by tiles of rows: logits of one tile, their statistics, and in
-// the same place the gradient of them, which goes into grad hidden and the head's gradient before the next
-// tile is made.
+// The language-modelling head with its loss, by tiles of rows: the logits of one tile with their sums, and
+// from them the gradients of the rows and of the head, before the next tile is made.
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 
@@ -10,21 +9,23 @@ namespace {
 
 constexpr int32_t kIgnored = -100;
 
-// Of work memory: logits, and behind them a tile's rows, their gradient, a piece of the head in another type
-// and oneDNN's scratch.
-constexpr int64_t kLogitBytes = int64_t{58} << 20;
-constexpr int64_t kPieceBytes = int64_t{2} << 20;
+// Parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in their
+// order: as many whatever the number of threads.
+constexpr int64_t kParts = 64, kShares = 8;
+constexpr int64_t kWorkBytes = int64_t{62} << 20;  // of logits, shares and operands
 
-// Rows of a tile. Every row that fits is taken, because each tile reads the head twice and reads and writes
-// its gradient once; a tile costs the more arithmetic than memory the more rows it has. (The other way,
-// tiles of the vocabulary with all rows, computes all logits twice: a third more arithmetic.)
-int64_t tile_rows(const HeadOptions& options, int64_t count, int64_t vocab) {
+// Rows of a tile. As many as fit, because each tile reads the head twice and its gradient once. (The other
+// way, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic, which costs
+// more than the reading does from 100 rows on.)
+int64_t tile_rows(const HeadOptions& options, int64_t count, int64_t vocab, int64_t width) {
   if (options.tile_rows > 0) return std::min(count, options.tile_rows);
-  constexpr int64_t kUnit = 16;
-  const int64_t row = vocab * static_cast<int64_t>(c10::elementSize(options.compute));
-  const int64_t most = std::max(kUnit, kLogitBytes / row / kUnit * kUnit);
+  constexpr int64_t kUnit = 32;
+  const auto size = static_cast<int64_t>(c10::elementSize(options.compute));
+  const int64_t row = vocab * size + width * (3 * size + kShares * 4);
+  const int64_t most = std::max(kUnit, kWorkBytes / row);
   const int64_t tiles = (count + most - 1) / most;
-  return std::min(count, ((count + tiles - 1) / tiles + kUnit - 1) / kUnit * kUnit);
+  const int64_t even = (count + tiles - 1) / tiles;
+  return std::min(count, round_up(even, kUnit) <= most ? round_up(even, kUnit) : even);
 }
 
 // The rows that have a target.
@@ -42,30 +43,38 @@ std::vector<int64_t> target_rows(const at::Tensor& targets, const Parameter& hea
   return rows;
 }
 
-// body(first row, rows of the head in the type of the product): all of them at once, or piece after piece in
-// `buffer` when they have another type.
-template <typename Body>
-void each_piece(const at::Tensor& head, const at::Tensor& buffer, const Body& body) {
-  if (!buffer.defined()) return body(int64_t{0}, head);
-  for (int64_t first = 0; first < head.size(0); first += buffer.size(0)) {
-    const int64_t rows = std::min(buffer.size(0), head.size(0) - first);
-    const at::Tensor piece = buffer.narrow(0, 0, rows);
-    convert(head.narrow(0, first, rows), piece);
-    body(first, piece);
+struct RowLoss {
+  double nll, entropy, loss;
+  double coefficient;  // of the gradient
+};
+
+// The loss is nll, or with smoothing (1 - smoothing) nll + smoothing * the mean of -log p over the
+// vocabulary, or with dft nll times p(target) as a constant.
+RowLoss row_loss(const HeadStats& s, double target, double vocab, const HeadOptions& options) {
+  const double log_sum = std::log(s.sum), top = static_cast<double>(s.top);
+  RowLoss row{log_sum - (target - top), log_sum - s.weighted / s.sum, 0, 1};
+  row.loss = row.nll;
+  if (options.dft) {
+    row.coefficient = std::exp(-row.nll);
+    row.loss *= row.coefficient;
   }
+  if (options.smoothing > 0) {
+    const double mean = log_sum - (s.total / vocab - top);
+    row.loss = (1 - options.smoothing) * row.nll + options.smoothing * mean;
+  }
+  return row;
 }
 
 class Sweep {
  public:
   // d_hidden: [rows, width], zero; undefined: no gradient.
-  Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, float loss_scale,
+  Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
         const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden)
       : hidden_(hidden),
         head_(head),
         target_(targets.data_ptr<int32_t>()),
+        loss_scale_(loss_scale),
         options_(options),
-        task_{0,           loss_scale,         static_cast<float>(options.smoothing),
-              options.dft, d_hidden.defined(), static_cast<float>(options.softcap)},
         sums_(sums),
         d_hidden_(d_hidden),
         rows_(target_rows(targets, head)) {}
@@ -75,20 +84,18 @@ class Sweep {
     sums_.log_probs.assign(options_.log_probs ? static_cast<size_t>(hidden_.size(0)) : 0, 0.0f);
     const auto count = static_cast<int64_t>(rows_.size());
     if (count == 0) return;
-    const int64_t tile = tile_rows(options_, count, vocab());
+    const int64_t rows = tile_rows(options_, count, vocab(), width());
     const auto workspace = [](at::IntArrayRef sizes, at::ScalarType type) {
       return tensor::empty(sizes, type, MemoryKind::workspace);
     };
-    logits_ = workspace({tile, vocab()}, options_.compute);
-    operand_ = workspace({tile, width()}, options_.compute);
-    if (d_hidden_.defined()) d_rows_ = workspace({tile, width()}, hidden_.scalar_type());
-    if (head_.value.scalar_type() != options_.compute) {
-      const int64_t row = width() * static_cast<int64_t>(c10::elementSize(options_.compute));
-      piece_ =
-          workspace({std::min(vocab(), std::max<int64_t>(64, kPieceBytes / row)), width()}, options_.compute);
-    }
-    for (int64_t first = 0; first < count; first += tile) {
-      run_tile(rows_.data() + first, std::min(tile, count - first));
+    const HeadBytes bytes = cpu().head_bytes(tile(rows));
+    work_floats_ = bytes.work / 4;
+    logits_ = workspace({vocab(), round_up(rows, 16)}, options_.compute);
+    operand_ = workspace({rows, width()}, options_.compute);
+    packed_ = workspace({bytes.packed / 4}, at::kFloat);
+    if (d_hidden_.defined()) shares_ = workspace({kShares, rows, round_up(width(), 16)}, at::kFloat);
+    for (int64_t first = 0; first < count; first += rows) {
+      run_tile(rows_.data() + first, std::min(rows, count - first));
     }
   }
 
@@ -96,63 +103,120 @@ class Sweep {
   int64_t vocab() const { return head_.value.size(0); }
   int64_t width() const { return hidden_.size(1); }
 
-  // row: where the rows of this tile lie in hidden
-  void run_tile(const int64_t* row, int64_t rows) {
-    const at::Tensor logits = logits_.narrow(0, 0, rows), operand = operand_.narrow(0, 0, rows);
-    tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand, i * width()),
-                      type_of(operand), width());
-      }
-    });
-    each_piece(head_.value, piece_, [&](int64_t first, const at::Tensor& weight) {
-      at::Tensor part = logits.narrow(1, first, weight.size(0));
-      gemm(operand, false, weight, true, part);
-    });
-    losses(row, rows, logits);
-    if (!d_hidden_.defined()) return;
-    at::Tensor d_rows = d_rows_.narrow(0, 0, rows);
-    each_piece(head_.value, piece_, [&](int64_t first, const at::Tensor& weight) {
-      gemm(logits.narrow(1, first, weight.size(0)), false, weight, false, d_rows, first > 0 ? 1.0f : 0.0f);
-    });
-    for (int64_t i = 0; i < rows; ++i) {
-      std::memcpy(at_byte(d_hidden_, row[i] * width()), at_byte(d_rows, i * width()),
-                  static_cast<size_t>(width()) * d_rows.element_size());
+  HeadTile tile(int64_t rows) const {
+    HeadTile tile{};
+    tile.rows = rows;
+    tile.width = width();
+    tile.vocab = vocab();
+    tile.pitch = round_up(rows, 16);
+    tile.type = type_of(options_.compute);
+    tile.weight = head_.value.data_ptr();
+    tile.weight_type = type_of(head_.value);
+    tile.softcap = static_cast<float>(options_.softcap);
+    if (head_.trainable()) {
+      tile.grad = head_.grad.data_ptr();
+      tile.grad_type = type_of(head_.grad);
     }
-    if (head_.trainable()) gemm(logits, true, operand, false, head_.grad, 1.0f);
+    if (packed_.defined()) {
+      tile.packed = packed_.data_ptr<float>();
+      tile.logits = logits_.data_ptr();
+    }
+    return tile;
   }
 
-  // Sums of each row; its logits become their gradient.
-  void losses(const int64_t* row, int64_t rows, const at::Tensor& logits) {
-    std::vector<HeadRow> results(static_cast<size_t>(rows));
-    tensor::parallel_for(rows, 1, [&](int64_t begin, int64_t end) {
+  // body(part, begin, end, work): the vocabulary in `parts` of whole blocks.
+  template <typename Body>
+  void each_part(int64_t parts, const Body& body) const {
+    const int64_t step = round_up((vocab() + parts - 1) / parts, kHeadBlock);
+    each_with_work((vocab() + step - 1) / step, work_floats_, [&](int64_t part, float* work) {
+      body(part, part * step, std::min(vocab(), (part + 1) * step), work);
+    });
+  }
+
+  // row: where the rows of this tile lie in hidden
+  void run_tile(const int64_t* row, int64_t rows) {
+    const HeadTile tile = this->tile(rows);
+    tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        HeadTask task = task_;
-        task.target = target_[row[i]];
-        results[static_cast<size_t>(i)] =
-            cpu().head_row(at_byte(logits, i * vocab()), type_of(logits), vocab(), task);
+        cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand_, i * width()),
+                      tile.type, width());
       }
     });
-    for (int64_t i = 0; i < rows; ++i) {
-      const HeadRow& result = results[static_cast<size_t>(i)];
-      sums_.loss += result.loss;
-      sums_.nll += result.nll;
-      sums_.entropy += result.entropy;
-      sums_.correct += result.best == target_[row[i]];
-      ++sums_.count;
-      if (options_.log_probs) sums_.log_probs[static_cast<size_t>(row[i])] = static_cast<float>(-result.nll);
+    each_with_work(1, work_floats_,
+                   [&](int64_t, float* work) { cpu().head_pack(tile, operand_.data_ptr(), work); });
+    std::vector<HeadStats> stats(static_cast<size_t>(kParts * rows));
+    each_part(kParts, [&](int64_t part, int64_t begin, int64_t end, float* work) {
+      cpu().head_logits(tile, begin, end, stats.data() + part * rows, work);
+    });
+    for (int64_t part = 1; part < kParts; ++part) {
+      for (int64_t i = 0; i < rows; ++i) {
+        join(stats[static_cast<size_t>(i)], stats[static_cast<size_t>(part * rows + i)]);
+      }
     }
+    const std::vector<RowLoss> losses = count_rows(tile, row, stats.data());
+    if (d_hidden_.defined()) gradient(tile, row, stats.data(), losses);
+  }
+
+  std::vector<RowLoss> count_rows(const HeadTile& tile, const int64_t* row, const HeadStats* stats) {
+    std::vector<RowLoss> losses;
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const int64_t target = target_[row[i]];
+      float logit;
+      cpu().convert(at_byte(logits_, target * tile.pitch + i), tile.type, &logit, Type::f32, 1);
+      losses.push_back(
+          row_loss(stats[i], static_cast<double>(logit), static_cast<double>(vocab()), options_));
+      const RowLoss& loss = losses.back();
+      sums_.loss += loss.loss;
+      sums_.nll += loss.nll;
+      sums_.entropy += loss.entropy;
+      sums_.correct += stats[i].best == target;
+      ++sums_.count;
+      if (options_.log_probs) sums_.log_probs[static_cast<size_t>(row[i])] = static_cast<float>(-loss.nll);
+    }
+    return losses;
+  }
+
+  void gradient(const HeadTile& tile, const int64_t* row, const HeadStats* stats,
+                const std::vector<RowLoss>& losses) {
+    const auto pitch = static_cast<size_t>(tile.pitch);
+    std::vector<float> top(pitch), scale(pitch), spread(pitch), own(pitch);
+    std::vector<int64_t> target(pitch);
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const double coefficient = loss_scale_ * losses[i].coefficient;
+      top[i] = stats[i].top;
+      scale[i] = static_cast<float>(coefficient / stats[i].sum);
+      spread[i] = static_cast<float>(coefficient * options_.smoothing / static_cast<double>(vocab()));
+      own[i] = static_cast<float>(coefficient * (1 - options_.smoothing));
+      target[i] = target_[row[i]];
+    }
+    const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
+    const int64_t stride = shares_.size(2);
+    std::memset(shares_.data_ptr(), 0, static_cast<size_t>(shares_.nbytes()));
+    each_part(kShares, [&](int64_t part, int64_t begin, int64_t end, float* work) {
+      float* const share = shares_.data_ptr<float>() + part * shares_.stride(0);
+      cpu().head_gradient(tile, factors, begin, end, share, work);
+    });
+    tensor::parallel_for(tile.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        float* const sum = shares_.data_ptr<float>() + i * stride;
+        for (int64_t part = 1; part < kShares; ++part) {
+          cpu().add(sum, Type::f32, sum + part * shares_.stride(0), Type::f32, sum, width());
+        }
+        cpu().convert(sum, Type::f32, at_byte(d_hidden_, row[i] * width()), type_of(d_hidden_), width());
+      }
+    });
   }
 
   const at::Tensor& hidden_;
   Parameter& head_;
   const int32_t* const target_;
+  const double loss_scale_;
   const HeadOptions& options_;
-  const HeadTask task_;
   HeadSums& sums_;
   const at::Tensor d_hidden_;
   const std::vector<int64_t> rows_;
-  at::Tensor logits_, operand_, d_rows_, piece_;
+  int64_t work_floats_ = 0;
+  at::Tensor logits_, operand_, packed_, shares_;
 };
 
 at::Tensor scalar(double value) {
@@ -166,7 +230,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
                             const at::Tensor& targets, double loss_scale, const HeadOptions& options,
                             HeadSums* sums) {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
-    Sweep(hidden, *head, targets, static_cast<float>(loss_scale), options, *sums, d_hidden).run();
+    Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden).run();
     context->save_for_backward({d_hidden});
     return scalar(sums->loss * loss_scale);
   }
@@ -191,7 +255,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   HeadSums& out = sums != nullptr ? *sums : own;
   out = HeadSums{};
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
-  Sweep(hidden, head, targets, static_cast<float>(loss_scale), options, out, {}).run();
+  Sweep(hidden, head, targets, loss_scale, options, out, {}).run();
   return scalar(out.loss * loss_scale);
 }
 

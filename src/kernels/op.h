@@ -33,6 +33,8 @@ inline void need(bool condition, const char* op, const char* what) {
 // Is a graph being recorded through x?
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
+inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+
 inline char* at_byte(const at::Tensor& x, int64_t element) {
   return static_cast<char*>(x.data_ptr()) + element * static_cast<int64_t>(x.element_size());
 }
@@ -46,8 +48,21 @@ void parallel_elements(int64_t count, const Body& body) {
   });
 }
 
-// Values of x in the type of `to`; both contiguous.
-void convert(const at::Tensor& x, const at::Tensor& to);
+// body(i, work) for each i in [0, count), taken by whichever thread is free, with a place of `floats` for
+// each thread.
+template <typename Body>
+void each_with_work(int64_t count, int64_t floats, const Body& body) {
+  const int64_t width = std::min<int64_t>(tensor::threads(), count);
+  if (width == 0) return;
+  floats = (floats + 15) / 16 * 16;
+  const at::Tensor work = tensor::empty({width * floats}, at::kFloat, MemoryKind::workspace);
+  std::atomic<int64_t> place{0}, next{0};
+  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
+    float* const mine = work.data_ptr<float>() + place.fetch_add(1) * floats;
+    for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i, mine);
+  });
+}
+
 // A copy of x in `type`; x itself when it has it.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.

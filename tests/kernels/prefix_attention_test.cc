@@ -1,7 +1,7 @@
 // Documents that share a prefix, against plain rows [prefix | document] that do not.
 #include "kernels/reference.h"
 
-namespace trl::kernels {
+namespace trl::kernels::prefix_attention_test {
 namespace {
 
 using test::error_of;
@@ -127,4 +127,4 @@ TEST(PrefixAttention, SiblingsDoNotSeeEachOther) {
 }
 
 }  // namespace
-}  // namespace trl::kernels
+}  // namespace trl::kernels::prefix_attention_test

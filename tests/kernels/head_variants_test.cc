@@ -1,0 +1,134 @@
+// The head's passes over a tile in every instruction set, against double.
+#include "kernels/cpu_kernels.h"
+#include "kernels/reference.h"
+
+namespace trl::kernels::head_variants_test {
+namespace {
+
+using test::error_of;
+using test::leaf;
+using test::random;
+
+Type type_of(at::ScalarType type) { return type == at::kFloat ? Type::f32 : Type::bf16; }
+
+struct Case {
+  int64_t rows, width, vocab;
+  double softcap = 0;
+};
+
+struct Passes {
+  at::Tensor logits, grad, d_rows;
+  std::vector<HeadStats> stats;
+};
+
+// scale, spread, own of the gradient as for the loss 0.5 (0.8 nll + 0.2 mean of -log p).
+Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& weight, at::ScalarType type,
+           const Case& c) {
+  const int64_t pitch = (c.rows + 15) / 16 * 16, stride = (c.width + 15) / 16 * 16;
+  Passes p{at::full({c.vocab, pitch}, NAN, type), at::ones_like(weight), at::zeros({c.rows, stride}), {}};
+  p.stats.resize(static_cast<size_t>(c.rows));
+  HeadTile tile{};
+  tile.rows = c.rows;
+  tile.width = c.width;
+  tile.vocab = c.vocab;
+  tile.pitch = pitch;
+  tile.type = type_of(type);
+  tile.weight = weight.data_ptr();
+  tile.weight_type = tile.grad_type = type_of(weight.scalar_type());
+  tile.grad = p.grad.data_ptr();
+  tile.logits = p.logits.data_ptr();
+  tile.softcap = static_cast<float>(c.softcap);
+  const HeadBytes bytes = kernels.head_bytes(tile);
+  at::Tensor packed = at::full({bytes.packed / 4 + 1}, NAN), work = at::full({bytes.work / 4 + 1}, NAN);
+  packed[bytes.packed / 4] = 7.0f;
+  work[bytes.work / 4] = 7.0f;
+  tile.packed = packed.data_ptr<float>();
+  float* const memory = work.data_ptr<float>();
+  const at::Tensor operand = x.to(type).contiguous();
+  kernels.head_pack(tile, operand.data_ptr(), memory);
+  const int64_t middle = std::min(c.vocab, kHeadBlock);  // two parts
+  kernels.head_logits(tile, 0, middle, p.stats.data(), memory);
+  kernels.head_logits(tile, middle, c.vocab, p.stats.data(), memory);
+  std::vector<float> top(static_cast<size_t>(pitch)), scale(top), spread(top), own(top);
+  std::vector<int64_t> target(top.size());
+  for (size_t i = 0; i < p.stats.size(); ++i) {
+    top[i] = p.stats[i].top;
+    scale[i] = static_cast<float>(0.5 / p.stats[i].sum);
+    spread[i] = static_cast<float>(0.1 / static_cast<double>(c.vocab));
+    own[i] = 0.4f;
+    target[i] = static_cast<int64_t>(i * 31) % c.vocab;
+  }
+  const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
+  kernels.head_gradient(tile, factors, 0, middle, p.d_rows.data_ptr<float>(), memory);
+  kernels.head_gradient(tile, factors, middle, c.vocab, p.d_rows.data_ptr<float>(), memory);
+  EXPECT_EQ(packed[bytes.packed / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its operands";
+  EXPECT_EQ(work[bytes.work / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
+  return p;
+}
+
+void compare(const CpuKernels& kernels, at::ScalarType weight_type, at::ScalarType type, const Case& c) {
+  SCOPED_TRACE(testing::Message() << kernels.name << " " << weight_type << " " << type << " " << c.rows
+                                  << " x " << c.width << " x " << c.vocab << " cap " << c.softcap);
+  const at::Tensor x = random({c.rows, c.width}, 1) * (3 / std::sqrt(static_cast<double>(c.width)));
+  const at::Tensor weight = random({c.vocab, c.width}, 2, weight_type);
+  const Passes got = run(kernels, x, weight, type, c);
+  const at::Tensor xd = leaf(x.to(type).to(at::kDouble)), wd = leaf(weight.to(type).to(at::kDouble));
+  at::Tensor z = xd.matmul(wd.t());
+  if (c.softcap > 0) z = (z / c.softcap).tanh() * c.softcap;
+  const at::Tensor log_p = z.log_softmax(-1);
+  const at::Tensor target = (at::arange(c.rows, at::kLong) * 31).remainder(c.vocab).unsqueeze(1);
+  const at::Tensor loss = -(log_p.gather(1, target).sum() * 0.4 + log_p.mean(-1).sum() * 0.1);
+  const auto want = torch::autograd::grad({loss}, {xd, wd});
+  // bfloat16: logits of up to 10 and their gradients are rounded to 2^-8 of themselves.
+  const bool exact = type == at::kFloat;
+  EXPECT_LT(error_of(got.logits.narrow(1, 0, c.rows).t(), z, 1.0), exact ? 2e-6 : 4e-3);
+  EXPECT_LT(error_of(got.d_rows.narrow(1, 0, c.width), want[0], 0.01), exact ? 4e-6 : 2e-2);
+  EXPECT_LT(error_of(got.grad, want[1] + 1.0), weight_type == at::kFloat && exact ? 4e-6 : 8e-3);
+  for (int64_t r = 0; r < c.rows; ++r) {
+    const HeadStats& s = got.stats[static_cast<size_t>(r)];
+    const at::Tensor row = z[r].detach(), p = log_p[r].detach().exp();
+    const double limit = exact ? 1e-5 : 3e-2;  // logits of about 10
+    EXPECT_NEAR(static_cast<double>(s.top) + std::log(s.sum), row.logsumexp(0).item<double>(), limit);
+    EXPECT_NEAR(std::log(s.sum) - s.weighted / s.sum, -(p * log_p[r]).sum().item<double>(), limit);
+    EXPECT_NEAR(s.total / static_cast<double>(c.vocab), row.mean().item<double>(), limit);
+    const at::Tensor own = got.logits.narrow(1, r, 1).squeeze(1).to(at::kFloat);
+    EXPECT_EQ(s.best, own.eq(own.max()).to(at::kInt).argmax().item<int64_t>());
+  }
+}
+
+TEST(HeadVariants, LogitsSumsAndGradientsAgree) {
+  const Case cases[] = {{1, 1, 1},     {1, 24, 5},      {5, 33, 97},        {17, 64, 192}, {64, 100, 300},
+                        {65, 64, 201}, {130, 576, 150}, {33, 40, 250, 1.5}, {7, 300, 96}};
+  const at::ScalarType types[][2] = {
+      {at::kFloat, at::kFloat}, {at::kFloat, at::kBFloat16}, {at::kBFloat16, at::kBFloat16}};
+  for (const Case& c : cases) {
+    for (const auto& [weight_type, type] : types) {
+      for (const CpuKernels* const* v = cpu_variants(); *v != nullptr; ++v)
+        compare(**v, weight_type, type, c);
+    }
+  }
+}
+
+TEST(HeadStats, JoinInAnyPartsIsTheWhole) {
+  const auto stats_of = [](const std::vector<double>& z) {
+    HeadStats s;
+    for (size_t i = 0; i < z.size(); ++i) {
+      HeadStats one;
+      one.top = static_cast<float>(z[i]);
+      one.sum = std::isinf(z[i]) ? 0 : 1;
+      one.total = z[i];
+      one.best = static_cast<int64_t>(i);
+      join(s, one);
+    }
+    return s;
+  };
+  const HeadStats s = stats_of({0.5, -INFINITY, 2, 2, -3});
+  EXPECT_EQ(s.top, 2.0f);
+  EXPECT_EQ(s.best, 2);
+  EXPECT_NEAR(s.sum, std::exp(-1.5) + 2 + std::exp(-5.0), 1e-12);
+  EXPECT_NEAR(s.weighted, -1.5 * std::exp(-1.5) - 5 * std::exp(-5.0), 1e-12);
+  EXPECT_TRUE(std::isnan(stats_of({1, NAN}).sum));
+}
+
+}  // namespace
+}  // namespace trl::kernels::head_variants_test
