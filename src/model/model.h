@@ -30,7 +30,7 @@ struct ForwardOptions {
   at::ScalarType compute = at::kFloat;
   bool checkpoint = false;                // recompute each decoder layer in backward
   kernels::Noise noise;                   // of the embeddings
-  kernels::AttentionPluginPtr attention;  // null: the built-in one
+  kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
 };
 
 // What is known of a model before its weights are read.
