@@ -17,9 +17,9 @@ struct LayerContext {
   at::ScalarType compute = at::kFloat;
   kernels::SegmentsPtr segments;
   RopeTables rope;
-  kernels::AttentionPluginPtr attention;  // null: the built-in one
-  LayerCache* cache = nullptr;            // decoding: keys and values are kept in rows past, past + 1, ...
-  int64_t past = 0;                       // positions in the cache before this call
+  kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
+  LayerCache* cache = nullptr;  // decoding: keys and values are kept in rows past, past + 1, ...
+  int64_t past = 0;             // positions in the cache before this call
 };
 
 struct LayerShape {

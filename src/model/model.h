@@ -28,9 +28,9 @@ struct ForwardOptions {
   // Of linear layers and attention; bfloat16 over float32 weights is autocast. bfloat16 weights compute in
   // bfloat16.
   at::ScalarType compute = at::kFloat;
-  bool checkpoint = false;                // recompute each decoder layer in backward
-  kernels::Noise noise;                   // of the embeddings
-  kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
+  bool checkpoint = false;                          // recompute each decoder layer in backward
+  kernels::Noise noise;                             // of the embeddings
+  kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
 };
 
 // What is known of a model before its weights are read.

@@ -29,7 +29,7 @@ namespace trl::train {
 struct Setup {
   config::TrainingArguments arguments;
   model::Model* model = nullptr;
-  kernels::AttentionPluginPtr attention;  // null: the built-in one
+  kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
   engine::EventSink* events = nullptr;                       // or null
