@@ -23,7 +23,7 @@ inline double now() {
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
 }
 
 // Seconds that all threads of this process have run for.
