@@ -57,7 +57,7 @@ def head(work):
         hidden.grad = weight.grad = None
         loss = loss_of()
         loss.backward()
-        out["loss"] = float(loss)
+        out["loss"] = float(loss.detach())
 
     seconds = repeat(work["seconds"], body)
     gradient = weight.grad.numel() * weight.grad.element_size()
@@ -66,7 +66,7 @@ def head(work):
 
 
 def norm(x):
-    return float(x.double().norm())
+    return float(x.detach().double().norm())
 
 
 def attention(work):

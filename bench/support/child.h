@@ -1,5 +1,7 @@
 // Measuring in fresh processes: a bench program runs itself again as a child, which writes lines to a pipe.
 #pragma once
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +25,7 @@ inline double now() {
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
 }
 
 // Seconds that all threads of this process have run for.
@@ -54,6 +56,7 @@ inline std::string run_child(const std::vector<std::string>& words) {
   if (pipe(ends) != 0) return {};
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a bench that is killed leaves nothing running
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);

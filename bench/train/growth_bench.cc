@@ -29,9 +29,9 @@ struct Cell {
 };
 
 void write_document(const std::string& path, int64_t tokens) {
-  std::string text;
-  for (int64_t i = 0; i < 2 * tokens; ++i) text += "tide ";
-  std::ofstream(path) << Json({{"text", text}}).dump() << "\n";
+  std::vector<int64_t> ids(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i % 10);  // in every vocabulary
+  std::ofstream(path) << Json({{"input_ids", ids}}).dump() << "\n";
 }
 
 Cell measure(const Settings& s, const std::string& model, const std::string& rows, int64_t tokens,

@@ -53,7 +53,7 @@ std::string compiled(const Settings& s, const Scratch& scratch) {
                                     TRL_LLAMA_OPT,
                                     "-I" + s.llama + "/include",
                                     "-L" + libraries,
-                                    "-Wl,-rpath," + fs::absolute(libraries).string(),
+                                    "-Wl,--disable-new-dtags,-rpath," + fs::absolute(libraries).string(),
                                     "-lllama",
                                     "-lggml-base"};
   run_child(words);

@@ -14,6 +14,7 @@ def main():
     import transformers
     import trl
 
+    transformers.utils.logging.disable_progress_bar()
     options = dict(work["options"])
     torch.set_num_threads(options.pop("runtime.threads"))
     model = transformers.AutoModelForCausalLM.from_pretrained(

@@ -22,7 +22,8 @@ double tokens_per_step(const std::vector<Json>& runs) {
   return sum / steps;
 }
 
-double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+// To so many parts of one, in as few digits as they have.
+double rounded(double value, double parts) { return std::round(value * parts) / parts; }
 
 }  // namespace
 
@@ -65,13 +66,13 @@ Json speed_line(const std::string& name, const std::string& precision, const Arc
   // AdamW keeps weights, gradients and two states in the type of the weights.
   const double states = model.parameters * 4 * (precision == "bf16" ? 2 : 4);
   Json line = {{"bench", "sft"}, {"by", runs.front().at("by")}, {"setting", name}, {"precision", precision}};
-  line["tokens_per_second"] = rounded(median(rates(runs)), 0.1);
+  line["tokens_per_second"] = rounded(median(rates(runs)), 10);
   line["tokens_per_step"] = rounded(tokens_per_step(runs), 1);
   const double peak = median_of(runs, "peak_resident_bytes");
   line["peak_resident_bytes"] = peak;
   line["states_bytes"] = states;
   line["beyond_states_bytes"] = peak - states;
-  line["first_step_seconds"] = rounded(median_of(runs, "first_step_seconds"), 0.001);
+  line["first_step_seconds"] = rounded(median_of(runs, "first_step_seconds"), 1000);
   line["runs"] = runs.size();
   line["steps"] = rates(runs).size();
   return line;
@@ -80,7 +81,7 @@ Json speed_line(const std::string& name, const std::string& precision, const Arc
 void add_ratios(Json& theirs, const Json& ours) {
   if (ours.at("by") == theirs.at("by")) return;
   const auto ratio = [&](const char* key) {
-    return rounded(ours.at(key).get<double>() / theirs.at(key).get<double>(), 0.001);
+    return rounded(ours.at(key).get<double>() / theirs.at(key).get<double>(), 1000);
   };
   const std::string precision = ours.at("precision");
   theirs["ratios_of_ours"][precision]["speed"] = ratio("tokens_per_second");
@@ -102,13 +103,13 @@ Json roofline_line(const std::string& precision, const Architecture& model, cons
   line["peak_gflops"] = peak;
   line["N_b"] = model.blocks;
   line["N_h"] = model.head;
-  line["phi"] = rounded(phi, 1e-4);
+  line["phi"] = rounded(phi, 10000);
   line["L"] = model.layers;
   line["d"] = model.attention_width;
-  line["S"] = rounded(length, 0.1);
-  line["gflop_per_token"] = rounded(operations / 1e9, 1e-4);
-  line["bound_tokens_per_second"] = rounded(peak * 1e9 / operations, 0.1);
-  line["share"] = rounded(speed * operations / (peak * 1e9), 1e-3);
+  line["S"] = rounded(length, 10);
+  line["gflop_per_token"] = rounded(operations / 1e9, 10000);
+  line["bound_tokens_per_second"] = rounded(peak * 1e9 / operations, 10);
+  line["share"] = rounded(speed * operations / (peak * 1e9), 1000);
   return line;
 }
 
@@ -118,8 +119,8 @@ Json parts_line(const std::string& precision, const std::vector<Json>& runs) {
   double sum = 0;
   for (const char* part : kParts) sum += profile(runs, part);
   Json line = {{"bench", "sft"}, {"what", "parts"}, {"precision", precision}};
-  line["seconds_per_step"] = rounded(sum, 1e-4);
-  for (const char* part : kParts) line["share"][part] = rounded(profile(runs, part) / sum, 1e-3);
+  line["seconds_per_step"] = rounded(sum, 10000);
+  for (const char* part : kParts) line["share"][part] = rounded(profile(runs, part) / sum, 1000);
   return line;
 }
 

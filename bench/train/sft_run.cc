@@ -15,10 +15,11 @@ void check(trl_status status, trl_error* error) {
   trl_error_destroy(error);
   throw std::runtime_error(message);
 }
-#define TRL_CHECK(call)         \
-  do {                          \
-    trl_error* error = nullptr; \
-    check(call, error);         \
+#define TRL_CHECK(call)             \
+  do {                              \
+    trl_error* error = nullptr;     \
+    const trl_status status = call; \
+    check(status, error);           \
   } while (false)
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
