@@ -1,5 +1,6 @@
 // Ops that are bound by memory: residual sum, gated activation, conversions.
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -77,6 +78,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch) {
   need(stream.sizes() == branch.sizes() && stream.is_contiguous() && branch.is_contiguous(), "add",
        "contiguous tensors of one shape are needed");
+  if (!fused(stream)) return plain::add(stream, branch);
   return records(stream) || records(branch) ? Add::apply(stream, branch) : add_forward(stream, branch);
 }
 
@@ -84,6 +86,7 @@ at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
   need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
            up.is_contiguous(),
        "swiglu", "contiguous tensors of one shape and type are needed");
+  if (!fused(gate)) return plain::swiglu(gate, up);
   return records(gate) || records(up) ? Swiglu::apply(gate, up) : swiglu_forward(gate, up);
 }
 

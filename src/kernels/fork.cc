@@ -17,7 +17,7 @@ struct Fork : torch::autograd::Function<Fork> {
 }  // namespace
 
 std::pair<at::Tensor, at::Tensor> fork(const at::Tensor& x) {
-  if (!records(x)) return {x, x};
+  if (!records(x) || !fused(x)) return {x, x};
   const tensor_list both = Fork::apply(x);
   return {both[0], both[1]};
 }

@@ -3,6 +3,7 @@
 // tile is made.
 #include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -24,10 +25,7 @@ Sweep gather(const at::Tensor& hidden, const Parameter& head, const at::Tensor& 
   const int32_t* const target = targets.data_ptr<int32_t>();
   for (int64_t r = 0; r < targets.size(0); ++r) {
     if (target[r] == kIgnored) continue;
-    if (target[r] < 0 || target[r] >= head.value.size(0)) {
-      fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target[r], r, head.name,
-           head.value.size(0) - 1);
-    }
+    check_target(head, target[r], r);
     sweep.rows.push_back(r);
   }
   const auto count = static_cast<int64_t>(sweep.rows.size());
@@ -113,10 +111,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    if (grads[0].item<float>() != 1.0f) {
-      fail(Status::internal, "head_loss: backward got the gradient {} where it can only start (1)",
-           grads[0].item<float>());
-    }
+    check_start_of_backward(grads[0]);
     return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
@@ -132,6 +127,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   HeadSums own;
   HeadSums& out = sums != nullptr ? *sums : own;
   out = HeadSums{};
+  if (!fused(hidden)) return plain::head_loss(hidden, head, targets, loss_scale, options, out);
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
   sweep_tiles(hidden, head, targets, loss_scale, options, out, {});
   return scalar(out.loss * loss_scale);
@@ -140,6 +136,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
 at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {
   need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.value.size(1), "head_logits",
        "hidden [rows, width] is needed");
+  if (!fused(hidden)) return plain::head_logits(hidden, head, compute);
   at::Tensor logits = tensor::empty({hidden.size(0), head.value.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, compute, MemoryKind::workspace);
   if (hidden.size(0) <= kSkinnyRows && head.value.scalar_type() == compute) {

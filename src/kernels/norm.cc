@@ -1,5 +1,6 @@
 // RMSNorm and rotary embedding. The norm keeps x and one float per row.
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -86,6 +87,7 @@ struct Turn : torch::autograd::Function<Turn> {
 at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps) {
   need(x.dim() >= 1 && x.size(-1) == w.value.numel() && x.size(-1) > 0 && x.is_contiguous(), "rms_norm",
        "contiguous rows as wide as the weight are needed");
+  if (!fused(x)) return plain::rms_norm(x, w, eps);
   return records(x) ? RmsNorm::apply(x, &w, eps) : rms_norm_forward(x, w, eps, nullptr);
 }
 
@@ -94,6 +96,7 @@ at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
            cos.sizes() == sin.sizes() && 2 * cos.size(1) <= x.size(2) && cos.scalar_type() == at::kFloat &&
            sin.scalar_type() == at::kFloat && cos.is_contiguous() && sin.is_contiguous(),
        "rope", "x [tokens, heads, head_dim] and float32 cos, sin [tokens, at most head_dim / 2] are needed");
+  if (!fused(x)) return plain::rope(x, cos, sin);
   return records(x) ? Turn::apply(x, cos, sin) : rope_turn(x, cos, sin, false);
 }
 

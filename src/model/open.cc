@@ -26,7 +26,8 @@ std::string stored_dtype(const base::Json& config, const io::Weights& weights) {
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
-std::unique_ptr<Model> open_directory(const std::string& path, std::string_view dtype, base::LogSink* log) {
+std::unique_ptr<Model> open_directory(const std::string& path, std::string_view dtype, base::LogSink* log,
+                                      at::Device device) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
     fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
@@ -41,10 +42,11 @@ std::unique_ptr<Model> open_directory(const std::string& path, std::string_view 
   io::Weights weights = io::Weights::open_directory(path);
   const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));
   const auto source = directory_weights(std::move(weights));
-  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+  return std::make_unique<Decoder>(std::move(files), *source, type, device, log);
 }
 
-std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype, base::LogSink* log) {
+std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype, base::LogSink* log,
+                                 at::Device device) {
   const auto file = std::make_shared<const io::Gguf>(path);
   ModelFiles files;
   files.config_json = gguf_config_json(*file);
@@ -53,18 +55,19 @@ std::unique_ptr<Model> open_gguf(const std::string& path, std::string_view dtype
   const at::ScalarType type =
       choose_dtype(dtype, file->tensors().find("token_embd.weight")->second.type_name);
   const auto source = gguf_weights(file, files.config);
-  return std::make_unique<Decoder>(std::move(files), *source, type, log);
+  return std::make_unique<Decoder>(std::move(files), *source, type, device, log);
 }
 
 }  // namespace
 
-std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log) {
-  if (base::is_directory(path)) return open_directory(path, dtype, log);
+std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
+                                   at::Device device) {
+  if (base::is_directory(path)) return open_directory(path, dtype, log, device);
   if (!base::file_exists(path)) {
     fail(Status::not_found,
          "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
   }
-  if (io::is_gguf(path)) return open_gguf(path, dtype, log);
+  if (io::is_gguf(path)) return open_gguf(path, dtype, log, device);
   fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
 }
 

@@ -98,17 +98,22 @@ void expect_weights(const base::Json& golden, model::Model& model) {
   EXPECT_EQ(compared + (tied ? 1 : 0), golden["final_weights"].size());
 }
 
-class Trajectory : public testing::TestWithParam<const char*> {};
+// The run, and fused_kernels.
+class Trajectory : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(Trajectory, equals_trl) {
-  const std::string relative = std::string("trajectories/") + GetParam() + "/case.json";
+  const auto [name, fused_kernels] = GetParam();
+  const std::string relative = std::string("trajectories/") + name + "/case.json";
   TRL_NEED_GOLDEN(relative);
   const base::Json golden = test::golden_json(relative);
   const std::string root =
       test::golden_path(relative).substr(0, test::golden_path(relative).size() - relative.size());
   std::optional<test::Rows> eval_rows;
   if (!golden["eval_rows"].is_null()) eval_rows = test::parse_rows(golden["eval_rows"]);
-  test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
+  config::Config config = config_of(golden);
+  config.set("fused_kernels", fused_kernels);
+  config.set("output_dir", config.get("output_dir") + "_" + fused_kernels);
+  test::SftRun run(config, root + golden["model"].get<std::string>(),
                    root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]), eval_rows);
   Trainer& trainer = run.start();
   EXPECT_EQ(trainer.max_steps(), golden["num_update_steps"].get<int64_t>());
@@ -127,8 +132,13 @@ TEST_P(Trajectory, equals_trl) {
   std::filesystem::remove_all(directory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(test::kSftTrajectories),
-                         [](const auto& param) { return param.param; });
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory,
+                         testing::Combine(testing::ValuesIn(test::kSftTrajectories),
+                                          testing::Values("on", "off")),
+                         [](const auto& param) {
+                           return std::string(std::get<0>(param.param)) + "_fused_" +
+                                  std::get<1>(param.param);
+                         });
 
 // TRL's own resume, from the checkpoint in the middle of the first epoch. Two things differ on purpose:
 // num_tokens and train_loss go on counting, as in the run that was never interrupted.
