@@ -32,7 +32,7 @@ TEST(PlainSwiglu, FusedIsTheSame) {
   for (const auto& [rows, width] : kElementShapes) {
     SCOPED_TRACE(testing::Message() << rows << " x " << width);
     test::expect_fused_is_plain(swiglu_of(rows, width, at::kFloat), 1e-6);
-    test::expect_fused_is_plain(swiglu_of(rows, width, at::kBFloat16), 4e-3, 2);
+    test::expect_fused_is_plain(swiglu_of(rows, width, at::kBFloat16), test::tolerance(at::kBFloat16), 2);
   }
 }
 
