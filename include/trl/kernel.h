@@ -5,8 +5,8 @@
  * function, trl_kernel_attention. It includes this header, and links nothing of libtrl. It is loaded, and its
  * numbers are compared with those of the built-in attention, when a trainer is created, before rows and
  * weights are read. Tokens are generated with the built-in attention in any case, so
- * log-probabilities of generated tokens differ from those in training by rounding. examples/c/attention_plugin
- * is a whole plug-in.
+ * log-probabilities of generated tokens differ from those in training by rounding.
+ * examples/c/attention_plugin is a whole plug-in.
  *
  * What is computed, for each document and each query head h (kv head g = h / (heads / kv_heads)):
  *
@@ -67,8 +67,8 @@ enum {
 /* What a kernel can do beyond causal attention inside each document: trl_kernel_attention_v1.flags. */
 enum {
   TRL_KERNEL_WINDOW = 1, /* sliding windows: without it, `window` is always 0 */
-  TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL, and a batch that
-                            needs one is an error */
+  TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL, and a batch
+                            that  needs one is an error */
 };
 
 /* The rows of a step, and what a call is given beside its arrays. */
@@ -77,10 +77,10 @@ typedef struct trl_kernel_batch {
   uint32_t dtype;       /* of every array but lse: TRL_KERNEL_FLOAT32 or TRL_KERNEL_BFLOAT16 */
   int64_t tokens;       /* of all documents, which lie one behind the other */
   int64_t documents;
-  const int32_t *cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
+  const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
-  const int32_t *prefix; /* NULL, or [documents]: an earlier document, all of which the tokens of document i see
-                            before their own (positions go on from its last one), or -1 */
+  const int32_t* prefix; /* NULL, or [documents]: an earlier document, all of which the tokens of document i
+                            see before their own (positions go on from its last one), or -1 */
   int64_t max_length;    /* tokens of the longest document, or more */
   int64_t heads;         /* of q */
   int64_t kv_heads;      /* of k and v; divides heads */
@@ -89,20 +89,20 @@ typedef struct trl_kernel_batch {
   double scale;          /* of q k^T */
   int32_t threads;       /* how many a call may use, itself among them; at least 1 */
   int32_t message_size;  /* bytes of message */
-  char *message;         /* where a call that fails writes why: UTF-8, ends in NUL; empty at first */
-  void *workspace;       /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
+  char* message;         /* where a call that fails writes why: UTF-8, ends in NUL; empty at first */
+  void* workspace; /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
   int64_t workspace_size; /* bytes */
 } trl_kernel_batch;
 
 /* Arrays of [tokens, heads, head_dim] (k, v, dk, dv: [tokens, kv_heads, head_dim]). Element c of head h of
    token t is data[t * token_stride + h * head_stride + c], both in elements. */
 typedef struct trl_kernel_input {
-  const void *data;
+  const void* data;
   int64_t token_stride;
   int64_t head_stride;
 } trl_kernel_input;
 typedef struct trl_kernel_output {
-  void *data;
+  void* data;
   int64_t token_stride;
   int64_t head_stride;
 } trl_kernel_output;
@@ -111,14 +111,14 @@ typedef struct trl_kernel_output {
 typedef struct trl_kernel_attention_forward {
   trl_kernel_input q, k, v;
   trl_kernel_output out;
-  float *lse; /* written */
+  float* lse; /* written */
   int64_t lse_head_stride;
 } trl_kernel_attention_forward;
 
 typedef struct trl_kernel_attention_backward {
   trl_kernel_input d_out, q, k, v;
   trl_kernel_input out; /* as forward wrote it, for the same batch; so is lse */
-  const float *lse;
+  const float* lse;
   int64_t lse_head_stride;
   trl_kernel_output dq, dk, dv;
 } trl_kernel_attention_backward;
@@ -130,20 +130,20 @@ enum { TRL_KERNEL_PASS_FORWARD = 0, TRL_KERNEL_PASS_BACKWARD = 1 };
 typedef struct trl_kernel_attention_v1 {
   uint32_t abi_version; /* TRL_KERNEL_ABI_VERSION */
   uint32_t struct_size; /* sizeof(trl_kernel_attention_v1) */
-  const char *name;     /* for messages, with its version if it has one: UTF-8 */
+  const char* name;     /* for messages, with its version if it has one: UTF-8 */
   uint32_t dtypes;      /* sum of TRL_KERNEL_FLOAT32 and TRL_KERNEL_BFLOAT16 */
   uint32_t flags;       /* sum of TRL_KERNEL_WINDOW and TRL_KERNEL_PREFIX */
   int64_t max_head_dim; /* the largest head_dim; 0: any */
   /* Bytes of workspace that a pass over the batch needs (workspace and message are not set yet). They are
      counted in the memory that libtrl reports and limits. NULL: none, ever. */
-  int64_t (*workspace)(const trl_kernel_batch *batch, int32_t pass);
-  int32_t (*forward)(const trl_kernel_batch *batch, const trl_kernel_attention_forward *arrays);
-  int32_t (*backward)(const trl_kernel_batch *batch, const trl_kernel_attention_backward *arrays);
+  int64_t (*workspace)(const trl_kernel_batch* batch, int32_t pass);
+  int32_t (*forward)(const trl_kernel_batch* batch, const trl_kernel_attention_forward* arrays);
+  int32_t (*backward)(const trl_kernel_batch* batch, const trl_kernel_attention_backward* arrays);
 } trl_kernel_attention_v1;
 
 /* The one function that a plug-in exports. abi_version: the newest version that libtrl speaks.
    Returns the table of that version or of an older one, or NULL: it has none. */
-TRL_KERNEL_EXPORT const trl_kernel_attention_v1 *trl_kernel_attention(uint32_t abi_version);
+TRL_KERNEL_EXPORT const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version);
 
 #ifdef __cplusplus
 }

@@ -9,10 +9,11 @@
 
 namespace trl::capi {
 
-EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype) {
+EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options) {
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
-  error.check(process().engine().open_model({path, dtype}, &model, error));
+  error.check(process().engine().open_model({path, options.get("dtype"), options.get_bool("use_cpu")}, &model,
+                                            error));
   return EngineObject<engine::Model>(model);
 }
 
@@ -20,7 +21,7 @@ Model::Model(std::shared_ptr<Runtime> runtime, std::string path, const config::C
     : runtime_(std::move(runtime)),
       path_(std::move(path)),
       options_(options),
-      model_(open_model(path_, options.get("dtype"))) {
+      model_(open_model(path_, options)) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();

@@ -35,7 +35,7 @@ class Model {
   std::mutex in_use_;
 };
 
-EngineObject<engine::Model> open_model(const std::string& path, const std::string& dtype);
+EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options);
 
 // The ids that end a completion: the tokenizer's EOS, and those of a directory's generation_config.json.
 std::vector<int32_t> end_tokens(const std::string& model_path, const text::Tokenizer& tokenizer);

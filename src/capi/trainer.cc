@@ -93,7 +93,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  model_ = open_model(model_path_, config_.get("dtype"));
+  model_ = open_model(model_path_, config_);
   train_batches_->settle();
   if (eval_batches_) eval_batches_->settle();
 

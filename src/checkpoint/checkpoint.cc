@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tensor/device.h"
 
 namespace trl::checkpoint {
 
@@ -35,10 +36,14 @@ io::ElementType element_type(const at::Tensor& tensor) {
   }
 }
 
-std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state) {
+// host: keeps what the result points to
+std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
+                                   std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
   for (const optim::StateTensor& part : state) {
-    tensors.push_back({part.name, element_type(part.value), part.value.sizes().vec(), part.value.data_ptr()});
+    host.push_back(tensor::on_host(part.value));
+    tensors.push_back(
+        {part.name, element_type(part.value), part.value.sizes().vec(), host.back().data_ptr()});
   }
   return tensors;
 }
@@ -61,7 +66,7 @@ Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView
 }
 
 void apply(const std::vector<Copy>& copies) {
-  for (const Copy& copy : copies) std::memcpy(copy.to.data_ptr(), copy.from->data, copy.from->bytes);
+  for (const Copy& copy : copies) tensor::copy_bytes(copy.to, copy.from->data);
 }
 
 std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model) {
@@ -95,8 +100,10 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
   write_model(staged, *contents.model, contents.files, io::kMaxShardBytes);
   staged.write(kTrainerState, contents.trainer_state);
   if (contents.resumable) {
-    staged.write(kOptimizer,
-                 [&](base::FileWriter& writer) { io::write_safetensors(writer, named(contents.optimizer)); });
+    staged.write(kOptimizer, [&](base::FileWriter& writer) {
+      std::vector<at::Tensor> host;
+      io::write_safetensors(writer, named(contents.optimizer, host));
+    });
     Json state = {{"format", kFormat}};
     state.update(contents.state);
     staged.write(kState, state.dump(2) + "\n");

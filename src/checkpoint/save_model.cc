@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tensor/device.h"
 
 namespace trl::checkpoint {
 
@@ -27,12 +28,14 @@ Json saved_config(const model::Model& model) {
   return config;
 }
 
-std::vector<io::NamedTensor> tensors_of(model::Model& model) {
+// host: keeps what the result points to
+std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
   for (const tensor::Parameter* parameter : model.parameters()) {
+    host.push_back(tensor::on_host(parameter->value));
     const bool narrow = parameter->value.scalar_type() == at::kBFloat16;
     tensors.push_back({parameter->name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
-                       parameter->value.sizes().vec(), parameter->value.data_ptr()});
+                       parameter->value.sizes().vec(), host.back().data_ptr()});
   }
   return tensors;
 }
@@ -49,7 +52,8 @@ void check_name(std::string_view name) {
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {
   for (const engine::NamedBytes& file : files) check_name(file.name);
-  std::vector<std::string> weights = io::write_weights(staged, tensors_of(model), max_shard_bytes);
+  std::vector<at::Tensor> host;
+  std::vector<std::string> weights = io::write_weights(staged, tensors_of(model, host), max_shard_bytes);
   for (const engine::NamedBytes& file : files) staged.write(file.name, file.bytes);
   if (!model.generation_config_json().is_null()) {
     staged.write(kGenerationConfig, json_text(model.generation_config_json()));

@@ -25,6 +25,19 @@ OnNonfinite on_nonfinite(const Config& config) {
                                : OnNonfinite::error;
 }
 
+FusedKernels fused_kernels(const Config& config) {
+  const std::string value = config.get("fused_kernels");
+  const bool demanded = config.get_bool("use_liger_kernel");
+  if (demanded && value == "off") {
+    fail_key("use_liger_kernel",
+             "use_liger_kernel: true demands fused kernels, and fused_kernels is off: give fused_kernels: "
+             "auto, or "
+             "use_liger_kernel: false");
+  }
+  if (demanded || value == "on") return FusedKernels::on;
+  return value == "off" ? FusedKernels::off : FusedKernels::automatic;
+}
+
 // Steps are a whole number, or a share of all steps.
 double steps(std::string_view key, double value) {
   if (value >= 1 && std::trunc(value) != value) {
@@ -163,6 +176,7 @@ TrainingArguments training_arguments(const Config& config) {
   out.gradient_checkpointing = config.get_optional_bool("activation_checkpointing")
                                    .value_or(config.get_bool("gradient_checkpointing"));
   out.attention = attention_arguments(config);
+  out.fused_kernels = fused_kernels(config);
   read_optimizer(config, out);
   read_loss(config, out);
   read_schedule(config, out);
@@ -195,6 +209,7 @@ std::vector<std::pair<std::string, std::string>> result_options(const Config& co
                            "loss_type",
                            "bf16",
                            "mixed_precision",
+                           "fused_kernels",
                            "seed",
                            "data_seed",
                            "train_sampling_strategy",

@@ -17,6 +17,7 @@ namespace trl::config {
 enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
 enum class Sampling : uint8_t { random, sequential, group_by_length };
 enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
+enum class FusedKernels : uint8_t { automatic, on, off };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -34,6 +35,7 @@ struct TrainingArguments {
   bool bf16 = true;  // autocast over the weights' dtype
   bool gradient_checkpointing = true;
   AttentionArguments attention;
+  FusedKernels fused_kernels = FusedKernels::automatic;  // on: use_liger_kernel too
   // optimizer
   Optim optim = Optim::adamw;
   OptimArguments optim_args;

@@ -109,6 +109,7 @@ class EventSink {
 struct ModelSpec {
   std::string_view path;   // Hugging Face directory or one GGUF file
   std::string_view dtype;  // auto, float32, bfloat16
+  bool use_cpu = false;    // also where there is a GPU
 };
 
 // Token ids in and out; prompts are separate documents.

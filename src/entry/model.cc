@@ -5,12 +5,15 @@
 #include "checkpoint/save_model.h"
 #include "entry/guard.h"
 #include "generate/generate.h"
+#include "tensor/device.h"
 
 namespace trl::entry {
 
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host) {
   HostLog log(host);
-  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log);
+  const at::Device device = tensor::device(spec.use_cpu);
+  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device);
+  if (!device.is_cpu()) log.info("model", "{} is on {}", spec.path, device.str());
   config_json_ = model_->config_json().dump();
   for (const tensor::Parameter* parameter : model_->parameters())
     parameter_count_ += parameter->value.numel();

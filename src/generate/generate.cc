@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "generate/philox.h"
 #include "generate/sampling.h"
+#include "tensor/device.h"
 
 namespace trl::generate {
 
@@ -27,7 +28,8 @@ void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> 
     if (cancel != nullptr && cancel->cancelled()) throw Error(Status::cancelled, "cancelled");
     hidden =
         t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
-    at::Tensor row = kernels::head_logits(hidden, model.head(), model.compute(compute));
+    const at::Tensor row =
+        tensor::on_host(kernels::head_logits(hidden, model.head(), model.compute(compute)));
     const std::span<float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
     if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); })) {
       fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);

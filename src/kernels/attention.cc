@@ -2,6 +2,7 @@
 // thread, and gradients of keys that several heads share are added in the order of the heads.
 #include "kernels/attention_plugin.h"
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -222,6 +223,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
                      const SegmentsPtr& segments, const AttentionOptions& options) {
   check(q, k, v, *segments);
   if (options.plugin != nullptr) return plugin_attention(q, k, v, segments, options);
+  if (!fused(q)) return plain::attention(q, k, v, segments, options);
   if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);
   at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::workspace);
   return attention_forward(q, k, v, *segments, options, lse);
@@ -236,6 +238,7 @@ void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Ten
            q.scalar_type() == values.scalar_type() && q.scalar_type() == out.scalar_type(),
        "attention_decode",
        "q, out [heads, d] and keys, values [at least length, kv_heads, d] of one type are needed");
+  if (!fused(q)) return plain::attention_decode(q, keys, values, length, options, out);
   const int64_t heads = q.size(0), kv_heads = keys.size(1), width = q.size(1), stride = kv_heads * width;
   const int64_t first = options.window > 0 ? std::max<int64_t>(0, length - options.window) : 0;
   at::Tensor scores = tensor::empty({heads, length - first}, at::kFloat, MemoryKind::workspace);

@@ -1,4 +1,6 @@
 // Which table this machine can run.
+#include <atomic>
+
 #include "base/isa.h"
 #include "kernels/cpu_kernels.h"
 
@@ -32,6 +34,14 @@ const CpuKernels* const* cpu_variants() {
   return variants.tables;
 }
 
-const CpuKernels& cpu() { return *cpu_variants()[0]; }
+namespace {
+std::atomic<const CpuKernels*>& chosen() {
+  static std::atomic<const CpuKernels*> table{cpu_variants()[0]};
+  return table;
+}
+}  // namespace
+
+const CpuKernels& cpu() { return *chosen().load(std::memory_order_relaxed); }
+void use_cpu(const CpuKernels& table) { chosen() = &table; }
 
 }  // namespace trl::kernels

@@ -146,8 +146,9 @@ struct CpuKernels {
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
 };
 
-// The best table for this machine, chosen once.
+// The best table for this machine, unless a test chose another for the process.
 const CpuKernels& cpu();
+void use_cpu(const CpuKernels& table);
 // Those this machine can run, best first, ended by null: for tests.
 const CpuKernels* const* cpu_variants();
 

@@ -1,5 +1,6 @@
 // Ops that are bound by memory: residual sum, gated activation, conversions.
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -78,6 +79,7 @@ at::Tensor gated(Gate kind, const char* op, const at::Tensor& gate, const at::Te
   need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
            up.is_contiguous(),
        op, "contiguous tensors of one shape and type are needed");
+  if (!fused(gate)) return plain::gated(kind, gate, up);
   return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
 }
 
@@ -86,6 +88,7 @@ at::Tensor gated(Gate kind, const char* op, const at::Tensor& gate, const at::Te
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch) {
   need(stream.sizes() == branch.sizes() && stream.is_contiguous() && branch.is_contiguous(), "add",
        "contiguous tensors of one shape are needed");
+  if (!fused(stream)) return plain::add(stream, branch);
   return records(stream) || records(branch) ? Add::apply(stream, branch) : add_forward(stream, branch);
 }
 

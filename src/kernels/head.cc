@@ -2,6 +2,7 @@
 // from them the gradients of the rows and of the head, before the next tile is made.
 #include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -34,10 +35,7 @@ std::vector<int64_t> target_rows(const at::Tensor& targets, const Parameter& hea
   const int32_t* const target = targets.data_ptr<int32_t>();
   for (int64_t r = 0; r < targets.size(0); ++r) {
     if (target[r] == kIgnored) continue;
-    if (target[r] < 0 || target[r] >= head.value.size(0)) {
-      fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target[r], r, head.name,
-           head.value.size(0) - 1);
-    }
+    check_target(head, target[r], r);
     rows.push_back(r);
   }
   return rows;
@@ -235,10 +233,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    if (grads[0].item<float>() != 1.0f) {
-      fail(Status::internal, "head_loss: backward got the gradient {} where it can only start (1)",
-           grads[0].item<float>());
-    }
+    check_start_of_backward(grads[0]);
     return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
@@ -254,6 +249,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   HeadSums own;
   HeadSums& out = sums != nullptr ? *sums : own;
   out = HeadSums{};
+  if (!fused(hidden)) return plain::head_loss(hidden, head, targets, loss_scale, options, out);
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
   Sweep(hidden, head, targets, loss_scale, options, out, {}).run();
   return scalar(out.loss * loss_scale);
@@ -262,6 +258,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
 at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {
   need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.value.size(1), "head_logits",
        "hidden [rows, width] is needed");
+  if (!fused(hidden)) return plain::head_logits(hidden, head, compute);
   at::Tensor logits = tensor::empty({hidden.size(0), head.value.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, compute, MemoryKind::workspace);
   if (hidden.size(0) <= kSkinnyRows && head.value.scalar_type() == compute) {

@@ -1,6 +1,7 @@
 // The differentiable pieces of a model, each an autograd Function over flat [tokens, ...] tensors. Every
 // output and every saved buffer is counted. Weight gradients are added into Parameter::grad, never returned
-// through autograd. Inputs are contiguous CPU tensors of float32 or bfloat16.
+// through autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); which
+// path they take, path.h says.
 #pragma once
 #include <ATen/ATen.h>
 

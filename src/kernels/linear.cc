@@ -3,6 +3,7 @@
 #include "base/counter.h"
 #include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -153,6 +154,7 @@ void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y) {
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute) {
   for (const Projection& p : projections) check(x, p);
+  if (!fused(x)) return plain::linear(x, projections, compute);
   if (records(x)) return Linear::apply(x, projections.vec(), compute);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   std::vector<at::Tensor> outputs;
@@ -175,6 +177,7 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
            w.value.size(0) - 1);
     }
   }
+  if (!fused(w.value)) return plain::embedding(anchor, ids, w, noise);
   if (records(anchor)) return Embedding::apply(anchor, ids, &w, noise);
   return noisy(gather_rows(ids, w.value), noise);
 }

@@ -1,5 +1,6 @@
 // RMSNorm and rotary embedding. The norm keeps x and one float per row.
 #include "kernels/op.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -134,6 +135,7 @@ struct Turn : torch::autograd::Function<Turn> {
 
 at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps) {
   need(rows_fit(x, w), "rms_norm", "contiguous rows as wide as the weight are needed");
+  if (!fused(x)) return plain::rms_norm(x, w, eps);
   return records(x) ? RmsNorm::apply(x, &w, eps) : norm_forward(x, {}, w, eps, {}).normed;
 }
 
@@ -142,6 +144,10 @@ Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, Param
            (!branch.defined() || (branch.sizes() == stream.sizes() && branch.is_contiguous())),
        "residual_norm",
        "contiguous rows as wide as the weight, and a branch of the stream's shape are needed");
+  if (!fused(stream)) {
+    const at::Tensor sum = branch.defined() ? plain::add(stream, branch) : stream;
+    return {sum, plain::rms_norm(sum, w, eps)};
+  }
   if (!records(stream) && !(branch.defined() && records(branch))) {
     return norm_forward(stream, branch, w, eps, {});
   }
@@ -160,6 +166,7 @@ std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k,
            fits(k),
        "rope",
        "q, k [tokens, heads, head_dim] and float32 cos, sin [tokens, at most head_dim / 2] are needed");
+  if (!fused(q)) return {plain::rope(q, cos, sin), plain::rope(k, cos, sin)};
   if (!records(q) && !records(k)) return turn(q, k, cos, sin, false);
   const tensor_list turned = Turn::apply(q, k, cos, sin);
   return {turned[0], turned[1]};

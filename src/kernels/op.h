@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/kernels.h"
+#include "kernels/path.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
 
@@ -34,6 +35,19 @@ inline void need(bool condition, const char* op, const char* what) {
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+// A target of the head that is not ignored, at a position of the batch.
+inline void check_target(const Parameter& head, int32_t target, int64_t position) {
+  if (target >= 0 && target < head.value.size(0)) return;
+  fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target, position, head.name,
+       head.value.size(0) - 1);
+}
+// The head's gradient was made together with the loss, so nothing may come after that in the graph.
+inline void check_start_of_backward(const at::Tensor& d_loss) {
+  if (const float d = d_loss.item<float>(); d != 1.0f) {
+    fail(Status::internal, "head_loss: backward got the gradient {} where it can only start (1)", d);
+  }
+}
 
 inline char* at_byte(const at::Tensor& x, int64_t element) {
   return static_cast<char*>(x.data_ptr()) + element * static_cast<int64_t>(x.element_size());

@@ -3,6 +3,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "kernels/path.h"
+
 namespace trl::memory {
 
 namespace {
@@ -19,6 +21,7 @@ struct BodyHolder : torch::CustomClassHolder {
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
     context->save_for_backward({x});
+    context->saved_data["plain"] = kernels::path() == kernels::Path::plain;
     context->saved_data["body"] = at::IValue::make_capsule(c10::make_intrusive<BodyHolder>(body));
     return body(x);  // apply() has turned gradients off
   }
@@ -30,6 +33,9 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     at::Tensor y;
     {
       const at::AutoGradMode recording(true);
+      // of another device, backward runs on a thread of libtorch's
+      const kernels::PathScope scope(context->saved_data["plain"].toBool() ? kernels::Path::plain
+                                                                           : kernels::Path::fused);
       y = static_cast<const BodyHolder*>(holder.get())->body(x);
     }
     return {torch::autograd::grad({y}, {x}, {grads[0]})[0], {}};

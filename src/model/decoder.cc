@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "memory/checkpoint.h"
 #include "tensor/counted.h"
+#include "tensor/device.h"
 
 namespace trl::model {
 
@@ -34,9 +35,9 @@ class Decoder::Loader {
     used_.insert(name);
     auto parameter = std::make_unique<Parameter>();
     parameter->name = name;
-    parameter->value = tensor::empty(shape, decoder_.dtype_, tensor::MemoryKind::weights);
+    parameter->value = tensor::empty(shape, decoder_.dtype_, tensor::MemoryKind::weights, decoder_.device_);
     parameter->decay = decay;
-    source_.read(name, parameter->value);
+    read(name, parameter->value);
     return decoder_.parameters_.emplace_back(std::move(parameter)).get();
   }
   Parameter* matrix(const std::string& name, int64_t rows, int64_t columns) {
@@ -57,7 +58,8 @@ class Decoder::Loader {
     if (same) {
       at::Tensor stored = tensor::empty(*shape, decoder_.dtype_, tensor::MemoryKind::workspace);
       source_.read(name, stored);
-      same = std::memcmp(stored.data_ptr(), embedding.value.data_ptr(), embedding.value.nbytes()) == 0;
+      const at::Tensor value = tensor::on_host(embedding.value);
+      same = std::memcmp(stored.data_ptr(), value.data_ptr(), value.nbytes()) == 0;
     }
     if (!same) {
       fail(Status::format,
@@ -76,14 +78,23 @@ class Decoder::Loader {
   }
 
  private:
+  void read(const std::string& name, at::Tensor& out) const {
+    if (out.is_cpu()) return source_.read(name, out);
+    at::Tensor host = tensor::empty(out.sizes(), out.scalar_type(), tensor::MemoryKind::workspace);
+    source_.read(name, host);
+    out.copy_(host);
+  }
+
   Decoder& decoder_;
   const WeightSource& source_;
   std::set<std::string> used_;
 };
 
-Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, base::LogSink* log)
+Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
+                 base::LogSink* log)
     : files_(std::move(files)),
       dtype_(dtype),
+      device_(device),
       frequencies_(inverse_frequencies(config().rope, config().head_dim)) {
   const ModelConfig& c = config();
   const int64_t q_width = c.num_attention_heads * c.head_dim;
@@ -147,7 +158,8 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
   LayerContext context;
   context.compute = compute(wanted);
   context.segments = input.segments;
-  context.rope = rope_tables(frequencies_, input.position_ids);
+  const RopeTables host = rope_tables(frequencies_, input.position_ids);
+  context.rope = {host.cos.to(device_), host.sin.to(device_)};
   return context;
 }
 
@@ -193,7 +205,7 @@ at::Tensor Decoder::extend(KvCache& cache, const std::vector<int32_t>& ids, at::
   if (ids.empty()) fail(Status::invalid_argument, "no token to extend the sequence with");
   const at::NoGradGuard no_grad;
   const auto count = static_cast<int64_t>(ids.size());
-  cache.reserve(count, config().num_key_value_heads, config().head_dim, compute(wanted));
+  cache.reserve(count, config().num_key_value_heads, config().head_dim, compute(wanted), device_);
   if (cache.length == 0) return step(cache, ids.data(), count, wanted);
   at::Tensor last;
   for (const int32_t id : ids) last = step(cache, &id, 1, wanted);

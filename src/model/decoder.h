@@ -19,7 +19,8 @@ struct ModelFiles {
 
 class Decoder final : public Model {
  public:
-  Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, base::LogSink* log);
+  Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
+          base::LogSink* log);
 
   const ModelConfig& config() const override { return files_.config; }
   const base::Json& config_json() const override { return files_.config_json; }
@@ -27,6 +28,7 @@ class Decoder final : public Model {
   std::vector<Parameter*> parameters() override;
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }
+  at::Device device() const override { return device_; }
 
   at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) override;
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) override;
@@ -43,6 +45,7 @@ class Decoder final : public Model {
 
   ModelFiles files_;
   at::ScalarType dtype_;
+  at::Device device_;
   std::vector<float> frequencies_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;

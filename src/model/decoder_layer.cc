@@ -1,17 +1,14 @@
 #include "model/decoder_layer.h"
 
-#include <cstring>
-
 #include "tensor/counted.h"
+#include "tensor/device.h"
 
 namespace trl::model {
 
 namespace {
 
-void append_rows(at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
-  const size_t bytes = static_cast<size_t>(rows.numel()) * rows.element_size();
-  const size_t row = bytes / static_cast<size_t>(rows.size(0));
-  std::memcpy(static_cast<char*>(buffer.data_ptr()) + static_cast<size_t>(at) * row, rows.data_ptr(), bytes);
+void append_rows(const at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
+  tensor::copy(rows, buffer.narrow(0, at, rows.size(0)));
 }
 
 }  // namespace
@@ -54,7 +51,7 @@ at::Tensor DecoderLayer::attend_cached(const at::Tensor& q, const at::Tensor& k,
   append_rows(cache.values, v, context.past);
   if (context.past == 0) return kernels::attention(q, k, v, context.segments, shape_.attention);
   // A later call brings one position: its query against all that is kept.
-  at::Tensor out = tensor::empty(q.sizes(), q.scalar_type(), tensor::MemoryKind::workspace);
+  at::Tensor out = tensor::empty_like(q, tensor::MemoryKind::workspace);
   at::Tensor row = out.select(0, 0);
   kernels::attention_decode(q.select(0, 0), cache.keys, cache.values, context.past + 1, shape_.attention,
                             row);

@@ -1,14 +1,15 @@
 #include "model/kv_cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "tensor/counted.h"
+#include "tensor/device.h"
 
 namespace trl::model {
 
-void KvCache::reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute) {
+void KvCache::reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute,
+                      at::Device device) {
   if (length > 0 && compute != type)
     fail(Status::invalid_argument, "a cache is used with two types of computation");
   type = compute;
@@ -17,10 +18,9 @@ void KvCache::reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::Scal
   const int64_t rows = std::max(length + more, made ? 2 * capacity : capacity);
   for (LayerCache& layer : layers) {
     for (at::Tensor* buffer : {&layer.keys, &layer.values}) {
-      at::Tensor larger = tensor::empty({rows, kv_heads, head_dim}, compute, tensor::MemoryKind::workspace);
-      if (length > 0)
-        std::memcpy(larger.data_ptr(), buffer->data_ptr(),
-                    static_cast<size_t>(length * kv_heads * head_dim) * larger.element_size());
+      at::Tensor larger =
+          tensor::empty({rows, kv_heads, head_dim}, compute, tensor::MemoryKind::workspace, device);
+      if (length > 0) tensor::copy(buffer->narrow(0, 0, length), larger.narrow(0, 0, length));
       *buffer = std::move(larger);
     }
   }

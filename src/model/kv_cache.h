@@ -17,7 +17,7 @@ struct KvCache {
   std::vector<LayerCache> layers;
 
   // Room for `more` further positions; doubles the buffers when needed. The type is that of the first call.
-  void reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute);
+  void reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute, at::Device device);
 };
 
 }  // namespace trl::model

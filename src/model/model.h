@@ -48,7 +48,7 @@ class Model {
   // or else the embedding's tensor says; float16 and block types become float32. log: told of tensors that
   // are not used; may be null.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
-                                     base::LogSink* log = nullptr);
+                                     base::LogSink* log = nullptr, at::Device device = at::kCPU);
   static Outline outline(const std::string& path, std::string_view dtype);  // as open() has it
   virtual ~Model() = default;
 
@@ -58,6 +58,7 @@ class Model {
   virtual std::vector<Parameter*> parameters() = 0;              // each once, in the order of the layers
   virtual Parameter& head() = 0;                                 // lm_head, or the tied embedding
   virtual at::ScalarType dtype() const = 0;                      // of the weights
+  virtual at::Device device() const = 0;                         // of the weights, and of what is computed
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
   static at::ScalarType compute(at::ScalarType weights, at::ScalarType wanted) {

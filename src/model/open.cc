@@ -74,9 +74,10 @@ Opened open_files(const std::string& path, std::string_view dtype) {
 
 }  // namespace
 
-std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log) {
+std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
+                                   at::Device device) {
   Opened opened = open_files(path, dtype);
-  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, opened.dtype, log);
+  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, opened.dtype, device, log);
 }
 
 Outline Model::outline(const std::string& path, std::string_view dtype) {

@@ -2,7 +2,9 @@
 // scaled by its own size, so a matrix is read three times: squares, size of the update, update.
 #include <cmath>
 
+#include "kernels/path.h"
 #include "optim/pieces.h"
+#include "optim/plain.h"
 #include "optim/rules.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
@@ -15,6 +17,9 @@ namespace {
 struct Shape {
   int64_t matrices = 1, rows = 1, columns = 1;
   bool factored = false;
+  // At most 64 blocks of rows, whatever the number of threads: each has column sums of its own.
+  int64_t block = 1, blocks = 1;
+  int64_t first(int64_t m, int64_t b) const { return (m * rows + b * block) * columns; }  // element
 };
 Shape shape_of(const at::Tensor& value) {
   Shape shape;
@@ -23,6 +28,9 @@ Shape shape_of(const at::Tensor& value) {
   if (shape.factored) shape.rows = value.size(-2);
   const int64_t each = shape.rows * shape.columns;
   shape.matrices = each > 0 ? value.numel() / each : 0;
+  shape.block = std::max((shape.rows + 63) / 64,
+                         (kPieceElements + shape.columns - 1) / std::max<int64_t>(1, shape.columns));
+  shape.blocks = (shape.rows + shape.block - 1) / shape.block;
   return shape;
 }
 
@@ -55,13 +63,19 @@ class Adafactor final : public Optimizer {
 
   void step(double learning_rate, double grad_scale) override {
     ++steps_;
-    for (size_t p = 0; p < parameters_.size(); ++p) step_parameter(p, learning_rate, grad_scale);
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      if (kernels::fused(parameters_[p]->value)) {
+        step_parameter(p, learning_rate, grad_scale);
+      } else {
+        step_plain(p, learning_rate, grad_scale);
+      }
+    }
   }
 
  private:
   State new_state(const at::Tensor& value) const {
-    const auto zeros = [](const std::vector<int64_t>& sizes) {
-      return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer);
+    const auto zeros = [&](const std::vector<int64_t>& sizes) {
+      return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer, value.device());
     };
     std::vector<int64_t> rows = value.sizes().vec(), columns = rows;
     State state;
@@ -91,27 +105,63 @@ class Adafactor final : public Optimizer {
     return grad_norm({&itself}) / std::sqrt(static_cast<double>(value.numel()));
   }
 
+  double beta2() const { return 1.0 - std::pow(static_cast<double>(steps_), options_.decay_rate); }
+
+  // The same in ATen's operators, as transformers writes it.
+  void step_plain(size_t p, double learning_rate, double grad_scale) {
+    const Parameter& parameter = *parameters_[p];
+    State& state = states_[p];
+    plain::Weights weights = plain::weights_of(parameter, grad_scale, common_);
+    const at::Tensor square = weights.grad.square() + options_.epsilon;
+    const double keep2 = beta2();
+    at::Tensor change;
+    if (state.row.defined()) {
+      state.row.mul_(keep2).add_(square.mean(-1), 1 - keep2);
+      state.column.mul_(keep2).add_(square.mean(-2), 1 - keep2);
+      const at::Tensor row = (state.row / state.row.mean(-1, true)).rsqrt();
+      change = row.unsqueeze(-1) * state.column.rsqrt().unsqueeze(-2) * weights.grad;
+    } else {
+      state.column.mul_(keep2).add_(square, 1 - keep2);
+      change = state.column.rsqrt() * weights.grad;
+    }
+    const double rate_now = rate(parameter, learning_rate);
+    const at::Tensor size = change.square().mean().sqrt();
+    change = change * (rate_now / (size / options_.clip_threshold).clamp_min(1.0));
+    if (state.exp_avg.defined()) {
+      state.exp_avg.mul_(options_.beta1).add_(change, 1 - options_.beta1);
+      change = state.exp_avg;
+    }
+    const at::Tensor kept = parameter.value.to(at::kFloat) * (1.0 - rate_now * weights.weight_decay);
+    const Shape shape = shape_of(parameter.value);
+    const at::Tensor matrices = weights.value.view({shape.matrices, -1}),
+                     values = (kept - change).view({shape.matrices, -1});
+    for (int64_t m = 0; m < shape.matrices; ++m) plain::store(values[m], matrices[m], keys(p, shape, m));
+  }
+
+  base::CounterKey key(size_t p, int64_t first) const {
+    return base::counter_key({common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(first)});
+  }
+  plain::Keys keys(size_t p, const Shape& shape, int64_t m) const {
+    plain::Keys keys{{}, shape.block * shape.columns};
+    if (!common_.stochastic_rounding) return keys;
+    for (int64_t b = 0; b < shape.blocks; ++b) keys.keys.push_back(key(p, shape.first(m, b)));
+    return keys;
+  }
+
   void step_parameter(size_t p, double learning_rate, double grad_scale) {
     const Parameter& parameter = *parameters_[p];
     const Shape shape = shape_of(parameter.value);
-    const int64_t count = shape.rows * shape.columns;
-    // At most 64 blocks, whatever the number of threads: each has column sums of its own.
-    const int64_t block = std::max(
-        (shape.rows + 63) / 64, (kPieceElements + shape.columns - 1) / std::max<int64_t>(1, shape.columns));
-    const int64_t blocks = (shape.rows + block - 1) / block;
+    const int64_t block = shape.block, blocks = shape.blocks;
     const auto matrix = [&](int64_t m, int64_t b) {
       MatrixRows part;
       part.slice = slice_of(parameter, grad_scale, common_);
       part.columns = shape.columns;
-      const int64_t first = m * count + b * block * shape.columns;
+      const int64_t first = shape.first(m, b);
       part.slice.count = std::min(block, shape.rows - b * block) * shape.columns;
       const int64_t offset = first * (part.slice.bf16 ? 2 : 4);
       part.slice.value = static_cast<char*>(part.slice.value) + offset;
       part.slice.grad = static_cast<const char*>(part.slice.grad) + offset;
-      if (part.slice.stochastic) {
-        part.slice.key =
-            base::counter_key({common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(first)});
-      }
+      if (part.slice.stochastic) part.slice.key = key(p, first);
       return part;
     };
     const auto each_block = [&](const auto& body) {
@@ -151,7 +201,7 @@ class Adafactor final : public Optimizer {
     update.rest1 = static_cast<float>(1.0 - options_.beta1);
     float* const exp_avg = states_[p].exp_avg.defined() ? states_[p].exp_avg.data_ptr<float>() : nullptr;
     each_block([&](int64_t, int64_t m, int64_t b) {
-      const int64_t first = m * count + b * block * shape.columns;
+      const int64_t first = shape.first(m, b);
       apply_factored(matrix(m, b), row.data() + m * shape.rows + b * block, column.data() + m * shape.columns,
                      exp_avg != nullptr ? exp_avg + first : nullptr, update);
     });
@@ -160,9 +210,9 @@ class Adafactor final : public Optimizer {
   // Moves the state of one matrix towards the means of this step's squares; out: its factors.
   void average(size_t p, const Shape& shape, int64_t m, int64_t blocks, const std::vector<double>& row_sums,
                const std::vector<double>& column_sums, std::vector<float>& row, std::vector<float>& column) {
-    const double beta2 = 1.0 - std::pow(static_cast<double>(steps_), options_.decay_rate);
+    const double keep2 = beta2();
     const auto towards = [&](float& state, double mean) {
-      state = static_cast<float>(beta2 * static_cast<double>(state) + (1.0 - beta2) * mean);
+      state = static_cast<float>(keep2 * static_cast<double>(state) + (1.0 - keep2) * mean);
     };
     float* const columns = states_[p].column.data_ptr<float>() + m * shape.columns;
     for (int64_t c = 0; c < shape.columns; ++c) {

@@ -1,11 +1,14 @@
+#include "kernels/path.h"
 #include "optim/optim.h"
 #include "optim/pieces.h"
+#include "optim/plain.h"
 #include "optim/update.h"
 #include "tensor/parallel.h"
 
 namespace trl::optim {
 
 double grad_norm(const std::vector<Parameter*>& parameters) {
+  if (!parameters.empty() && !kernels::fused(parameters[0]->value)) return plain::grad_norm(parameters);
   const std::vector<Piece> pieces = pieces_of(parameters);
   std::vector<double> sums(pieces.size());
   tensor::parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {

@@ -1,7 +1,10 @@
 // Elementwise optimizers over all parameters in one pass: value, gradient and state are read and written
-// once, in pieces that do not depend on the number of threads.
+// once, in pieces that do not depend on the number of threads. Off the fused path: one parameter after the
+// other.
+#include "kernels/path.h"
 #include "optim/flat.h"
 #include "optim/pieces.h"
+#include "optim/plain.h"
 #include "optim/rules.h"
 #include "tensor/parallel.h"
 
@@ -38,14 +41,41 @@ class Elementwise final : public Optimizer {
 
   void step(double learning_rate, double grad_scale) override {
     ++steps_;
-    const auto update = rule_.at(steps_, learning_rate);
     if (rule_.maximize) grad_scale = -grad_scale;
-    tensor::parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) update(slice(pieces_[static_cast<size_t>(i)], grad_scale));
-    });
+    std::visit([&](const auto& constants) { step_with(constants, grad_scale); },
+               rule_.at(steps_, learning_rate));
   }
 
  private:
+  template <typename Constants>
+  void step_with(const Constants& constants, double grad_scale) {
+    if (!parameters_.empty() && !kernels::fused(parameters_[0]->value)) {
+      for (size_t p = 0; p < parameters_.size(); ++p) {
+        plain::Weights weights = plain_weights(p, grad_scale);
+        plain::update(weights, constants);
+      }
+      return;
+    }
+    tensor::parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        update(slice(pieces_[static_cast<size_t>(i)], grad_scale), constants);
+    });
+  }
+
+  base::CounterKey key(size_t p, int64_t begin) const {
+    return base::counter_key({common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(begin)});
+  }
+
+  plain::Weights plain_weights(size_t p, double grad_scale) const {
+    plain::Weights weights = plain::weights_of(*parameters_[p], grad_scale, common_);
+    for (size_t i = 0; i < buffers_.size(); ++i) weights.state[i] = buffers_[i].views[p];
+    if (!common_.stochastic_rounding) return weights;
+    weights.keys.piece = kPieceElements;
+    for (int64_t begin = 0; begin < weights.value.numel(); begin += kPieceElements)
+      weights.keys.keys.push_back(key(p, begin));
+    return weights;
+  }
+
   Slice slice(const Piece& piece, double grad_scale) const {
     const size_t p = piece.parameter;
     Slice slice = slice_of(*parameters_[p], grad_scale, common_);
@@ -56,10 +86,7 @@ class Elementwise final : public Optimizer {
       slice.state[i] = static_cast<char*>(buffers_[i].views[p].data_ptr()) + offset;
     }
     slice.count = piece.count;
-    if (slice.stochastic) {
-      slice.key = base::counter_key(
-          {common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(piece.begin)});
-    }
+    if (slice.stochastic) slice.key = key(p, piece.begin);
     return slice;
   }
 

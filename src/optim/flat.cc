@@ -13,6 +13,10 @@ constexpr int64_t kBytesPerPart = 1 << 20;
 int64_t padded(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
 
 void clear(const at::Tensor& buffer) {
+  if (!buffer.is_cpu()) {
+    buffer.zero_();
+    return;
+  }
   char* bytes = static_cast<char*>(buffer.data_ptr());
   tensor::parallel_for(static_cast<int64_t>(buffer.nbytes()), kBytesPerPart, [&](int64_t begin, int64_t end) {
     std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
@@ -34,7 +38,7 @@ FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters, base::Me
       if (p->value.scalar_type() == type) count += padded(p->value.numel());
     }
     if (count == 0) continue;
-    const at::Tensor buffer = tensor::empty({count}, type, kind);
+    const at::Tensor buffer = tensor::empty({count}, type, kind, parameters[0]->value.device());
     int64_t begin = 0;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const at::Tensor& value = parameters[i]->value;

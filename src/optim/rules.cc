@@ -10,7 +10,7 @@ Rule adam(const AdamOptions& o) {
   Rule rule;
   rule.state = {"exp_avg", "exp_avg_sq"};
   if (o.amsgrad) rule.state.push_back("max_exp_avg_sq");
-  rule.at = [o](int64_t step, double learning_rate) {
+  rule.at = [o](int64_t step, double learning_rate) -> Update {
     const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(step));
     const double correction2 = 1.0 - std::pow(o.beta2, static_cast<double>(step));
     Adam adam{};
@@ -24,7 +24,7 @@ Rule adam(const AdamOptions& o) {
     adam.learning_rate = learning_rate;
     adam.decoupled = o.decoupled;
     adam.amsgrad = o.amsgrad;
-    return [adam](const Slice& slice) { update(slice, adam); };
+    return adam;
   };
   return rule;
 }
@@ -34,7 +34,7 @@ Rule sgd(const config::OptimArguments& o) {
   const bool buffered = o.momentum != 0;
   if (buffered) rule.state = {"momentum_buffer"};
   rule.maximize = o.maximize;
-  rule.at = [o, buffered](int64_t step, double learning_rate) {
+  rule.at = [o, buffered](int64_t step, double learning_rate) -> Update {
     Sgd sgd{};
     sgd.momentum = static_cast<float>(o.momentum);
     sgd.undamped =
@@ -43,7 +43,7 @@ Rule sgd(const config::OptimArguments& o) {
     sgd.of_buffer = o.nesterov ? sgd.momentum : 1.0f;
     sgd.learning_rate = static_cast<float>(learning_rate);
     sgd.buffered = buffered;
-    return [sgd](const Slice& slice) { update(slice, sgd); };
+    return sgd;
   };
   return rule;
 }
@@ -54,7 +54,7 @@ Rule rmsprop(const config::OptimArguments& o) {
   if (o.centered) rule.state.push_back("grad_avg");
   if (o.momentum > 0) rule.state.push_back("momentum_buffer");
   rule.maximize = o.maximize;
-  rule.at = [o](int64_t, double learning_rate) {
+  rule.at = [o](int64_t, double learning_rate) -> Update {
     Rmsprop step{};
     step.alpha = static_cast<float>(o.alpha);
     step.rest = static_cast<float>(1.0 - o.alpha);
@@ -63,7 +63,7 @@ Rule rmsprop(const config::OptimArguments& o) {
     step.learning_rate = static_cast<float>(learning_rate);
     step.centered = o.centered;
     step.buffered = o.momentum > 0;
-    return [step](const Slice& slice) { update(slice, step); };
+    return step;
   };
   return rule;
 }
@@ -73,12 +73,12 @@ Rule adagrad(const config::OptimArguments& o) {
   rule.state = {"sum"};
   rule.initial = o.initial_accumulator_value;
   rule.maximize = o.maximize;
-  rule.at = [o](int64_t step, double learning_rate) {
+  rule.at = [o](int64_t step, double learning_rate) -> Update {
     Adagrad adagrad{};
     adagrad.learning_rate =
         static_cast<float>(learning_rate / (1.0 + static_cast<double>(step - 1) * o.lr_decay));
     adagrad.epsilon = static_cast<float>(o.eps);
-    return [adagrad](const Slice& slice) { update(slice, adagrad); };
+    return adagrad;
   };
   return rule;
 }
@@ -87,14 +87,14 @@ Rule adagrad(const config::OptimArguments& o) {
 Rule lion(double beta1, double beta2) {
   Rule rule;
   rule.state = {"exp_avg"};
-  rule.at = [=](int64_t, double learning_rate) {
+  rule.at = [=](int64_t, double learning_rate) -> Update {
     Lion lion{};
     lion.beta1 = static_cast<float>(beta1);
     lion.beta2 = static_cast<float>(beta2);
     lion.rest1 = static_cast<float>(1.0 - beta1);
     lion.rest2 = static_cast<float>(1.0 - beta2);
     lion.learning_rate = learning_rate;
-    return [lion](const Slice& slice) { update(slice, lion); };
+    return lion;
   };
   return rule;
 }

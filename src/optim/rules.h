@@ -1,6 +1,7 @@
 // Optimizers that treat each weight by itself, and Adafactor: what each of them is made from.
 #pragma once
 #include <functional>
+#include <variant>
 
 #include "optim/optim.h"
 #include "optim/update.h"
@@ -14,12 +15,13 @@ struct Common {
   uint64_t seed = 0;  // of stochastic rounding
 };
 
+using Update = std::variant<Adam, Sgd, Rmsprop, Adagrad, Lion>;
 // An elementwise optimizer: torch's names of its buffers, and the update of a step, which counts from 1.
 struct Rule {
   std::vector<std::string> state;
   double initial = 0;  // what the buffers start with
   bool maximize = false;
-  std::function<std::function<void(const Slice&)>(int64_t step, double learning_rate)> at;
+  std::function<Update(int64_t step, double learning_rate)> at;
 };
 std::unique_ptr<Optimizer> make_elementwise(std::vector<Parameter*> parameters, Rule rule,
                                             const Common& common);

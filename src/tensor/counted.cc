@@ -36,7 +36,8 @@ void set_host(engine::Host* host) { pool().set_host(host); }
 void trim() { pool().trim(); }
 
 // The storage is made by hand, and not by an allocator of torch's, so that an Error is thrown outside torch.
-at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind) {
+at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device) {
+  if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions(device).dtype(type));
   const int64_t bytes = byte_count(sizes, type);
   auto block = std::make_unique<Block>(pool().take(bytes, kind));
   void* const data = block->data;
@@ -49,14 +50,15 @@ at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind) {
   return tensor;
 }
 
-at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind) {
-  at::Tensor tensor = empty(sizes, type, kind);
+at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device) {
+  at::Tensor tensor = empty(sizes, type, kind, device);
+  if (!device.is_cpu()) return tensor.zero_();
   std::memset(tensor.data_ptr(), 0, static_cast<size_t>(tensor.nbytes()));
   return tensor;
 }
 
 at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind) {
-  return empty(tensor.sizes(), tensor.scalar_type(), kind);
+  return empty(tensor.sizes(), tensor.scalar_type(), kind, tensor.device());
 }
 
 }  // namespace trl::tensor

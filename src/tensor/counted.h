@@ -20,9 +20,9 @@ void set_host(engine::Host* host);
 void trim();
 
 // Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be
-// passed.
-at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
-at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind);
-at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);
+// passed. On another device: libtorch's memory, which is not the host's and not counted.
+at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device = at::kCPU);
+at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device = at::kCPU);
+at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);  // on its device
 
 }  // namespace trl::tensor

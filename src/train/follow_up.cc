@@ -130,6 +130,7 @@ const telemetry::Record& Trainer::evaluate() {
   should_evaluate_ = should_evaluate_ && setup_.eval != nullptr;
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const at::AutoGradMode without_graph(false);
+  const kernels::PathScope scope(path());
   const Clock::time_point start = Clock::now();
   const int64_t batch_size = arguments().per_device_eval_batch_size;
   const int64_t rows = setup_.eval->rows();
@@ -144,7 +145,7 @@ const telemetry::Record& Trainer::evaluate() {
     if (window.empty()) break;
     const MethodLoss result =
         method_->loss(method_->forward(window[0], std::nullopt), window[0], method_->plan(window));
-    loss.add(static_cast<double>(*result.loss.data_ptr<float>()), window[0].rows);
+    loss.add(result.loss.item<double>(), window[0].rows);
     means.add(result.metrics);
     seen += window[0].rows;
     batches.window_done();

@@ -40,6 +40,15 @@ void check_evaluation(const Setup& setup) {
     fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
 }
 
+void check_kernels(const Setup& setup) {
+  if (setup.arguments.fused_kernels != config::FusedKernels::on || setup.model->device().is_cpu()) return;
+  fail_key("fused_kernels",
+           "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
+           "build has "
+           "fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
+           setup.model->device().str());
+}
+
 std::string row_list(const std::vector<const MicroBatch*>& batches) {
   constexpr size_t kNamed = 16;
   std::string out;
@@ -66,7 +75,7 @@ struct Trainer::Pass {
 };
 
 Trainer::Trainer(Setup setup)
-    : setup_((check_evaluation(setup), std::move(setup))),
+    : setup_((check_evaluation(setup), check_kernels(setup), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),
@@ -91,6 +100,7 @@ Trainer::Trainer(Setup setup)
 
 bool Trainer::step() {
   if (finished_) return false;
+  const kernels::PathScope scope(path());
   begin();
   for (;;) {
     follow_up();
@@ -171,7 +181,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
     poll_cancel();
     const Place place{state_.global_step, &batch - window.data()};
     const MethodLoss result = method_->loss(method_->forward(batch, place), batch, items);
-    const float loss = *result.loss.data_ptr<float>();
+    const float loss = result.loss.item<float>();
     pass.loss += loss;
     pass.skipped = !accepts(loss, "loss", {&batch});
     if (pass.skipped) continue;

@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
+#include "kernels/path.h"
 #include "model/model.h"
 #include "optim/optim.h"
 #include "optim/schedule.h"
@@ -61,6 +62,10 @@ class Trainer {
 
  private:
   using Clock = std::chrono::steady_clock;
+  kernels::Path path() const {  // of all kernels of this run
+    using config::FusedKernels;
+    return arguments().fused_kernels == FusedKernels::off ? kernels::Path::plain : kernels::Path::fused;
+  }
   struct Pass;  // what the micro-batches of one window add up to
 
   void begin();

@@ -142,6 +142,10 @@ TEST(Arguments, ChecksAcrossKeys) {
   EXPECT_EQ(
       refusal({{"loss_type", "dft"}, {"label_smoothing_factor", "0.1"}}),
       "label_smoothing_factor: 0.1 belongs to loss_type nll: give it with loss_type: nll, or 0 with dft");
+  EXPECT_EQ(
+      refusal({{"use_liger_kernel", "true"}, {"fused_kernels", "off"}}),
+      "use_liger_kernel: true demands fused kernels, and fused_kernels is off: give fused_kernels: auto, "
+      "or use_liger_kernel: false");
   EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
             "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
@@ -156,6 +160,22 @@ TEST(Arguments, ChecksAcrossKeys) {
             "dataset_columns: 'a' and 'b' would both be called 'text'");
   EXPECT_EQ(refusal({{"dataset_kwargs", "{skip_prepare_dataset: maybe}"}}),
             "dataset_kwargs: skip_prepare_dataset: 'maybe' is not accepted; give true or false");
+}
+
+TEST(Arguments, FusedKernels) {
+  const auto read = [](const Settings& settings) { return training_arguments(with(settings)).fused_kernels; };
+  EXPECT_EQ(read({}), FusedKernels::automatic);
+  EXPECT_EQ(read({{"fused_kernels", "off"}}), FusedKernels::off);
+  EXPECT_EQ(read({{"fused_kernels", "off"}, {"use_liger_kernel", "false"}}), FusedKernels::off);
+  EXPECT_EQ(read({{"fused_kernels", "on"}}), FusedKernels::on);
+  EXPECT_EQ(read({{"use_liger_kernel", "true"}}), FusedKernels::on);
+  EXPECT_EQ(read({{"use_liger_kernel", "true"}, {"fused_kernels", "auto"}}), FusedKernels::on);
+  try {
+    with({{"fused_kernels", "some"}});
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "fused_kernels");
+  }
 }
 
 TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {

@@ -269,8 +269,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"optimizer_in_backward", "true"},
       {"generation_dtype", "bfloat16"},
       {"share_prompt", "true"},
-      {"fused_kernels", "off"},
-      {"fused_kernels", "no"},
       {"save.kind", "adapter"},
       {"include_num_input_tokens_seen", "true"},
       {"model_init_kwargs", "{rope_scaling: {factor: 2}}"},

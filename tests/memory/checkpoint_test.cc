@@ -1,5 +1,6 @@
 #include "memory/checkpoint.h"
 
+#include "kernels/path.h"
 #include "kernels/reference.h"
 #include "tensor/counting_host.h"
 
@@ -47,6 +48,26 @@ TEST(Checkpoint, SameBitsAsKeepingTheGraphAndOneGradient) {
   }
   ASSERT_EQ(kept.size(), 14u);
   for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(same_bits(kept[i], again[i])) << i;
+}
+
+// The second run takes the path of the first, whatever scope backward is called in.
+TEST(Checkpoint, KeepsThePath) {
+  for (const kernels::Path path : {kernels::Path::plain, kernels::Path::fused}) {
+    std::vector<kernels::Path> seen;
+    const at::Tensor x = leaf(random({4, 32}, 1));
+    at::Tensor y;
+    {
+      const kernels::PathScope scope(path);
+      y = checkpoint(x, true, [&](const at::Tensor& in) {
+        seen.push_back(kernels::path());
+        return in * 2;
+      });
+    }
+    const kernels::PathScope other(path == kernels::Path::plain ? kernels::Path::fused
+                                                                : kernels::Path::plain);
+    torch::autograd::grad({y}, {x}, {at::ones_like(y)});
+    EXPECT_EQ(seen, (std::vector<kernels::Path>{path, path}));
+  }
 }
 
 TEST(Checkpoint, NothingIsRecordedWithoutGradient) {

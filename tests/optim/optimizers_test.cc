@@ -1,4 +1,6 @@
-// Every optimizer against the recorded ones of torch, transformers and bitsandbytes, step by step.
+// Every optimizer, on both paths, against the recorded ones of torch, transformers and bitsandbytes, step by
+// step.
+#include "kernels/path.h"
 #include "optim/rules.h"
 #include "optim/weights.h"
 
@@ -81,7 +83,15 @@ void check(const base::Json& c, const base::Json& start, const base::Json& grads
   EXPECT_EQ(optimizer->steps(), static_cast<int64_t>(grads_per_step.size()));
 }
 
-TEST(Optimizers, golden) {
+class RecordedOptimizers : public testing::TestWithParam<kernels::Path> {
+  const kernels::PathScope scope_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Paths, RecordedOptimizers,
+                         testing::Values(kernels::Path::fused, kernels::Path::plain), [](const auto& param) {
+                           return param.param == kernels::Path::fused ? "fused" : "plain";
+                         });
+
+TEST_P(RecordedOptimizers, golden) {
   TRL_NEED_GOLDEN("optim/optimizers.json");
   const base::Json& golden = test::golden_json("optim/optimizers.json");
   int cases = 0;
@@ -92,7 +102,7 @@ TEST(Optimizers, golden) {
   EXPECT_EQ(cases, 13);
 }
 
-TEST(Optimizers, golden_bitsandbytes) {
+TEST_P(RecordedOptimizers, golden_bitsandbytes) {
   TRL_NEED_GOLDEN("optim/bitsandbytes32.json");
   int cases = 0;
   for (const base::Json& c : test::golden_json("optim/bitsandbytes32.json")["cases"]) {

@@ -5,23 +5,23 @@
 
 #include <stdlib.h>
 
-TRL_KERNEL_EXPORT const trl_kernel_attention_v1 *trl_kernel_attention(uint32_t abi_version);
+TRL_KERNEL_EXPORT const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version);
 
 /* The first element of the last token of the batch, in an array that was written. */
-static inline void put(const trl_kernel_batch *b, trl_kernel_output x, float value) {
+static inline void put(const trl_kernel_batch* b, trl_kernel_output x, float value) {
   const int64_t at = (b->tokens - 1) * x.token_stride;
   if (b->dtype == TRL_KERNEL_FLOAT32)
-    ((float *)x.data)[at] = value;
+    ((float*)x.data)[at] = value;
   else
-    ((uint16_t *)x.data)[at] = round_to_bfloat16(value);
+    ((uint16_t*)x.data)[at] = round_to_bfloat16(value);
 }
 
-static inline int32_t fail(const trl_kernel_batch *b, const char *why) {
+static inline int32_t fail(const trl_kernel_batch* b, const char* why) {
   snprintf(b->message, (size_t)b->message_size, "%s", why);
   return 7;
 }
 
-static int32_t wrong_forward(const trl_kernel_batch *b, const trl_kernel_attention_forward *a) {
+static int32_t wrong_forward(const trl_kernel_batch* b, const trl_kernel_attention_forward* a) {
   trl_kernel_batch other = *b;
 #if defined(FAILS)
   return fail(b, "the accelerator is on fire");
@@ -55,7 +55,7 @@ static int32_t wrong_forward(const trl_kernel_batch *b, const trl_kernel_attenti
   return 0;
 }
 
-static int32_t wrong_backward(const trl_kernel_batch *b, const trl_kernel_attention_backward *a) {
+static int32_t wrong_backward(const trl_kernel_batch* b, const trl_kernel_attention_backward* a) {
   trl_kernel_attention_backward other = *a;
 #if defined(UNWRITTEN_DQ)
   int32_t code;
@@ -73,7 +73,7 @@ static int32_t wrong_backward(const trl_kernel_batch *b, const trl_kernel_attent
   return 0;
 }
 
-static int64_t wrong_workspace(const trl_kernel_batch *b, int32_t pass) {
+static int64_t wrong_workspace(const trl_kernel_batch* b, int32_t pass) {
 #if defined(NEGATIVE_WORKSPACE)
   if (pass == TRL_KERNEL_PASS_BACKWARD) return -5;
 #elif defined(HUGE_WORKSPACE)
@@ -82,7 +82,7 @@ static int64_t wrong_workspace(const trl_kernel_batch *b, int32_t pass) {
   return workspace(b, pass);
 }
 
-const trl_kernel_attention_v1 *trl_kernel_attention(uint32_t abi_version) {
+const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version) {
   static trl_kernel_attention_v1 table;
   table = *example_attention(abi_version);
   table.name = "broken";

@@ -99,10 +99,11 @@ void expect_weights(const base::Json& golden, model::Model& model) {
   EXPECT_EQ(compared + (tied ? 1 : 0), golden["final_weights"].size());
 }
 
-class Trajectory : public testing::TestWithParam<const char*> {};
+// The run, and fused_kernels.
+class Trajectory : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 // plugin: its attention instead of the built-in one.
-void expect_trls(const std::string& name, const char* plugin = nullptr) {
+void expect_trls(const std::string& name, const std::string& fused_kernels, const char* plugin = nullptr) {
   const std::string relative = "trajectories/" + name + "/case.json";
   TRL_NEED_GOLDEN(relative);
   const base::Json golden = test::golden_json(relative);
@@ -110,7 +111,10 @@ void expect_trls(const std::string& name, const char* plugin = nullptr) {
       test::golden_path(relative).substr(0, test::golden_path(relative).size() - relative.size());
   std::optional<test::Rows> eval_rows;
   if (!golden["eval_rows"].is_null()) eval_rows = test::parse_rows(golden["eval_rows"]);
-  test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
+  config::Config config = config_of(golden);
+  config.set("fused_kernels", fused_kernels);
+  config.set("output_dir", config.get("output_dir") + "_" + fused_kernels);
+  test::SftRun run(config, root + golden["model"].get<std::string>(),
                    root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]), eval_rows);
   if (plugin != nullptr) run.setup.attention = std::make_shared<const kernels::AttentionPlugin>(plugin);
   Trainer& trainer = run.start();
@@ -130,13 +134,18 @@ void expect_trls(const std::string& name, const char* plugin = nullptr) {
   std::filesystem::remove_all(directory);
 }
 
-TEST_P(Trajectory, equals_trl) { expect_trls(GetParam()); }
+TEST_P(Trajectory, equals_trl) { expect_trls(std::get<0>(GetParam()), std::get<1>(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(test::kSftTrajectories),
-                         [](const auto& param) { return param.param; });
+INSTANTIATE_TEST_SUITE_P(Golden, Trajectory,
+                         testing::Combine(testing::ValuesIn(test::kSftTrajectories),
+                                          testing::Values("on", "off")),
+                         [](const auto& param) {
+                           return std::string(std::get<0>(param.param)) + "_fused_" +
+                                  std::get<1>(param.param);
+                         });
 
-class PluginTrajectory : public Trajectory {};
-TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), TRL_TEST_PLUGINS "/attention.so"); }
+class PluginTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), "on", TRL_TEST_PLUGINS "/attention.so"); }
 INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,
                          testing::Values("sft_plain", "sft_eval", "sft_mistral_sliding", "sft_bf16_autocast",
                                          "sft_bf16_checkpoint", "sft_gradient_checkpointing", "sft_pack_bfd"),

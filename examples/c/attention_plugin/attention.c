@@ -1,5 +1,6 @@
-/* A plain attention kernel as a plug-in of libtrl: every formula of trl/kernel.h as it stands there, in float32, with the
-   documents and heads divided among OpenMP's threads. A place to start from, not a fast one. */
+/* A plain attention kernel as a plug-in of libtrl: every formula of trl/kernel.h as it stands there, in
+   float32, with the documents and heads divided among OpenMP's threads. A place to start from, not a fast
+   one. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,54 +27,55 @@ static uint16_t round_to_bfloat16(float value) {
 }
 
 /* The head_dim elements of one head of one token, as float32. */
-static void load(const trl_kernel_batch *b, trl_kernel_input x, int64_t token, int64_t head, float *to) {
+static void load(const trl_kernel_batch* b, trl_kernel_input x, int64_t token, int64_t head, float* to) {
   const int64_t at = token * x.token_stride + head * x.head_stride;
   if (b->dtype == TRL_KERNEL_FLOAT32) {
-    memcpy(to, (const float *)x.data + at, (size_t)b->head_dim * sizeof *to);
+    memcpy(to, (const float*)x.data + at, (size_t)b->head_dim * sizeof *to);
   } else {
     for (int64_t c = 0; c < b->head_dim; ++c)
-      to[c] = bits_to_float((uint32_t)((const uint16_t *)x.data)[at + c] << 16);
+      to[c] = bits_to_float((uint32_t)((const uint16_t*)x.data)[at + c] << 16);
   }
 }
 
-static void store(const trl_kernel_batch *b, trl_kernel_output x, int64_t token, int64_t head, const float *from) {
+static void store(const trl_kernel_batch* b, trl_kernel_output x, int64_t token, int64_t head,
+                  const float* from) {
   const int64_t at = token * x.token_stride + head * x.head_stride;
   if (b->dtype == TRL_KERNEL_FLOAT32) {
-    memcpy((float *)x.data + at, from, (size_t)b->head_dim * sizeof *from);
+    memcpy((float*)x.data + at, from, (size_t)b->head_dim * sizeof *from);
   } else {
-    for (int64_t c = 0; c < b->head_dim; ++c) ((uint16_t *)x.data)[at + c] = round_to_bfloat16(from[c]);
+    for (int64_t c = 0; c < b->head_dim; ++c) ((uint16_t*)x.data)[at + c] = round_to_bfloat16(from[c]);
   }
 }
 
-static float dot(const float *a, const float *b, int64_t size) {
+static float dot(const float* a, const float* b, int64_t size) {
   float sum = 0;
   for (int64_t c = 0; c < size; ++c) sum += a[c] * b[c];
   return sum;
 }
 
-static void add_scaled(float *sum, float factor, const float *x, int64_t size) {
+static void add_scaled(float* sum, float factor, const float* x, int64_t size) {
   for (int64_t c = 0; c < size; ++c) sum[c] += factor * x[c];
 }
 
 /* The first token of the document that token i of it sees. */
-static int64_t first_seen(const trl_kernel_batch *b, int64_t i) {
+static int64_t first_seen(const trl_kernel_batch* b, int64_t i) {
   return b->window > 0 && i >= b->window ? i - b->window + 1 : 0;
 }
 
-/* One document and one kv head in float32, in the place of one thread: k and v, their gradients, a row of scores, and four
-   heads of one token. */
+/* One document and one kv head in float32, in the place of one thread: k and v, their gradients, a row of
+   scores, and four heads of one token. */
 struct place {
   float *k, *v, *dk, *dv, *scores, *q, *out, *d_out, *dq;
 };
 
-static int64_t place_floats(const trl_kernel_batch *b) {
+static int64_t place_floats(const trl_kernel_batch* b) {
   return 4 * b->max_length * b->head_dim + b->max_length + 4 * b->head_dim;
 }
 
-static struct place place_of(const trl_kernel_batch *b) {
+static struct place place_of(const trl_kernel_batch* b) {
   const int64_t matrix = b->max_length * b->head_dim;
   struct place p;
-  p.k = (float *)b->workspace + thread_number() * place_floats(b);
+  p.k = (float*)b->workspace + thread_number() * place_floats(b);
   p.v = p.k + matrix;
   p.dk = p.v + matrix;
   p.dv = p.dk + matrix;
@@ -85,28 +87,28 @@ static struct place place_of(const trl_kernel_batch *b) {
   return p;
 }
 
-static int64_t workspace(const trl_kernel_batch *b, int32_t pass) {
+static int64_t workspace(const trl_kernel_batch* b, int32_t pass) {
   (void)pass; /* forward could do with less */
   return b->threads * place_floats(b) * (int64_t)sizeof(float);
 }
 
-static int32_t check(const trl_kernel_batch *b) {
+static int32_t check(const trl_kernel_batch* b) {
   if (b->workspace_size >= workspace(b, TRL_KERNEL_PASS_FORWARD)) return 0;
   snprintf(b->message, (size_t)b->message_size, "%lld bytes of workspace are too few",
            (long long)b->workspace_size);
   return 1;
 }
 
-static void load_keys(const trl_kernel_batch *b, trl_kernel_input k, trl_kernel_input v, int64_t start, int64_t length,
-                      int64_t kv_head, const struct place *p) {
+static void load_keys(const trl_kernel_batch* b, trl_kernel_input k, trl_kernel_input v, int64_t start,
+                      int64_t length, int64_t kv_head, const struct place* p) {
   for (int64_t j = 0; j < length; ++j) {
     load(b, k, start + j, kv_head, p->k + j * b->head_dim);
     load(b, v, start + j, kv_head, p->v + j * b->head_dim);
   }
 }
 
-static void forward_document(const trl_kernel_batch *b, const trl_kernel_attention_forward *a, int64_t document,
-                             int64_t kv_head) {
+static void forward_document(const trl_kernel_batch* b, const trl_kernel_attention_forward* a,
+                             int64_t document, int64_t kv_head) {
   const int64_t d = b->head_dim, group = b->heads / b->kv_heads;
   const int64_t start = b->cu_seqlens[document], length = b->cu_seqlens[document + 1] - start;
   const struct place p = place_of(b);
@@ -130,8 +132,8 @@ static void forward_document(const trl_kernel_batch *b, const trl_kernel_attenti
   }
 }
 
-static void backward_document(const trl_kernel_batch *b, const trl_kernel_attention_backward *a, int64_t document,
-                              int64_t kv_head) {
+static void backward_document(const trl_kernel_batch* b, const trl_kernel_attention_backward* a,
+                              int64_t document, int64_t kv_head) {
   const int64_t d = b->head_dim, group = b->heads / b->kv_heads;
   const int64_t start = b->cu_seqlens[document], length = b->cu_seqlens[document + 1] - start;
   const struct place p = place_of(b);
@@ -161,21 +163,23 @@ static void backward_document(const trl_kernel_batch *b, const trl_kernel_attent
   }
 }
 
-static int32_t forward(const trl_kernel_batch *b, const trl_kernel_attention_forward *a) {
+static int32_t forward(const trl_kernel_batch* b, const trl_kernel_attention_forward* a) {
   if (check(b) != 0) return 1;
 #pragma omp parallel for schedule(dynamic) num_threads(b->threads)
-  for (int64_t n = 0; n < b->documents * b->kv_heads; ++n) forward_document(b, a, n / b->kv_heads, n % b->kv_heads);
+  for (int64_t n = 0; n < b->documents * b->kv_heads; ++n)
+    forward_document(b, a, n / b->kv_heads, n % b->kv_heads);
   return 0;
 }
 
-static int32_t backward(const trl_kernel_batch *b, const trl_kernel_attention_backward *a) {
+static int32_t backward(const trl_kernel_batch* b, const trl_kernel_attention_backward* a) {
   if (check(b) != 0) return 1;
 #pragma omp parallel for schedule(dynamic) num_threads(b->threads)
-  for (int64_t n = 0; n < b->documents * b->kv_heads; ++n) backward_document(b, a, n / b->kv_heads, n % b->kv_heads);
+  for (int64_t n = 0; n < b->documents * b->kv_heads; ++n)
+    backward_document(b, a, n / b->kv_heads, n % b->kv_heads);
   return 0;
 }
 
-const trl_kernel_attention_v1 *trl_kernel_attention(uint32_t abi_version) {
+const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version) {
   static const trl_kernel_attention_v1 table = {TRL_KERNEL_ABI_VERSION,
                                                 sizeof table,
                                                 "plain example",

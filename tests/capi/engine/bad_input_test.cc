@@ -236,6 +236,7 @@ TEST(BadConfig, IsRefusedByKey) {
   const std::vector<std::pair<host::Settings, const char*>> cases = {
       {{{"model_name_or_path", "null"}}, "model_name_or_path"},
       {{{"eval_strategy", "steps"}}, "eval_strategy"},
+      {{{"use_liger_kernel", "true"}, {"fused_kernels", "off"}}, "use_liger_kernel"},
       {{{"eos_token", "<no_such_token>"}}, "eos_token"},
   };
   for (const auto& [settings, key] : cases) {

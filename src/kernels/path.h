@@ -1,0 +1,29 @@
+// Which path the ops of this room take: the fused kernels, or plain:: in ATen's own operators, which runs on
+// any device and is what the fused ones are compared with. A scope says it for the calling thread, so that
+// two trainers of one process may differ.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace trl::kernels {
+
+enum class Path : uint8_t { fused, plain };
+
+Path path();  // of this thread; fused where no scope says otherwise
+
+class PathScope {
+ public:
+  explicit PathScope(Path path);
+  ~PathScope();
+  PathScope(const PathScope&) = delete;
+  PathScope& operator=(const PathScope&) = delete;
+
+ private:
+  const Path before_;
+};
+
+// Whether an op on x is one of the fused kernels: they are the CPU's.
+inline bool fused(const at::Tensor& x) { return x.is_cpu() && path() == Path::fused; }
+
+}  // namespace trl::kernels

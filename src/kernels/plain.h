@@ -1,0 +1,33 @@
+// The ops of kernels.h once more, in ATen's own operators: any device, any libtorch, gradients by autograd.
+// What they promise is said there; ids, targets and borders of documents lie on the host whatever the device.
+// Intermediate values are libtorch's own and not counted.
+#pragma once
+#include "kernels/cpu_kernels.h"
+#include "kernels/kernels.h"
+
+namespace trl::kernels::plain {
+
+// The weight as part of the graph that x is in: its gradient is added into Parameter::grad. x: any tensor of
+// the graph.
+at::Tensor weight(const at::Tensor& x, Parameter& w);
+// Statistics are computed in float32, or in double where x is.
+inline at::ScalarType wide_type(const at::Tensor& x) {
+  return at::promote_types(x.scalar_type(), at::kFloat);
+}
+
+std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                               at::ScalarType compute);
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise);
+at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps);
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch);
+at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const SegmentsPtr& segments, const AttentionOptions& options);
+at::Tensor gated(Gate kind, const at::Tensor& gate, const at::Tensor& up);
+at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
+                     const HeadOptions& options, HeadSums& sums);
+at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute);
+void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
+                      const AttentionOptions& options, at::Tensor& out);
+
+}  // namespace trl::kernels::plain

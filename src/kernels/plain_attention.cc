@@ -1,0 +1,98 @@
+// Attention one document at a time, with its whole matrix of scores in float32. On CUDA, libtorch's own flash
+// attention over all documents at once takes its place where it knows type and head_dim (Dao 2023; at most
+// 256, in eights).
+#include <torch/csrc/api/include/torch/version.h>
+
+#include "kernels/path.h"
+#include "kernels/plain.h"
+
+namespace trl::kernels::plain {
+
+namespace {
+
+// [tokens, heads, d] to [kv_heads, heads / kv_heads, tokens, d]
+at::Tensor by_head(const at::Tensor& x, int64_t kv_heads, at::ScalarType type) {
+  return x.view({x.size(0), kv_heads, x.size(1) / kv_heads, x.size(2)}).permute({1, 2, 0, 3}).to(type);
+}
+
+// q k^T, scaled and capped
+at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
+  const at::Tensor scores = q.matmul(k.transpose(2, 3)) * options.scale;
+  return options.softcap > 0 ? (scores / options.softcap).tanh() * options.softcap : scores;
+}
+
+// The last tokens of k and v are those of q; the ones before them are its prefix.
+at::Tensor document(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const AttentionOptions& options) {
+  const int64_t length = q.size(0), keys = k.size(0), before = keys - length, kv_heads = k.size(1);
+  const at::ScalarType type = wide_type(q);
+  const at::Tensor scores = scores_of(by_head(q, kv_heads, type), by_head(k, kv_heads, type), options);
+  at::Tensor visible = at::ones({length, keys}, q.options().dtype(at::kBool)).tril(before);
+  if (options.window > 0) visible = visible.triu(before + 1 - options.window);
+  const at::Tensor weights =
+      scores.masked_fill(visible.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
+  return weights.matmul(by_head(v, kv_heads, type))
+      .permute({2, 0, 1, 3})
+      .reshape(q.sizes())
+      .to(q.scalar_type());
+}
+
+bool has_flash_attention(const at::Tensor& q, const Segments& segments, const AttentionOptions& options) {
+  const bool type = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
+  return TORCH_VERSION_MAJOR >= 2 && q.is_cuda() && path() == Path::fused && type && q.size(2) <= 256 &&
+         q.size(2) % 8 == 0 && segments.prefix.empty() && options.softcap == 0;
+}
+
+at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]] const at::Tensor& k,
+                           [[maybe_unused]] const at::Tensor& v, [[maybe_unused]] const Segments& segments,
+                           [[maybe_unused]] const AttentionOptions& options) {
+#if TORCH_VERSION_MAJOR >= 2
+  const at::Tensor borders = at::tensor(segments.cu_seqlens).to(q.device());
+  std::optional<int64_t> left, right;
+  if (options.window > 0) {
+    left = options.window - 1;
+    right = 0;
+  }
+  return std::get<0>(at::_flash_attention_forward(q, k, v, borders, borders, segments.max_length,
+                                                  segments.max_length, /*dropout_p=*/0, /*is_causal=*/true,
+                                                  /*return_debug_mask=*/false, options.scale, left, right));
+#else
+  return {};
+#endif
+}
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const SegmentsPtr& segments, const AttentionOptions& options) {
+  if (has_flash_attention(q, *segments, options)) return flash_attention(q, k, v, *segments, options);
+  const std::vector<int32_t>& borders = segments->cu_seqlens;
+  const auto part = [&](const at::Tensor& x, size_t d) {
+    return x.narrow(0, borders[d], borders[d + 1] - borders[d]);
+  };
+  std::vector<at::Tensor> documents;
+  for (size_t d = 0; d + 1 < borders.size(); ++d) {
+    at::Tensor keys = part(k, d), values = part(v, d);
+    if (!segments->prefix.empty() && segments->prefix[d] >= 0) {
+      const auto prefix = static_cast<size_t>(segments->prefix[d]);
+      keys = at::cat({part(k, prefix), keys}, 0);
+      values = at::cat({part(v, prefix), values}, 0);
+    }
+    documents.push_back(document(part(q, d), keys, values, options));
+  }
+  return at::cat(documents, 0);
+}
+
+void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
+                      const AttentionOptions& options, at::Tensor& out) {
+  const int64_t first = options.window > 0 ? std::max<int64_t>(0, length - options.window) : 0;
+  const int64_t kv_heads = keys.size(1);
+  const at::ScalarType type = wide_type(q);
+  const auto seen = [&](const at::Tensor& x) {
+    return by_head(x.narrow(0, first, length - first), kv_heads, type);
+  };
+  const at::Tensor scores = scores_of(by_head(q.unsqueeze(0), kv_heads, type), seen(keys), options);
+  out.copy_(scores.softmax(-1).matmul(seen(values)).reshape(out.sizes()));
+}
+
+}  // namespace trl::kernels::plain

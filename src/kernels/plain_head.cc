@@ -1,0 +1,124 @@
+// The head's loss from whole logits and their log-softmax in float32, a tile of rows at a time: each tile's
+// graph is gone before the next one is made.
+#include <torch/csrc/autograd/autograd.h>
+
+#include "kernels/op.h"
+#include "kernels/plain.h"
+
+namespace trl::kernels::plain {
+
+namespace {
+
+constexpr int32_t kIgnored = -100;
+
+// Rows with a target, and their targets, on the device of hidden.
+struct Targets {
+  std::vector<int64_t> rows;
+  at::Tensor row, target;  // int64
+
+  Targets(const at::Tensor& hidden, const Parameter& head, const at::Tensor& targets) {
+    std::vector<int64_t> values;
+    const int32_t* const id = targets.data_ptr<int32_t>();
+    for (int64_t r = 0; r < targets.numel(); ++r) {
+      if (id[r] == kIgnored) continue;
+      check_target(head, id[r], r);
+      rows.push_back(r);
+      values.push_back(id[r]);
+    }
+    row = at::tensor(rows, at::kLong).to(hidden.device());
+    target = at::tensor(values, at::kLong).to(hidden.device());
+  }
+};
+
+struct Rows {
+  at::Tensor loss, nll, entropy, correct;  // one of each row
+
+  Rows(const at::Tensor& logits, const at::Tensor& target, const HeadOptions& options) {
+    const at::Tensor log_p = logits.log_softmax(-1);
+    nll = -log_p.gather(1, target.unsqueeze(1)).squeeze(1);
+    loss = nll;
+    if (options.dft) loss = nll * (-nll.detach()).exp();
+    if (options.smoothing > 0) loss = (1 - options.smoothing) * nll - options.smoothing * log_p.mean(-1);
+    entropy = at::special_entr(log_p.detach().exp()).sum(-1);
+    correct = logits.detach().argmax(-1).eq(target);
+  }
+  at::Tensor sums() const {
+    const auto sum = [](const at::Tensor& x) { return x.detach().sum(at::kDouble); };
+    return at::stack({sum(loss), sum(nll), sum(entropy), sum(correct)});
+  }
+};
+
+// d_hidden: zero, or undefined: no gradient.
+void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
+                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden) {
+  const Targets valid(hidden, head, targets);
+  const auto count = static_cast<int64_t>(valid.rows.size());
+  out.count = count;
+  out.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
+  if (count == 0) return;
+  const int64_t tile = std::max<int64_t>(1, options.tile_rows);
+  at::Tensor sums;
+  std::vector<at::Tensor> nll;
+  for (int64_t first = 0; first < count; first += tile) {
+    const int64_t rows = std::min(tile, count - first);
+    const at::Tensor row = valid.row.narrow(0, first, rows);
+    at::Tensor x = hidden.detach().index_select(0, row);
+    const at::AutoGradMode recording(d_hidden.defined());
+    x.set_requires_grad(d_hidden.defined());
+    const Projection projection{&head, nullptr};
+    at::Tensor logits = plain::linear(x, projection, options.compute)[0];
+    logits = logits.to(wide_type(logits));
+    if (options.softcap > 0) logits = (logits / options.softcap).tanh() * options.softcap;
+    const Rows results(logits, valid.target.narrow(0, first, rows), options);
+    sums = sums.defined() ? sums + results.sums() : results.sums();
+    if (options.log_probs) nll.push_back(results.nll.detach());
+    if (d_hidden.defined())
+      d_hidden.index_copy_(0, row, torch::autograd::grad({results.loss.sum() * loss_scale}, {x})[0]);
+  }
+  const at::Tensor host = sums.cpu();
+  const double* const sum = host.data_ptr<double>();
+  out.loss = sum[0];
+  out.nll = sum[1];
+  out.entropy = sum[2];
+  out.correct = static_cast<int64_t>(sum[3]);
+  if (!options.log_probs) return;
+  const at::Tensor all = at::cat(nll).to(at::kCPU, at::kFloat);
+  for (int64_t i = 0; i < count; ++i)
+    out.log_probs[static_cast<size_t>(valid.rows[static_cast<size_t>(i)])] = -all.data_ptr<float>()[i];
+}
+
+at::Tensor scalar(double value, const at::Tensor& hidden) {
+  return at::full({}, value, hidden.options().dtype(wide_type(hidden)));
+}
+
+// The gradient is there already, that of the head too.
+struct MadeGradient : torch::autograd::Function<MadeGradient> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& d_hidden,
+                            double loss) {
+    context->save_for_backward({d_hidden});
+    return scalar(loss, hidden);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    check_start_of_backward(grads[0]);
+    return {context->get_saved_variables()[0], {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
+                     const HeadOptions& options, HeadSums& sums) {
+  if (!records(hidden)) {
+    sweep_tiles(hidden, head, targets, loss_scale, options, sums, {});
+    return scalar(sums.loss * loss_scale, hidden);
+  }
+  const at::Tensor d_hidden = at::zeros_like(hidden.detach());
+  sweep_tiles(hidden, head, targets, loss_scale, options, sums, d_hidden);
+  return MadeGradient::apply(hidden, d_hidden, sums.loss * loss_scale);
+}
+
+at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {
+  return at::linear(hidden.to(compute), head.value.to(compute)).to(at::kFloat);
+}
+
+}  // namespace trl::kernels::plain

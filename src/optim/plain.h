@@ -1,0 +1,40 @@
+// The optimizers of update.h once more, in ATen's own operators: for weights on any device, and what the
+// sweeps are compared with. Float32 inside, rounded once when it is stored.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <array>
+
+#include "base/counter.h"
+#include "optim/rules.h"
+
+namespace trl::optim::plain {
+
+// Keys of stochastic rounding: elements [i * piece, (i + 1) * piece) are drawn by keys[i]; none: to nearest.
+struct Keys {
+  std::vector<base::CounterKey> keys;
+  int64_t piece = 0;
+};
+void store(const at::Tensor& value, at::Tensor to, const Keys& keys);  // value: float32
+
+// One parameter in a step.
+struct Weights {
+  at::Tensor value;
+  at::Tensor grad;                  // float32, scaled
+  std::array<at::Tensor, 3> state;  // in the order of the rule's list
+  double weight_decay = 0;
+  Keys keys;
+};
+
+Weights weights_of(const Parameter& parameter, double grad_scale,
+                   const Common& common);  // without state and keys
+
+void update(Weights& weights, const Adam& step);
+void update(Weights& weights, const Sgd& step);
+void update(Weights& weights, const Rmsprop& step);
+void update(Weights& weights, const Adagrad& step);
+void update(Weights& weights, const Lion& step);
+
+double grad_norm(const std::vector<Parameter*>& parameters);
+
+}  // namespace trl::optim::plain
