@@ -33,6 +33,9 @@ AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
                              plugin_->table().name, agreement);
 }
 
-std::string built_in_attention() { return fmt::format("built-in flash attention ({})", kernels::cpu().name); }
+std::string built_in_attention(bool fused) {
+  return fused ? fmt::format("built-in flash attention ({})", kernels::cpu().name)
+               : std::string("plain attention (fused_kernels: off)");
+}
 
 }  // namespace trl::entry

@@ -20,6 +20,6 @@ class AttentionObject final : public engine::Attention {
   std::string description_;
 };
 
-std::string built_in_attention();  // the same of the built-in one
+std::string built_in_attention(bool fused = true);  // the same of the built-in one, or of the plain path
 
 }  // namespace trl::entry

@@ -21,7 +21,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.model = &model_.get();
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
-  say_attention(spec, setup.arguments.attention);
+  say_attention(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;
   events_ = std::make_unique<RecordingEvents>(host, config, spec);
@@ -35,11 +35,13 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   trainer_->resume_as_configured();
 }
 
-void TrainerObject::say_attention(const engine::TrainerSpec& spec, const config::AttentionArguments& asked) {
+void TrainerObject::say_attention(const engine::TrainerSpec& spec,
+                                  const config::TrainingArguments& arguments) {
+  const std::string& asked = arguments.attention.name;
   const std::string used = spec.attention != nullptr
                                ? static_cast<const AttentionObject*>(spec.attention)->description()
-                               : built_in_attention();
-  log_.info("attention", "attention: {}{}{}", asked.name, asked.name.empty() ? "" : " -> ", used);
+                               : built_in_attention(arguments.fused_kernels != config::FusedKernels::off);
+  log_.info("attention", "attention: {}{}{}", asked, asked.empty() ? "" : " -> ", used);
 }
 
 std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {

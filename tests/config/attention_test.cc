@@ -92,6 +92,13 @@ TEST(Attention, one_key_by_two_ways) {
       "them");
 }
 
+TEST(Attention, a_plugin_is_no_plain_path) {
+  const auto [status, message] = attention_refusal(
+      {{"attn_implementation", "plugin:" TRL_SOURCE_DIR "/README.md"}, {"fused_kernels", "off"}});
+  EXPECT_EQ(status, Status::invalid_config);
+  EXPECT_NE(message.find("contradicts fused_kernels: off"), std::string::npos) << message;
+}
+
 // A checkpoint remembers whose numbers it was made with; the names of the built-in attention are one.
 TEST(Attention, is_one_of_the_options_that_a_resume_compares) {
   const auto remembered = [](const std::string& value) {

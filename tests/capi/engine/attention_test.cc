@@ -48,6 +48,8 @@ TEST(AttentionLog, SaysWhatEachNameStandsFor) {
     EXPECT_EQ(said({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}}),
               std::vector<std::string>{line});
   }
+  EXPECT_EQ(said({{"fused_kernels", "off"}}),
+            std::vector<std::string>{"attention: plain attention (fused_kernels: off)"});
   const auto lines = said({{"attn_implementation", plugin("attention")}});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].find("attention: " + plugin("attention") +
