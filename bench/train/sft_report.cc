@@ -6,20 +6,23 @@ namespace trl::bench {
 
 namespace {
 
+// The mean over the steps behind the first, where there are some.
+double mean(const Json& steps) {
+  double sum = 0, count = 0;
+  for (size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i, ++count) sum += steps[i].get<double>();
+  return sum / count;
+}
+
 double profile(const std::vector<Json>& runs, const std::string& name) {
   std::vector<double> values;
-  for (const Json& run : runs) values.push_back(run.at("profile").at("profile/" + name).get<double>());
+  for (const Json& run : runs) values.push_back(mean(run.at("profile").at("profile/" + name)));
   return median(values);
 }
 
-// Of a step behind the first.
 double tokens_per_step(const std::vector<Json>& runs) {
-  double sum = 0, steps = 0;
-  for (const Json& run : runs) {
-    const size_t count = run.at("tokens").size();
-    for (size_t i = count > 1 ? 1 : 0; i < count; ++i, ++steps) sum += run["tokens"][i].get<double>();
-  }
-  return sum / steps;
+  std::vector<double> values;
+  for (const Json& run : runs) values.push_back(mean(run.at("tokens")));
+  return median(values);
 }
 
 // To so many parts of one, in as few digits as they have.

@@ -2,8 +2,6 @@
 
 #include <trl.h>
 
-#include <map>
-
 namespace trl::bench {
 
 namespace {
@@ -38,9 +36,9 @@ double metric(const trl_metrics* metrics, const char* name) {
   return value;
 }
 
-void add_profile(const trl_metrics* metrics, std::map<std::string, double>& sums) {
+void add_profile(const trl_metrics* metrics, Json& profile) {
   for (const char* name = nullptr; (name = trl_metrics_next(metrics, name)) != nullptr;)
-    if (std::string_view(name).starts_with("profile/")) sums[name] += metric(metrics, name);
+    if (std::string_view(name).starts_with("profile/")) profile[name].push_back(metric(metrics, name));
 }
 
 Json train(const Json& work) {
@@ -58,7 +56,6 @@ Json train(const Json& work) {
   TRL_CHECK(trl_dataset_open(nullptr, work.at("dataset").get<std::string>().c_str(), config, &rows, &error));
   TRL_CHECK(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error));
   Json out = {{"by", std::string("libtrl ") + trl_version_string()}};
-  std::map<std::string, double> profile;
   double before = 0;
   for (int step = 0; step < steps; ++step) {
     const trl_metrics* metrics = nullptr;
@@ -70,10 +67,9 @@ Json train(const Json& work) {
     out["seconds"].push_back(end - begin);
     out["losses"].push_back(metric(metrics, "loss"));
     if (step == 0) out["first_step_seconds"] = end - work.at("start").get<double>();
-    if (step > 0 || steps == 1) add_profile(metrics, profile);
+    add_profile(metrics, out["profile"]);
     before = tokens;
   }
-  for (const auto& [name, sum] : profile) out["profile"][name] = sum / std::max(1, steps - 1);
   out["peak_resident_bytes"] = peak_resident();
   trl_trainer_destroy(trainer);
   trl_dataset_destroy(rows);
