@@ -113,9 +113,6 @@ struct Skinny {
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
-  // y[c, r] = x[r, c]; strides of a row of x and of y
-  void (*transpose)(const void* x, Type type, int64_t rows, int64_t cols, int64_t x_stride, void* y,
-                    int64_t y_stride);
   // out = a + b, in a's type
   void (*add)(const void* a, Type a_type, const void* b, Type b_type, void* out, int64_t count);
   // sum[c] += x[r, c] over the rows, for columns [begin, end)

@@ -153,15 +153,9 @@ struct Tiling {
   }
 };
 
-// turned: A as it is stored, which the tile first copies to rows of its own, because oneDNN is a third slower
-// on a transposed A (the gradients of weights).
 struct Tile {
   std::shared_ptr<const Product> product;
   char *a, *b, *c;
-  std::optional<Matrix> turned;
-  int64_t turned_bytes() const {
-    return turned ? turned->rows * turned->cols * static_cast<int64_t>(c10::elementSize(turned->type)) : 0;
-  }
 };
 
 Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
@@ -181,31 +175,21 @@ std::vector<Tile> cut(Products& products, const Matrix& a, const Matrix& b, cons
       const int64_t cols = std::min(tiling.cols, b.cols - col);
       const Matrix pa = part(a, row, rows, 0, a.cols), pb = part(b, 0, b.rows, col, cols);
       const Matrix pc = part(c, row, rows, col, cols);
-      Matrix left = pa;
-      if (pa.transposed) left = {nullptr, pa.type, pa.rows, pa.cols, pa.cols, false};
-      auto product = products.get(left, pb, c.type, c.stride, accumulate);
+      auto product = products.get(pa, pb, c.type, c.stride, accumulate);
       if (!product->supported) return {};
       const auto bytes = [](const Matrix& x) { return static_cast<char*>(const_cast<void*>(x.data)); };
-      tiles.push_back({std::move(product), bytes(pa), bytes(pb), bytes(pc),
-                       pa.transposed ? std::optional(pa) : std::nullopt});
+      tiles.push_back({std::move(product), bytes(pa), bytes(pb), bytes(pc)});
     }
   }
   return tiles;
 }
 
-void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, char* scratch) {
+void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, void* scratch) {
   const Product& product = *tile.product;
-  char* left = tile.a;
-  if (tile.turned) {
-    const Matrix& a = *tile.turned;
-    left = scratch;
-    scratch += round_up(tile.turned_bytes(), 64);
-    cpu().transpose(a.data, type_of(a.type), a.cols, a.rows, a.stride, left, a.cols);
-  }
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, left)},
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, tile.a)},
                                             {DNNL_ARG_WEIGHTS, memory(product.b, engine, tile.b)},
                                             {DNNL_ARG_DST, memory(product.c, engine, tile.c)}};
-  arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(product.scratch, engine, scratch));
+  if (scratch != nullptr) arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(product.scratch, engine, scratch));
   product.primitive.execute(stream, arguments);
   stream.wait();
 }
@@ -214,10 +198,8 @@ void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
   const auto count = static_cast<int64_t>(tiles.size());
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
   int64_t bytes = 0;
-  for (const Tile& tile : tiles) {
-    bytes = std::max(
-        bytes, round_up(tile.turned_bytes(), 64) + static_cast<int64_t>(tile.product->scratch.get_size()));
-  }
+  for (const Tile& tile : tiles)
+    bytes = std::max(bytes, static_cast<int64_t>(tile.product->scratch.get_size()));
   bytes = round_up(bytes, 4096);
   at::Tensor scratch;
   if (bytes > 0) scratch = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
@@ -226,7 +208,7 @@ void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
   const OneThread narrow;
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
     const int64_t mine = place.fetch_add(1);
-    char* const memory_at = bytes > 0 ? static_cast<char*>(scratch.data_ptr()) + mine * bytes : nullptr;
+    void* const memory_at = bytes > 0 ? scratch.data_ptr<uint8_t>() + mine * bytes : nullptr;
     try {
       dnnl::stream stream(engine);
       for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
