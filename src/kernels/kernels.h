@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,10 +29,15 @@ struct Segments {
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 
+// Makes the x of a linear layer once more, bit by bit, so that nothing keeps it for backward. It must hold no
+// graph. Empty: x is kept.
+using Again = std::function<at::Tensor()>;
+
 // y = x w^T + b. compute: type of the operands of the product, accumulated in float32. y has type `compute`.
 // float32 weights under compute = bfloat16 is autocast: operands are rounded to bfloat16, grad w is float32.
 // x: [tokens, in], w: [out, in], b: [out] or null -> [tokens, out]
-at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute);
+at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,
+                  const Again& again = {});
 
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.
@@ -40,7 +46,7 @@ struct Projection {
   Parameter* bias;  // or null
 };
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                               at::ScalarType compute);
+                               at::ScalarType compute, const Again& again = {});
 
 // Noise that is added to embeddings: uniform in [-size, size), drawn by counter from the key.
 struct Noise {

@@ -37,15 +37,30 @@ struct LinearState {
   at::ScalarType x_type, compute;
 };
 
+// Nodes of a graph live until its end, what they saved only until their own backward; so the recipe goes
+// then.
+Again taken(AutogradContext* context) {
+  const auto entry = context->saved_data.find("again");
+  if (entry == context->saved_data.end()) return {};
+  const auto capsule = entry->second.toCapsule();
+  Again again = static_cast<const Capsule<Again>*>(capsule.get())->state;
+  context->saved_data.erase("again");
+  return again;
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
-                             at::ScalarType compute) {
+                             at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     tensor_list outputs;
     for (const Projection& p : projections) outputs.push_back(project(operand, p, compute));
     const bool trains = std::any_of(projections.begin(), projections.end(),
                                     [](const Projection& p) { return p.weight->trainable(); });
-    if (trains) context->save_for_backward({operand});
+    if (trains && again) {
+      context->saved_data["again"] = at::IValue::make_capsule(c10::make_intrusive<Capsule<Again>>(again));
+    } else if (trains) {
+      context->save_for_backward({operand});
+    }
     keep(context, LinearState{projections, x.scalar_type(), compute});
     return outputs;
   }
@@ -53,6 +68,11 @@ struct Linear : torch::autograd::Function<Linear> {
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const auto& state = kept<LinearState>(context);
     const auto saved = context->get_saved_variables();
+    at::Tensor operand = saved.empty() ? at::Tensor() : saved[0];
+    if (const Again again = taken(context)) {
+      const at::NoGradGuard no_grad;
+      operand = converted(again(), state.compute, MemoryKind::activations);
+    }
     at::Tensor dx;
     for (size_t i = 0; i < state.projections.size(); ++i) {
       if (!grads[i].defined()) continue;
@@ -62,10 +82,10 @@ struct Linear : torch::autograd::Function<Linear> {
       const float beta = dx.defined() ? 1.0f : 0.0f;
       if (!dx.defined()) dx = tensor::empty({dy.size(0), w.size(1)}, state.x_type, MemoryKind::activations);
       gemm(dy, false, converted(w, state.compute, MemoryKind::workspace), false, dx, beta);
-      if (p.weight->trainable()) gemm(dy, true, saved[0], false, p.weight->grad, 1.0f);
+      if (p.weight->trainable()) gemm(dy, true, operand, false, p.weight->grad, 1.0f);
       if (p.bias != nullptr && p.bias->trainable()) add_column_sums(dy, p.bias->grad);
     }
-    return {dx, {}, {}};
+    return {dx, {}, {}, {}};
   }
 };
 
@@ -152,19 +172,20 @@ void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y) {
 }
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                               at::ScalarType compute) {
+                               at::ScalarType compute, const Again& again) {
   for (const Projection& p : projections) check(x, p);
   if (!fused(x)) return plain::linear(x, projections, compute);
-  if (records(x)) return Linear::apply(x, projections.vec(), compute);
+  if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   std::vector<at::Tensor> outputs;
   for (const Projection& p : projections) outputs.push_back(project(operand, p, compute));
   return outputs;
 }
 
-at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute) {
+at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,
+                  const Again& again) {
   const Projection projection{&w, b};
-  return linear(x, projection, compute)[0];
+  return linear(x, projection, compute, again)[0];
 }
 
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {

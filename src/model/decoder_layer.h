@@ -43,7 +43,7 @@ class DecoderLayer {
 
  private:
   kernels::AttentionOptions attention_of(const LayerContext& context) const;
-  at::Tensor attend(const at::Tensor& x, const LayerContext& context);
+  at::Tensor attend(const at::Tensor& x, const kernels::Again& again, const LayerContext& context);
   at::Tensor heads_of(const at::Tensor& x, int64_t heads, tensor::Parameter* norm) const;
   at::Tensor attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const LayerContext& context);
