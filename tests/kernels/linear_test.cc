@@ -244,5 +244,28 @@ TEST(Embedding, NoiseIsUniformAndDrawnByCounter) {
   EXPECT_FALSE(same_bits(x.detach()[0], x.detach()[1]));
 }
 
+// An x that backward makes again in place of keeping it: the same bits, and made once.
+TEST(Linear, MakesItsInputAgain) {
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor base = random({70, 33}, 1);
+    std::vector<at::Tensor> grads[2];
+    int made = 0;
+    for (const bool again : {false, true}) {
+      Parameter w = parameter(random({20, 33}, 2), at::kFloat);
+      const at::Tensor x = leaf(base);
+      const Again recipe = [&] {
+        ++made;
+        return base;
+      };
+      const at::Tensor y = linear(x, w, nullptr, compute, again ? recipe : Again());
+      EXPECT_EQ(made, 0);
+      grads[again] = torch::autograd::grad({y}, {x}, {random({70, 20}, 3).to(y.scalar_type())});
+      grads[again].push_back(w.grad);
+    }
+    EXPECT_EQ(made, 1);
+    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(grads[0][i], grads[1][i])) << i;
+  }
+}
+
 }  // namespace
 }  // namespace trl::kernels
