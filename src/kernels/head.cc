@@ -13,7 +13,8 @@ constexpr int32_t kIgnored = -100;
 // Parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in their
 // order: as many whatever the number of threads.
 constexpr int64_t kParts = 64, kShares = 8;
-constexpr int64_t kWorkBytes = int64_t{62} << 20;  // of logits, shares and operands
+// Of logits, shares and operands; what threads pack for themselves comes to it.
+constexpr int64_t kWorkBytes = int64_t{58} << 20;
 
 // Rows of a tile. As many as fit, because each tile reads the head twice and its gradient once. (The other
 // way, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic, which costs
