@@ -17,8 +17,8 @@ constexpr int64_t kParts = 64, kShares = 8;
 constexpr int64_t kWorkBytes = int64_t{58} << 20;
 
 // Rows of a tile. As many as fit, because each tile reads the head twice and its gradient once. (The other
-// way, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic, which costs
-// more than the reading does from 100 rows on.)
+// way, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic. That the
+// reading costs less from some 100 rows on is an estimate.)
 int64_t tile_rows(const HeadOptions& options, int64_t count, int64_t vocab, int64_t width) {
   if (options.tile_rows > 0) return std::min(count, options.tile_rows);
   constexpr int64_t kUnit = 32;

@@ -40,13 +40,23 @@ void check_evaluation(const Setup& setup) {
     fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
 }
 
+// Our kernels, and those of plug-ins, are for the CPU.
 void check_kernels(const Setup& setup) {
-  if (setup.arguments.fused_kernels != config::FusedKernels::on || setup.model->device().is_cpu()) return;
-  fail_key("fused_kernels",
-           "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
-           "build has "
-           "fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
-           setup.model->device().str());
+  if (setup.model->device().is_cpu()) return;
+  const std::string device = setup.model->device().str();
+  if (setup.arguments.fused_kernels == config::FusedKernels::on) {
+    fail_key("fused_kernels",
+             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
+             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
+             device);
+  }
+  if (setup.attention != nullptr) {
+    fail_key(
+        "attn_implementation",
+        "attn_implementation: plugin: is refused, because the model is on {}, and plug-ins compute on the "
+        "CPU: give sdpa, or use_cpu: true",
+        device);
+  }
 }
 
 std::string row_list(const std::vector<const MicroBatch*>& batches) {
