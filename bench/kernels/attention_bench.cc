@@ -6,10 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <CLI/CLI.hpp>
-
 #include "kernels/kernels.h"
 #include "kernels/tensor_files.h"
+#include "support/command.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "support/scratch.h"
@@ -23,12 +22,11 @@ struct Heads {
   int64_t q = 0, kv = 0;
 };
 
-struct Settings {
+struct Settings : PeerSettings {
   std::vector<int64_t> tokens = {2048};
   std::vector<std::string> heads = {"9/3", "14/2"};
   int64_t head_dim = 64;
-  std::string peer, scratch;
-  int rounds = 1, threads = 2;
+  std::string peer;
   double seconds = 3;
 };
 
@@ -87,7 +85,7 @@ void measure(const Settings& s, const std::string& folder, const Heads& heads, i
                      {"threads", s.threads}, {"seconds", s.seconds}};
   std::vector<std::vector<Json>> runs(s.peer.empty() ? 1 : 2);
   interleave(runs.size(), s.rounds, [&](size_t i) {
-    runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", "--child", work.dump()})
+    runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", kChildFlag, work.dump()})
                              : run_json({s.peer, TRL_KERNEL_PEER, work.dump()}));
   });
   const Json ours = line_of("libtrl", work, runs[0]);
@@ -98,11 +96,8 @@ void measure(const Settings& s, const std::string& folder, const Heads& heads, i
   print(line);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   Settings s;
-  std::string child;
   bool curve = false;
   CLI::App app("Causal attention, forward and backward");
   app.add_option("--tokens", s.tokens, "of the document")->check(CLI::Range(1, 1 << 20));
@@ -110,13 +105,10 @@ int main(int argc, char** argv) try {
   app.add_option("--heads", s.heads, "query heads / key heads");
   app.add_option("--head-dim", s.head_dim, "of each head")->check(CLI::Range(1, 512));
   app.add_option("--peer", s.peer, "a Python that has torch");
-  app.add_option("--rounds", s.rounds, "times A B B A")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", s.seconds, "of a process")->check(CLI::PositiveNumber);
-  app.add_option("--threads", s.threads, "on both sides")->check(CLI::Range(1, 4096));
-  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
-  app.add_option("--child", child, "")->group("");
+  s.add_to(app);
   CLI11_PARSE(app, argc, argv);
-  if (!child.empty()) return print(run_attention(Json::parse(child))), 0;
+  if (!s.child.empty()) return print(run_attention(Json::parse(s.child))), 0;
   if (curve) s.tokens = {512, 1024, 2048, 4096, 8192, 16384};
   const Scratch scratch(s.scratch);
   const int64_t rows = *std::max_element(s.tokens.begin(), s.tokens.end());
@@ -129,7 +121,10 @@ int main(int argc, char** argv) try {
     for (const int64_t tokens : s.tokens) measure(s, scratch.file(""), heads, tokens);
   }
   return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "attention_bench: %s\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("attention_bench", [&] { return run(argc, argv); });
 }

@@ -6,10 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <CLI/CLI.hpp>
-
 #include "kernels/kernels.h"
 #include "kernels/tensor_files.h"
+#include "support/command.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "support/scratch.h"
@@ -19,11 +18,10 @@ namespace {
 
 using namespace trl::bench;
 
-struct Settings {
+struct Settings : PeerSettings {
   std::vector<int64_t> tokens = {512, 1024, 2048};
   int64_t vocab = 151936, width = 896;
-  std::string precision = "bf16", peer, scratch;
-  int rounds = 1, threads = 2;
+  std::string precision = "bf16", peer;
   double seconds = 3;
 };
 
@@ -81,7 +79,7 @@ void measure(const Settings& s, const std::string& folder, int64_t tokens) {
     const Json work = {{"what", "head"},           {"side", sides[i]},     {"folder", folder},
                        {"tokens", tokens},         {"width", s.width},     {"vocab", s.vocab},
                        {"precision", s.precision}, {"threads", s.threads}, {"seconds", s.seconds}};
-    runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", "--child", work.dump()})
+    runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", kChildFlag, work.dump()})
                              : run_json({s.peer, TRL_KERNEL_PEER, work.dump()}));
   });
   double ours = 0;
@@ -93,24 +91,18 @@ void measure(const Settings& s, const std::string& folder, int64_t tokens) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   Settings s;
-  std::string child;
   CLI::App app("The head with its loss, forward and backward");
   app.add_option("--tokens", s.tokens, "rows with a target")->check(CLI::Range(1, 1 << 20));
   app.add_option("--vocab", s.vocab, "rows of the head")->check(CLI::Range(2, 1 << 24));
   app.add_option("--width", s.width, "of hidden states")->check(CLI::Range(1, 1 << 16));
   app.add_option("--precision", s.precision, "bf16 or fp32")->check(CLI::IsMember({"bf16", "fp32"}));
   app.add_option("--peer", s.peer, "a Python that has trl");
-  app.add_option("--rounds", s.rounds, "times A B B A")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", s.seconds, "of a process")->check(CLI::PositiveNumber);
-  app.add_option("--threads", s.threads, "on both sides")->check(CLI::Range(1, 4096));
-  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
-  app.add_option("--child", child, "")->group("");
+  s.add_to(app);
   CLI11_PARSE(app, argc, argv);
-  if (!child.empty()) return print(run_head(Json::parse(child))), 0;
+  if (!s.child.empty()) return print(run_head(Json::parse(s.child))), 0;
   const Scratch scratch(s.scratch);
   const int64_t rows = *std::max_element(s.tokens.begin(), s.tokens.end());
   write_tensor(scratch.file("hidden"), random_tensor({rows, s.width}, 1, 1.0));
@@ -119,7 +111,10 @@ int main(int argc, char** argv) try {
   write_tensor(scratch.file("targets"), at::randint(s.vocab, {rows}, generator, at::kInt));
   for (const int64_t tokens : s.tokens) measure(s, scratch.file(""), tokens);
   return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "head_bench: %s\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("head_bench", [&] { return run(argc, argv); });
 }

@@ -3,7 +3,6 @@
 // vocabulary of V, each in a process of its own. Fits, a JSON line each, and exit status 1 when one does not
 // hold: time without attention is a + b V + c T + d T V; attention is a T + b T^2; memory is
 // a + b V + c T + d T V with d of no size (an array of tokens x vocabulary would be 2 bytes or more).
-#include <CLI/CLI.hpp>
 #include <fstream>
 
 #include "support/fit.h"
@@ -18,10 +17,10 @@ using namespace trl::bench;
 constexpr int kLong = 1024;
 constexpr ModelShape kSmall = {2, 256, 1024, 4, 2, 0};
 
-struct Settings {
-  std::string tokenizer, scratch;
+struct Settings : CommonSettings {
+  std::string tokenizer;
   std::vector<int64_t> tokens = {256, 512, 1024, 2048, 4096, 8192}, vocab = {32768, 65536, 131072, 262144};
-  int steps = 3, threads = 2;
+  int steps = 3;
   double time_bound = 0.25, memory_bound = 0.1, memory_term_bound = 0.1;
 };
 
@@ -104,11 +103,8 @@ bool laws(const Settings& s, const std::vector<Cell>& cells) {
   return time["holds"] && attention["holds"] && memory["holds"];
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   Settings s;
-  std::string child;
   CLI::App app("How time and memory of a step grow with tokens and vocabulary");
   app.add_option("--tokenizer", s.tokenizer, "a model directory with tokenizer.json");
   app.add_option("--tokens", s.tokens, "of the document, three numbers from 1024 on at least")
@@ -117,11 +113,9 @@ int main(int argc, char** argv) try {
   app.add_option("--steps", s.steps, "measured, behind the first")->check(CLI::Range(1, 1000));
   app.add_option("--time-bound", s.time_bound, "relative error that the fits of time may have")
       ->check(CLI::PositiveNumber);
-  app.add_option("--threads", s.threads, "to compute with")->check(CLI::Range(1, 4096));
-  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
-  app.add_option(kChildFlag, child, "")->group("");
+  s.add_to(app);
   CLI11_PARSE(app, argc, argv);
-  if (!child.empty()) return sft_child(child);
+  if (!s.child.empty()) return sft_child(s.child);
   if (std::count_if(s.tokens.begin(), s.tokens.end(), [](int64_t t) { return t >= kLong; }) < 3 ||
       s.vocab.size() < 2 || s.tokenizer.empty())
     throw std::runtime_error("--tokenizer, three --tokens from 1024 on and two --vocab are needed");
@@ -139,7 +133,10 @@ int main(int argc, char** argv) try {
     }
   }
   return laws(s, cells) ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "growth_bench: %s\n", error.what());
-  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("growth_bench", [&] { return run(argc, argv); });
 }

@@ -1,8 +1,8 @@
 // usage: llama_bench --model F32.gguf --dataset TEXT --llama DIR [--rows N]
 // Full fine-tuning beside llama.cpp's llama_opt (DIR/include, DIR/lib): AdamW with its learning rate, a row
 // of 512 tokens a step, the same token ids, each in a process of its own, A B B A. llama_opt is float32; ours
-// float32 and bfloat16. JSON lines: losses of both, tokens a second, peak resident memory, ratios.
-#include <CLI/CLI.hpp>
+// float32 and bfloat16. JSON lines: losses of both, tokens a second, peak resident memory, ratios. Exit
+// status 1 where the first losses are not equal.
 #include <filesystem>
 #include <fstream>
 
@@ -15,10 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace trl::bench;
 
-struct Settings {
-  std::string model, dataset, llama, compiler = "cc", scratch;
+struct Settings : PeerSettings {
+  std::string model, dataset, llama, compiler = "cc";
   int64_t context = 512;
-  int rows = 8, rounds = 1, threads = 2;
+  int rows = 8;
 };
 
 // Rows of one token more: what is behind the last one is its target, as llama_opt has it.
@@ -70,7 +70,8 @@ double speed(const Settings& s, const std::vector<Json>& runs) {
   return median(all);
 }
 
-void measure(const Settings& s, const Scratch& scratch) {
+// Whether the first losses are equal.
+bool measure(const Settings& s, const Scratch& scratch) {
   const std::string program = compiled(s, scratch), rows = scratch.file("rows.jsonl");
   const std::vector<int32_t> ids = token_ids(s.model, s.dataset, s.context * s.rows + 1);
   write_rows(ids, s, rows);
@@ -105,13 +106,11 @@ void measure(const Settings& s, const Scratch& scratch) {
     }
     print(line);
   }
+  return first <= 1e-4;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   Settings s;
-  std::string child;
   CLI::App app("Full fine-tuning beside llama.cpp's llama_opt");
   app.add_option("--model", s.model, "a GGUF file of float32 weights, which both sides read");
   app.add_option("--dataset", s.dataset, "a file of text");
@@ -119,19 +118,18 @@ int main(int argc, char** argv) try {
   app.add_option("--compiler", s.compiler, "for llama_opt.c");
   app.add_option("--tokens", s.context, "of a row")->check(CLI::Range(2, 1 << 16));
   app.add_option("--rows", s.rows, "one a step; the first is not counted")->check(CLI::Range(2, 4096));
-  app.add_option("--rounds", s.rounds, "times A B B A")->check(CLI::Range(1, 1000));
-  app.add_option("--threads", s.threads, "on both sides")->check(CLI::Range(1, 4096));
-  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
-  app.add_option(kChildFlag, child, "")->group("");
+  s.add_to(app);
   CLI11_PARSE(app, argc, argv);
-  if (!child.empty()) return sft_child(child);
+  if (!s.child.empty()) return sft_child(s.child);
   if (!fs::is_regular_file(s.model)) throw std::runtime_error("--model: a GGUF file is expected");
   if (!fs::is_regular_file(s.llama + "/include/llama.h"))
     throw std::runtime_error("--llama: no include/llama.h in '" + s.llama + "'");
   const Scratch scratch(s.scratch);
-  measure(s, scratch);
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "llama_bench: %s\n", error.what());
-  return 1;
+  return measure(s, scratch) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("llama_bench", [&] { return run(argc, argv); });
 }

@@ -3,8 +3,8 @@
 // SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a process of its own, in
 // the order A B B A. JSON lines: equality of the losses on identical batches; useful (not padding) tokens a
 // second, peak resident memory and what of it is beyond weights, gradients and optimizer state, seconds from
-// process start to the end of step one; the share of the roofline; where the time goes; the ratios.
-#include <CLI/CLI.hpp>
+// process start to the end of step one; the share of the roofline; where the time goes; the ratios. Exit
+// status 1 where the losses are not equal.
 #include <filesystem>
 
 #include "support/random_model.h"
@@ -19,23 +19,25 @@ using namespace trl::bench;
 
 constexpr const char* kRandom = "random:qwen2.5-0.5b";
 
-struct Settings {
-  std::string model, tokenizer, dataset, columns, peer, scratch;
+struct Settings : PeerSettings {
+  std::string model, tokenizer, dataset, columns, peer;
   std::vector<std::string> precisions = {"bf16", "autocast", "fp32"}, peers;
-  int steps = 6, peer_steps = 3, equality_steps = 2, rounds = 1, threads = 2;
+  int steps = 6, peer_steps = 3, equality_steps = 2;
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
   bool packing = false, no_padding = false;
 };
 
+// autocast: TRL's defaults (float32 weights, bfloat16 autocast, checkpointing); the others without either.
 Json precision_options(const std::string& precision) {
-  return {{"dtype", precision == "bf16" ? "bfloat16" : "float32"}, {"bf16", precision == "autocast"}};
+  return {{"dtype", precision == "bf16" ? "bfloat16" : "float32"},
+          {"bf16", precision == "autocast"},
+          {"gradient_checkpointing", precision == "autocast"}};
 }
 
 SftWork work_of(const Settings& s, const std::string& precision, int steps) {
   SftWork work{s.model, s.dataset, s.columns, precision_options(precision), steps};
   work.options["max_length"] = s.max_length;
   work.options["completion_only_loss"] = s.no_padding ? Json() : Json(false);
-  work.options["gradient_checkpointing"] = false;
   work.options["per_device_train_batch_size"] = s.no_padding ? 1 : s.batch;
   work.options["runtime.threads"] = s.threads;
   return work;
@@ -51,13 +53,11 @@ SftWork our_work(const Settings& s, const std::string& precision, int steps) {
   return work;
 }
 
-// default: TRL's (float32 weights, bfloat16 autocast, checkpointing); best: bfloat16 weights, no
-// checkpointing; fp32: float32, no checkpointing. Padded: without flash attention TRL recommends no packing.
+// Settings of TRL. Padded: without flash attention TRL recommends no packing.
 struct Peer {
   const char *name, *precision;
-  bool checkpointing;
 };
-constexpr Peer kPeers[] = {{"default", "autocast", true}, {"best", "bf16", false}, {"fp32", "fp32", false}};
+constexpr Peer kPeers[] = {{"default", "autocast"}, {"best", "bf16"}, {"fp32", "fp32"}};
 
 const Peer& peer_named(const std::string& name) {
   for (const Peer& peer : kPeers)
@@ -66,11 +66,14 @@ const Peer& peer_named(const std::string& name) {
 }
 
 // Ours and TRL's losses step by step, of the same batches in the same precision: as our runs have them
-// (packed where they are), without checkpointing. Two steps: the second shows the gradients of the first.
-void show_equality(const Settings& s, const std::string& precision) {
+// (packed where they are). Two steps: the second shows the gradients of the first.
+// Whether they are equal.
+bool show_equality(const Settings& s, const std::string& precision) {
   const SftWork work = our_work(s, precision, s.equality_steps);
   const Json ours = run_ours(work), theirs = run_trl(s.peer, work);
-  print(equality_line(precision, ours, theirs));
+  const Json line = equality_line(precision, ours, theirs);
+  print(line);
+  return line.at("equal");
 }
 
 struct Side {
@@ -87,18 +90,18 @@ std::vector<Side> sides_of(const Settings& s) {
   if (s.peer.empty()) return sides;
   for (const std::string& name : s.peers) {
     const Peer& peer = peer_named(name);
-    SftWork work = work_of(s, peer.precision, s.peer_steps + 1);
-    work.options["gradient_checkpointing"] = peer.checkpointing;
-    sides.push_back({name, peer.precision, false, std::move(work), {}});
+    sides.push_back({name, peer.precision, false, work_of(s, peer.precision, s.peer_steps + 1), {}});
   }
   return sides;
 }
 
-void measure(const Settings& s) {
+// Whether all losses were equal.
+bool measure(const Settings& s) {
   const Architecture model = architecture_of(describe_model(s.model));
   const Json gemm = run_json({TRL_GEMM_BENCH, "--threads", std::to_string(s.threads)});
+  bool equal = true;
   if (!s.peer.empty())
-    for (const std::string& precision : s.precisions) show_equality(s, precision);
+    for (const std::string& precision : s.precisions) equal = show_equality(s, precision) && equal;
   std::vector<Side> sides = sides_of(s);
   interleave(sides.size(), s.rounds, [&](size_t i) {
     Side& side = sides[i];
@@ -115,6 +118,7 @@ void measure(const Settings& s) {
     print(roofline_line(side.precision, model, gemm, side.runs));
     print(parts_line(side.precision, side.runs));
   }
+  return equal;
 }
 
 void need(bool condition, const char* what) {
@@ -123,8 +127,8 @@ void need(bool condition, const char* what) {
 
 void check(Settings& s) {
   need(!(s.packing && s.no_padding), "--packing and --no-padding exclude each other");
-  need(s.steps > 0 && s.peer_steps > 0 && s.rounds > 0 && s.equality_steps > 0 && s.threads > 0,
-       "--steps, --peer-steps, --equality-steps, --rounds and --threads must be at least 1");
+  need(s.steps > 0 && s.peer_steps > 0 && s.equality_steps > 0,
+       "--steps, --peer-steps and --equality-steps must be at least 1");
   if (s.max_length == 0) s.max_length = s.packing ? 1024 : 512;
   need(s.batch > 0 && s.max_length > 0, "--batch and --max_length must be at least 1");
   need(!s.packing || s.tokens_per_step % s.max_length == 0,
@@ -150,11 +154,8 @@ void check(Settings& s) {
   for (const std::string& name : s.peers) peer_named(name);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   Settings s;
-  std::string child;
   CLI::App app("SFT: tokens a second, memory, roofline; beside TRL");
   app.add_option("--model", s.model, "model directory, GGUF file or random:qwen2.5-0.5b (its shape)");
   app.add_option("--tokenizer", s.tokenizer, "for a random model: a directory with its tokenizer's files");
@@ -171,12 +172,9 @@ int main(int argc, char** argv) try {
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
   app.add_option("--peer-steps", s.peer_steps, "measured steps of a run of the peer, behind the first");
   app.add_option("--equality-steps", s.equality_steps, "whose losses are compared");
-  app.add_option("--rounds", s.rounds, "times A B B A");
-  app.add_option("--threads", s.threads, "on both sides");
-  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
-  app.add_option(kChildFlag, child, "")->group("");
+  s.add_to(app);
   CLI11_PARSE(app, argc, argv);
-  if (!child.empty()) return sft_child(child);
+  if (!s.child.empty()) return sft_child(s.child);
   check(s);
   const Scratch scratch(s.scratch);
   if (s.model == kRandom) {
@@ -188,9 +186,11 @@ int main(int argc, char** argv) try {
     s.dataset = scratch.file("rows.jsonl");
     s.columns.clear();
   }
-  measure(s);
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "sft_bench: %s\n", error.what());
-  return 1;
+  return measure(s) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("sft_bench", [&] { return run(argc, argv); });
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "support/command.h"
 #include "support/runs.h"
 
 namespace trl::bench {
@@ -19,7 +20,6 @@ Json run_ours(const SftWork& work);
 Json run_trl(const std::string& python, const SftWork& work);
 
 // A process of this program: the run that run_ours or describe_model started. Its exit status.
-inline constexpr const char* kChildFlag = "--child";
 int sft_child(const std::string& work);
 
 Json describe_model(const std::string& model);  // parameters and config.json

@@ -2,6 +2,7 @@
 // has it:
 // --flag, --flag false, --no_flag for booleans, several words for lists, a YAML or JSON text for maps.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ namespace trl::cli {
 struct TextFlag {
   const char* name;
   const char* help;
-  std::string* value;
+  std::optional<std::string>* value;
 };
 struct Switch {  // without a value
   const char* name;

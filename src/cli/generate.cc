@@ -19,7 +19,7 @@ int generate(const Words& words) {
   Config config;
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
-  std::string prompt;
+  std::optional<std::string> prompt;
   const CommandLine line{
       "generate",
       "Complete a prompt. Greedy unless --temperature is above 0.",
@@ -30,7 +30,7 @@ int generate(const Words& words) {
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
-  if (prompt.empty()) throw Failure(kUsage, "--prompt is needed: the text to complete");
+  if (!prompt) throw Failure(kUsage, "--prompt is needed: the text to complete");
 
   Runtime runtime;
   open_runtime(config, runtime);
@@ -38,8 +38,8 @@ int generate(const Words& words) {
   check(trl_model_open(runtime.get(), path.c_str(), config.get(), model.out(), error.out()), error);
   Generator generator;
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
-  const char* text = prompt.c_str();
-  const size_t size = prompt.size();
+  const char* text = prompt->c_str();
+  const size_t size = prompt->size();
   bool began = false;
   const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config.get(), on_token,
                                                    &began, nullptr, error.out());

@@ -23,7 +23,7 @@ const Option& known(std::string_view key) {
   std::string plain(key);
   std::replace(plain.begin(), plain.end(), '-', '_');
   const std::string_view near = base::nearest(plain, names);
-  if (near.empty()) fail_key(key, "{}: unknown key", shown(key));
+  if (near.empty() || key.empty()) fail_key(key, "{}: unknown key", shown(key));
   fail_key(key, "{}: unknown key; the nearest is {}", shown(key), near);
 }
 

@@ -181,6 +181,15 @@ const std::string& text_column(const Row& row, std::string_view name) {
   return value->get_ref<const std::string&>();
 }
 
+namespace {
+// Templates read more than the content: tool_calls, reasoning_content and whatever else they know.
+bool says_something(const base::Json& message) {
+  for (const auto& [key, value] : message.items())
+    if (key != "role" && !value.is_null()) return true;
+  return false;
+}
+}  // namespace
+
 const base::Json& messages_column(const Row& row, std::string_view name) {
   constexpr std::string_view kExpected = "a list of messages with 'role' and 'content'";
   const base::Json* value = find_column(row, name);
@@ -188,7 +197,11 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
   for (size_t i = 0; i < value->size(); ++i) {
     const base::Json& message = (*value)[i];
     const auto role = message.is_object() ? message.find("role") : message.end();
-    if (role != message.end() && role->is_string()) continue;
+    if (role != message.end() && role->is_string()) {
+      if (says_something(message)) continue;
+      fail(Status::format, "{}: column '{}': message {} has a 'role' alone, where 'content' is expected",
+           row.where, name, i + 1);
+    }
     fail(Status::format, "{}: column '{}': message {} is {}, where an object with a 'role' is expected",
          row.where, name, i + 1, message.is_object() ? "an object without one" : described(message));
   }

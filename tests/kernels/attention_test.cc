@@ -1,8 +1,11 @@
-#include "kernels/reference.h"
+#include "kernels/attention_run.h"
+#include "kernels/compare.h"
 
 namespace trl::kernels {
 namespace {
 
+using test::attend;
+using test::Attended;
 using test::check_gradient;
 using test::error_of;
 using test::leaf;
@@ -17,15 +20,7 @@ struct Case {
   double softcap = 0;
 };
 
-SegmentsPtr segments_of(const Case& c) {
-  auto s = std::make_shared<Segments>();
-  s->cu_seqlens.push_back(0);
-  for (const int64_t length : c.lengths) {
-    s->cu_seqlens.push_back(s->cu_seqlens.back() + static_cast<int32_t>(length));
-    s->max_length = std::max(s->max_length, length);
-  }
-  return s;
-}
+SegmentsPtr segments_of(const Case& c) { return test::segments(c.lengths); }
 
 at::Tensor reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Case& c,
                      double scale) {
@@ -46,17 +41,7 @@ at::Tensor reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::cat(parts, 0);
 }
 
-struct Results {
-  at::Tensor out, dq, dk, dv;
-};
-
-Results run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
-            const Case& c, double scale) {
-  const at::Tensor ql = leaf(q), kl = leaf(k), vl = leaf(v);
-  const at::Tensor out = attention(ql, kl, vl, segments_of(c), {scale, c.window, c.softcap});
-  const auto grads = torch::autograd::grad({out}, {ql, kl, vl}, {d_out});
-  return {out.detach(), grads[0], grads[1], grads[2]};
-}
+AttentionOptions options_of(const Case& c, double scale) { return {scale, c.window, c.softcap}; }
 
 const Case kCases[] = {
     {{1}, 1, 1, 16, 0},        {{2, 1, 3, 1}, 4, 2, 20, 0}, {{63}, 2, 2, 64, 0},
@@ -73,28 +58,18 @@ void compare(at::ScalarType type) {
                                     << " window " << c.window);
     int64_t tokens = 0;
     for (const int64_t length : c.lengths) tokens += length;
-    const at::Tensor q = random({tokens, c.heads, c.head_dim}, ++seed, type);
-    const at::Tensor k = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
-    const at::Tensor v = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
-    const at::Tensor d_out = random({tokens, c.heads, c.head_dim}, ++seed, type);
+    const test::AttentionInputs in(tokens, c.heads, c.kv_heads, c.head_dim, seed, type);
     const double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
-    const Results got = run(q, k, v, d_out, c, scale);
-    const at::Tensor qd = leaf(q.to(at::kDouble)), kd = leaf(k.to(at::kDouble)), vd = leaf(v.to(at::kDouble));
-    const at::Tensor want = reference(qd, kd, vd, c, scale);
-    const auto grads = torch::autograd::grad({want}, {qd, kd, vd}, {d_out.to(at::kDouble)});
+    const Attended got = attend(in.q, in.k, in.v, in.d_out, segments_of(c), options_of(c, scale));
+    const auto exact = [](const at::Tensor& x) { return leaf(x.to(at::kDouble)); };
+    const at::Tensor q = exact(in.q), k = exact(in.k), v = exact(in.v), want = reference(q, k, v, c, scale);
+    const auto grads = torch::autograd::grad({want}, {q, k, v}, {in.d_out.to(at::kDouble)});
     EXPECT_EQ(got.out.scalar_type(), type);
     EXPECT_EQ(got.dk.scalar_type(), type);
-    EXPECT_LT(error_of(got.out, want), tolerance(type));
-    EXPECT_LT(error_of(got.dq, grads[0], 1.0), tolerance(type));
-    EXPECT_LT(error_of(got.dk, grads[1], 1.0), tolerance(type));
-    EXPECT_LT(error_of(got.dv, grads[2], 1.0), tolerance(type));
+    test::expect_near(got, {want, grads[0], grads[1], grads[2]}, tolerance(type));
     // The sum of the saved bits is the same whatever the number of threads.
     const Threads one(1);
-    const Results again = run(q, k, v, d_out, c, scale);
-    EXPECT_TRUE(same_bits(got.out, again.out));
-    EXPECT_TRUE(same_bits(got.dq, again.dq));
-    EXPECT_TRUE(same_bits(got.dk, again.dk));
-    EXPECT_TRUE(same_bits(got.dv, again.dv));
+    test::expect_same_bits(got, attend(in.q, in.k, in.v, in.d_out, segments_of(c), options_of(c, scale)));
   }
 }
 
@@ -105,7 +80,7 @@ TEST(Attention, LargeScoresStayFinite) {
   const Case c{{70}, 1, 1, 16, 0};
   const at::Tensor q = random({70, 1, 16}, 1) * 100, k = random({70, 1, 16}, 2) * 100,
                    v = random({70, 1, 16}, 3);
-  const Results got = run(q, k, v, random({70, 1, 16}, 4), c, 1.0);
+  const Attended got = attend(q, k, v, random({70, 1, 16}, 4), segments_of(c), options_of(c, 1.0));
   EXPECT_LT(error_of(got.out, reference(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble), c, 1.0)),
             1e-5);
   EXPECT_TRUE(at::isfinite(got.dq).all().item<bool>());
@@ -127,7 +102,7 @@ TEST(Attention, GradientIsTheSlope) {
     const Case c{{9, 14}, 2, 1, 8, 0, softcap};
     const at::Tensor q = random({23, 2, 8}, 1), k = random({23, 1, 8}, 2), v = random({23, 1, 8}, 3);
     const at::Tensor d = random({23, 2, 8}, 4);
-    const Results got = run(q, k, v, d, c, 0.4);
+    const Attended got = attend(q, k, v, d, segments_of(c), options_of(c, 0.4));
     const auto out = [&](const at::Tensor& qs, const at::Tensor& ks, const at::Tensor& vs) {
       return attention(qs, ks, vs, segments_of(c), {0.4, 0, softcap});
     };

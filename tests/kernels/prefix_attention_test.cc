@@ -1,11 +1,11 @@
 // Documents that share a prefix, against plain rows [prefix | document] that do not.
-#include "kernels/reference.h"
+#include "kernels/attention_run.h"
 
 namespace trl::kernels::prefix_attention_test {
 namespace {
 
-using test::error_of;
-using test::leaf;
+using test::attend;
+using test::Attended;
 using test::random;
 using test::same_bits;
 using test::Threads;
@@ -33,24 +33,12 @@ SegmentsPtr segments_of(const Case& c) {
   return s;
 }
 
-struct Results {
-  at::Tensor out, dq, dk, dv;
-};
-
-Results run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
-            const SegmentsPtr& segments, const AttentionOptions& options) {
-  const at::Tensor ql = leaf(q), kl = leaf(k), vl = leaf(v);
-  const at::Tensor out = attention(ql, kl, vl, segments, options);
-  const auto grads = torch::autograd::grad({out}, {ql, kl, vl}, {d_out});
-  return {out.detach(), grads[0], grads[1], grads[2]};
-}
-
 // Each document behind a copy of its prefix whose own outputs get no gradient, in float32; what the copies
 // of a token receive is summed in double.
-Results apart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
-              const Case& c, const AttentionOptions& options) {
+Attended apart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
+               const Case& c, const AttentionOptions& options) {
   const auto zeros = [](const at::Tensor& x) { return at::zeros(x.sizes(), at::kDouble); };
-  Results sums{zeros(q), zeros(q), zeros(k), zeros(v)};
+  Attended sums{zeros(q), zeros(q), zeros(k), zeros(v)};
   const std::vector<int32_t> cu = segments_of(c)->cu_seqlens;
   for (size_t i = 0; i < c.documents.size(); ++i) {
     const Document& own = c.documents[i];
@@ -64,7 +52,7 @@ Results apart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
     auto plain = std::make_shared<Segments>();
     plain->cu_seqlens = {0, static_cast<int32_t>(before + own.length)};
     plain->max_length = before + own.length;
-    const Results r = run(rows(q), rows(k), rows(v), d, plain, options);
+    const Attended r = attend(rows(q), rows(k), rows(v), d, plain, options);
     sums.out.narrow(0, cu[i], own.length).copy_(r.out.narrow(0, before, own.length));
     sums.dq.index_add_(0, index, r.dq.to(at::kDouble));
     sums.dk.index_add_(0, index, r.dk.to(at::kDouble));
@@ -90,23 +78,12 @@ void compare(at::ScalarType type) {
     int64_t tokens = 0;
     for (const Document& d : c.documents) tokens += d.length;
     SCOPED_TRACE(testing::Message() << tokens << " tokens, head_dim " << c.head_dim);
-    const at::Tensor q = random({tokens, c.heads, c.head_dim}, ++seed, type);
-    const at::Tensor k = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
-    const at::Tensor v = random({tokens, c.kv_heads, c.head_dim}, ++seed, type);
-    const at::Tensor d_out = random({tokens, c.heads, c.head_dim}, ++seed, type);
+    const test::AttentionInputs in(tokens, c.heads, c.kv_heads, c.head_dim, seed, type);
     const AttentionOptions options{1.0 / std::sqrt(static_cast<double>(c.head_dim)), c.window, c.softcap};
-    const Results got = run(q, k, v, d_out, segments_of(c), options);
-    const Results want = apart(q, k, v, d_out, c, options);
-    EXPECT_LT(error_of(got.out, want.out), tolerance(type));
-    EXPECT_LT(error_of(got.dq, want.dq, 1.0), tolerance(type));
-    EXPECT_LT(error_of(got.dk, want.dk, 1.0), tolerance(type));
-    EXPECT_LT(error_of(got.dv, want.dv, 1.0), tolerance(type));
+    const Attended got = attend(in.q, in.k, in.v, in.d_out, segments_of(c), options);
+    test::expect_near(got, apart(in.q, in.k, in.v, in.d_out, c, options), tolerance(type));
     const Threads one(1);
-    const Results again = run(q, k, v, d_out, segments_of(c), options);
-    EXPECT_TRUE(same_bits(got.out, again.out));
-    EXPECT_TRUE(same_bits(got.dq, again.dq));
-    EXPECT_TRUE(same_bits(got.dk, again.dk));
-    EXPECT_TRUE(same_bits(got.dv, again.dv));
+    test::expect_same_bits(got, attend(in.q, in.k, in.v, in.d_out, segments_of(c), options));
   }
 }
 
