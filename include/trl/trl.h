@@ -466,13 +466,14 @@ typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component
  *
  * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The
  * limit belongs to the process: while a runtime lives, one that asks for another limit is refused. Every
- * function that takes a runtime also takes NULL, which is a quiet one with the defaults. No tensor library is
- * opened here.
+ * function that takes a runtime also takes NULL, which is a quiet one with the defaults that lives as long as
+ * what is made with it. No tensor library is opened here.
  *
  * @param config [in] nullable: the defaults.
  * @param out_runtime [out] owned by the caller, freed by trl_runtime_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_BUSY for another limit than the process has.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_BUSY for another limit than the process has,
+ *   TRL_E_INVALID_ARGUMENT for one below what is in use.
  * Contract: caller owns, users of it keep it alive; any thread; does not block; no callbacks; after an error
  * out_runtime is NULL.
  * @since 0.1
@@ -934,7 +935,9 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
  * @param trainer [in] changed.
  * @param out_metrics [out] nullable; of this step; borrowed until the next call on this trainer.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_END, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY, TRL_E_IO.
+ * @return TRL_OK, TRL_END, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY, TRL_E_IO, TRL_E_FORMAT for a bad row,
+ *   TRL_E_CALLBACK when the host's rows fail, TRL_E_INVALID_ARGUMENT with the key on_nonfinite for a loss or
+ *   a gradient that is not finite.
  * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the
  * trainer is usable, except after TRL_E_DEVICE.
  * @since 0.1
@@ -974,7 +977,8 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * @param on_event [in] nullable.
  * @param user_data [in] given to on_event.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_E_CANCELLED, and the errors of trl_trainer_step.
+ * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_E_CANCELLED, TRL_E_INVALID_ARGUMENT for
+ *   TRL_EVENT_EVALUATE without evaluation rows, and the errors of trl_trainer_step.
  * Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after
  * TRL_E_DEVICE.
  * @since 0.1

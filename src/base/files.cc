@@ -187,7 +187,11 @@ void append_file(const std::string& path, std::string_view bytes, const WriteFau
   FileWriter(path, fault, true).write(bytes);
 }
 
-void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+void replace_file(const std::string& given, std::string_view bytes, const WriteFault* fault) {
+  std::error_code ignored;
+  const std::string path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given).string() : given;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+    fail(Status::io, "{}: is no regular file, and is not replaced by one", given);
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
     write_file(aside, bytes, fault);

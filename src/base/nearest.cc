@@ -26,7 +26,7 @@ size_t distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
   std::string_view best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  size_t best_distance = std::min(std::max<size_t>(2, name.size() / 3) + 1, name.size());
   for (const std::string_view candidate : candidates) {
     const size_t d = distance(name, candidate);
     if (d < best_distance) {

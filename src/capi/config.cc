@@ -41,8 +41,8 @@ trl_status trl_config_get(const trl_config* config, const char* key, const char*
 trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(config, "config");
-    need(path, "path");
-    shared->change([&](trl::config::Config& values) { values.load_file(path); });
+    const std::string file = path_of(path);
+    shared->change([&](trl::config::Config& values) { values.load_file(file); });
   });
 }
 

@@ -190,11 +190,11 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
       error,
       [&] {
         need(out_dataset, "out_dataset");
-        need(path, "path");
+        const std::string file = path_of(path);
         const auto shared = runtime_of(runtime);
         const trl::config::Config config = options_of(options);
         trl::config::DatasetArguments rows;
-        rows.entries.emplace_back().path = path;
+        rows.entries.emplace_back().path = file;
         rows.entries.front().split = config.get("dataset_train_split");
         *out_dataset = new_dataset(shared, config, data::open_rows(rows, *shared->log()).train);
       },

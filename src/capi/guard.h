@@ -62,6 +62,12 @@ inline std::string_view text(const char* value, std::string_view name) {
   return view;
 }
 
+inline std::string path_of(const char* value, std::string_view name = "path") {
+  const std::string_view path = text(value, name);
+  if (path.empty()) fail(Status::invalid_argument, "{} is empty", name);
+  return std::string(path);
+}
+
 // A payload with its size.
 inline std::string_view bytes(const char* data, size_t size, std::string_view name) {
   if (data == nullptr && size != 0)

@@ -63,10 +63,10 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
       error,
       [&] {
         need(out_model, "out_model");
-        need(path, "path");
+        const std::string directory = path_of(path);
         auto held = runtime_of(runtime);
         const LogScope scope(held->log());
-        *out_model = new trl_model(std::make_shared<Model>(std::move(held), path, options_of(options)));
+        *out_model = new trl_model(std::make_shared<Model>(std::move(held), directory, options_of(options)));
       },
       out_model);
 }

@@ -79,7 +79,7 @@ bool Process::forked() const noexcept { return id_ != ::getpid(); }
 
 void Process::join(const Settings& settings) {
   const std::lock_guard lock(mutex_);
-  if (settings.memory_limit && limit_settled_ && *settings.memory_limit != memory_.limit()) {
+  if (settings.memory_limit && runtimes_ > 0 && *settings.memory_limit != memory_.limit()) {
     throw Error(
         Status::busy,
         fmt::format("runtime.host_memory_limit: {} asked, but this process has {} while its runtimes live; "
@@ -95,10 +95,7 @@ void Process::join(const Settings& settings) {
                             *settings.threads, in_force),
                 "runtime.threads");
   }
-  if (settings.memory_limit) {
-    memory_.set_limit(*settings.memory_limit);
-    limit_settled_ = true;
-  }
+  if (settings.memory_limit) limit_memory("runtime.host_memory_limit", *settings.memory_limit);
   if (settings.threads) threads_ = settings.threads;
   ++runtimes_;
 }
@@ -107,7 +104,6 @@ void Process::leave() noexcept {
   const std::lock_guard lock(mutex_);
   if (--runtimes_ > 0) return;
   threads_.reset();
-  limit_settled_ = false;
   memory_.set_limit(0);
 }
 
@@ -118,13 +114,16 @@ int Process::threads() {
 
 void Process::set_memory_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
+  limit_memory("bytes", bytes);
+}
+
+void Process::limit_memory(std::string_view name, int64_t bytes) {
   const int64_t now = memory_.now();
   if (bytes < 0 || (bytes > 0 && bytes < now)) {
-    fail(Status::invalid_argument, "bytes: {} is no memory limit; 0 (none) or at least the {} bytes in use",
-         bytes, now);
+    fail(Status::invalid_argument, "{}: {} is no memory limit; 0 (none) or at least the {} bytes in use",
+         name, bytes, now);
   }
   memory_.set_limit(bytes);
-  limit_settled_ = true;
 }
 
 engine::Engine& Process::engine() {

@@ -37,13 +37,14 @@ class Process {
   void hand_over(RuntimeLog& log) noexcept;  // what the engine's own threads have logged
 
  private:
+  void limit_memory(std::string_view name, int64_t bytes);  // with the lock held
+
   const int id_;
   base::MemoryCounter memory_;
   const std::unique_ptr<EngineHost> host_;
   std::mutex mutex_;
   int64_t runtimes_ = 0;
   std::optional<int64_t> threads_;
-  bool limit_settled_ = false;
   std::mutex engine_mutex_;
   engine::Engine* engine_ = nullptr;
   int engine_threads_ = 0;

@@ -126,9 +126,9 @@ trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_
       error,
       [&] {
         need(out_tokenizer, "out_tokenizer");
-        need(path, "path");
+        const std::string directory = path_of(path);
         const LogScope scope(runtime_of(runtime)->log());
-        *out_tokenizer = new trl_tokenizer(open_tokenizer(path, options_of(options)));
+        *out_tokenizer = new trl_tokenizer(open_tokenizer(directory, options_of(options)));
       },
       out_tokenizer);
 }

@@ -80,6 +80,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
+  if (eval_ == nullptr) config::refuse_evaluation(arguments);
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
@@ -231,7 +232,7 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
     const auto shared = get(trainer, "trainer");
     const auto save_options = get_or_null(options, "options");
     const bool checkpoint = save_options && save_options->copy().get("save.kind") == "checkpoint";
-    shared->save(path != nullptr ? path : "",
+    shared->save(path != nullptr ? path_of(path) : std::string(),
                  checkpoint ? trl::engine::SaveKind::checkpoint : trl::engine::SaveKind::model);
   });
 }

@@ -146,6 +146,12 @@ Json Checkpoint::state() const {
   return state;
 }
 
+bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
+  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  return std::all_of(optimizer.begin(), optimizer.end(),
+                     [&](const auto& part) { return states.tensors().contains(part.name); });
+}
+
 void Checkpoint::load_model(model::Model& model) const {
   const io::Weights weights = io::Weights::open_directory(directory_);
   apply(model_copies(weights, model));

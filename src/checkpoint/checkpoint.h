@@ -38,6 +38,8 @@ class Checkpoint {
   std::string trainer_state() const;
   base::Json state() const;  // Error(format) where it holds the model alone
 
+  bool has(const std::vector<optim::StateTensor>& optimizer) const;  // a state of each name
+
   // Into the weights as they lie in memory. All is checked before the first byte is changed.
   void load_model(model::Model& model) const;
   void load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const;

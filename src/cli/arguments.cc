@@ -87,7 +87,8 @@ class Flags {
     }
     if (help_) return true;
     Error error;
-    if (!file_.empty()) {
+    if (app_.count("--config") > 0) {
+      if (file_.empty()) throw Failure(kUsage, "--config: a file is expected, and the name is empty");
       const trl_status status = trl_config_load(config.get(), file_.c_str(), error.out());
       if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
       check(status, error);

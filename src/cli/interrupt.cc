@@ -15,25 +15,36 @@ std::atomic<trl_trainer*> g_trainer{nullptr};
 std::atomic<int> g_signal{0};
 struct sigaction g_before[2];
 
+void say(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 void on_signal(int number) {
   int none = 0;
   if (!g_signal.compare_exchange_strong(none, number)) _exit(128 + number);
-  constexpr std::string_view kText = "\ntrl: stopping at the next safe point; once more to quit at once\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
-  trl_trainer_cancel(g_trainer.load());
+  trl_trainer* const trainer = g_trainer.load();
+  if (trainer == nullptr) {
+    say("\ntrl: stopped before the first step: there is nothing to save\n");
+    _exit(128 + number);
+  }
+  say("\ntrl: stopping at the next safe point; once more to quit at once\n");
+  trl_trainer_cancel(trainer);
 }
 
-}  // namespace
-
-Interrupt::Interrupt(trl_trainer* trainer) {
-  g_trainer = trainer;
-  g_signal = 0;
+void install(int number, struct sigaction& before) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &g_before[0]);
-  sigaction(SIGTERM, &action, &g_before[1]);
+  sigaction(number, &action, &before);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  g_signal = 0;
+  install(SIGINT, g_before[0]);
+  install(SIGTERM, g_before[1]);
 }
 
 Interrupt::~Interrupt() {
@@ -41,6 +52,8 @@ Interrupt::~Interrupt() {
   sigaction(SIGTERM, &g_before[1], nullptr);
   g_trainer = nullptr;
 }
+
+void Interrupt::watch(trl_trainer* trainer) { g_trainer = trainer; }
 
 int Interrupt::signal_number() { return g_signal; }
 

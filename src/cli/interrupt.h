@@ -7,11 +7,12 @@ namespace trl::cli {
 
 class Interrupt {
  public:
-  explicit Interrupt(trl_trainer* trainer);  // handlers are installed; one object at a time
-  ~Interrupt();                              // and the ones before put back
+  Interrupt();   // handlers are installed; one object at a time
+  ~Interrupt();  // and the ones before put back
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
-  static int signal_number();  // the first signal that came, or 0
+  void watch(trl_trainer* trainer);  // which outlives this object
+  static int signal_number();        // the first signal that came, or 0
 };
 
 }  // namespace trl::cli

@@ -141,14 +141,15 @@ int sft(const Words& words) {
   Runtime runtime;
   open_runtime(config, runtime);
   Dataset train, eval;
-  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   Trainer trainer;
+  Interrupt interrupt;
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
 
   const std::string output = get(config, "output_dir");
   const int64_t begun_at = global_step(trainer);
-  const Interrupt interrupt(trainer.get());
+  interrupt.watch(trainer.get());
   Progress progress(get(config, "disable_tqdm") != "true");
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
   progress.finish();

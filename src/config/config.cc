@@ -17,6 +17,7 @@ const Option& known(std::string_view key) {
   if (const Option* option = find_option(key)) return *option;
   std::vector<std::string_view> names;
   for (const Option& option : options()) {
+    if (option.section == "trl and accelerate launch") continue;
     names.push_back(option.name);
     for (const std::string_view alias : alias_list(option)) names.push_back(alias);
   }

@@ -1,6 +1,8 @@
 // optim_args for the optimizers that Trainer hands them to; the others take none.
 #include "config/optim_arguments.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "config/named_values.h"
 #include "config/option.h"
@@ -20,6 +22,8 @@ std::vector<std::pair<std::string, std::string>> pairs(const std::string& text) 
       fail_key(kOptimArgs, "{}: {} is not accepted; give name=value, with commas between them", kOptimArgs,
                shown(item));
     }
+    if (std::any_of(out.begin(), out.end(), [&](const auto& before) { return before.first == sides[0]; }))
+      fail_key(kOptimArgs, "{}: {} is given twice", kOptimArgs, sides[0]);
     out.emplace_back(sides[0], sides[1]);
   }
   return out;

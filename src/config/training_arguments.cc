@@ -66,6 +66,7 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
   out.adam_epsilon = config.get_double("adam_epsilon");
   out.max_grad_norm = config.get_double("max_grad_norm");
   out.stochastic_rounding = config.get_bool("stochastic_rounding");
+  if (out.stochastic_rounding && config.get("dtype") == "float32") refuse_stochastic_rounding();
   out.lr_scheduler_type = scheduler(config);
   out.lr_scheduler_kwargs = schedule_arguments(config);
   out.warmup_steps = config.get_double("warmup_steps");
@@ -160,6 +161,22 @@ void read_checkpoints(const Config& config, TrainingArguments& out) {
 
 }  // namespace
 
+void refuse_evaluation(const TrainingArguments& arguments) {
+  if (arguments.eval_strategy != Strategy::no) {
+    fail_key("eval_strategy",
+             "eval_strategy: {} needs an evaluation dataset (eval_dataset_name); accepted without one: no",
+             arguments.eval_strategy == Strategy::steps ? "steps" : "epoch");
+  }
+  if (arguments.eval_on_start)
+    fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
+}
+
+void refuse_stochastic_rounding() {
+  fail_key("stochastic_rounding",
+           "stochastic_rounding: true is for bfloat16 weights, and the weights are float32; give dtype: "
+           "bfloat16, or leave it off");
+}
+
 TrainingArguments training_arguments(const Config& config) {
   TrainingArguments out;
   out.method = config.get("method");
@@ -181,50 +198,6 @@ TrainingArguments training_arguments(const Config& config) {
   read_loss(config, out);
   read_schedule(config, out);
   read_checkpoints(config, out);
-  return out;
-}
-
-std::vector<std::pair<std::string, std::string>> result_options(const Config& config) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const char* name : {"method",
-                           "dtype",
-                           "per_device_train_batch_size",
-                           "gradient_accumulation_steps",
-                           "num_train_epochs",
-                           "max_steps",
-                           "learning_rate",
-                           "lr_scheduler_type",
-                           "lr_scheduler_kwargs",
-                           "warmup_steps",
-                           "warmup_ratio",
-                           "optim",
-                           "optim_args",
-                           "weight_decay",
-                           "adam_beta1",
-                           "adam_beta2",
-                           "adam_epsilon",
-                           "max_grad_norm",
-                           "label_smoothing_factor",
-                           "neftune_noise_alpha",
-                           "loss_type",
-                           "bf16",
-                           "mixed_precision",
-                           "fused_kernels",
-                           "seed",
-                           "data_seed",
-                           "train_sampling_strategy",
-                           "dataloader_drop_last",
-                           "dataset_streaming",
-                           "packing",
-                           "packing_strategy",
-                           "padding_free",
-                           "max_length",
-                           "stochastic_rounding",
-                           "on_nonfinite"}) {
-    out.emplace_back(name, config.get(name));
-  }
-  const AttentionArguments attention = attention_arguments(config);  // all names of the built-in one are one
-  out.emplace_back("attn_implementation", attention.plugin.empty() ? "built-in" : attention.name);
   return out;
 }
 

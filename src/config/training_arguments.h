@@ -81,11 +81,17 @@ struct TrainingArguments {
   bool overwrite_output_dir = false;  // checkpoints of another run make way
 };
 
+// For float32 weights, as soon as they are known to be.
+[[noreturn]] void refuse_stochastic_rounding();
+
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
 
-// Name and value of every option that the weights of a run depend on, beside those that make the rows: what a
-// checkpoint remembers.
+// Without evaluation rows there may be no evaluation.
+void refuse_evaluation(const TrainingArguments& arguments);
+
+// Name and effective value of every option that the weights of a run depend on, beside those that make the
+// rows: what a checkpoint remembers.
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config);
 
 // What the data pipeline of SFT reads.

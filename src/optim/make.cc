@@ -29,11 +29,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
   const bool bf16 = std::any_of(parameters.begin(), parameters.end(), [](const Parameter* p) {
     return p->trainable() && p->value.scalar_type() == at::kBFloat16;
   });
-  if (common.stochastic_rounding && !bf16) {
-    fail_key("stochastic_rounding",
-             "stochastic_rounding: true is for bfloat16 weights, and the weights are float32; give dtype: "
-             "bfloat16, or leave it off");
-  }
+  if (common.stochastic_rounding && !bf16) config::refuse_stochastic_rounding();
   const auto elementwise = [&](Rule rule) {
     return make_elementwise(std::move(parameters), std::move(rule), common);
   };

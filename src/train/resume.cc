@@ -146,7 +146,8 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
 void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const Json& json) {
   const Json position = json.at("position"), due = json.at("due"), sums = json.at("sums");
   const std::vector<Means::Sum> means = means_of(sums.at("means"));
-  optimizer_->set_steps(json.at("optimizer_steps"));
+  const bool optimizer_kept = keeps_optimizer(from, json.at("fingerprint").at("options"));
+  optimizer_->set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);
   schedule_.load(numbers_of(json.at("schedule")));
   run_ = from.run();
   state_.epoch = state.epoch;
@@ -174,7 +175,20 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   seconds_before_ = exact(sums.at("seconds"));
   resumed_ = json.at("begun");
   stop_ = state_.global_step >= plan_.max_steps;
-  from.load(*setup_.model, optimizer_->state());
+  from.load(*setup_.model, optimizer_kept ? optimizer_->state() : std::vector<optim::StateTensor>());
+}
+
+// The states of another optimizer, or of one with other optim_args where those decide which states there are,
+// are of no use.
+bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& before) const {
+  const Json now = fingerprint().at("options");
+  const auto changed = [&](const char* name) {
+    return now.value(name, Json()) != before.value(name, Json());
+  };
+  if (!changed("optim") && (!changed("optim_args") || from.has(optimizer_->state()))) return true;
+  warn("the optimizer begins anew: its states in {} are those of optim {}, optim_args {}", from.directory(),
+       before.value("optim", "null"), before.value("optim_args", "null"));
+  return false;
 }
 
 // An epoch that has another length now: the position is counted from the steps, as Trainer does.

@@ -29,17 +29,6 @@ int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& par
   return count;
 }
 
-void check_evaluation(const Setup& setup) {
-  if (setup.eval != nullptr) return;
-  if (setup.arguments.eval_strategy != config::Strategy::no) {
-    fail_key("eval_strategy",
-             "eval_strategy: {} needs an evaluation dataset (eval_dataset_name); accepted without one: no",
-             setup.arguments.eval_strategy == config::Strategy::steps ? "steps" : "epoch");
-  }
-  if (setup.arguments.eval_on_start)
-    fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
-}
-
 // Our kernels, and those of plug-ins, are for the CPU.
 void check_kernels(const Setup& setup) {
   if (setup.model->device().is_cpu()) return;
@@ -85,7 +74,7 @@ struct Trainer::Pass {
 };
 
 Trainer::Trainer(Setup setup)
-    : setup_((check_evaluation(setup), check_kernels(setup), std::move(setup))),
+    : setup_((check_kernels(setup), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),

@@ -89,6 +89,7 @@ class Trainer {
   void restore_position(const base::Json& position);
   base::Json fingerprint() const;  // of all that the rest of the run depends on
   void warn_of_changes(const base::Json& before) const;
+  bool keeps_optimizer(const checkpoint::Checkpoint& from, const base::Json& before) const;
   void write_checkpoint(const std::string& directory);
   void rotate(int64_t limit, bool keep_newest);
   void note_best();

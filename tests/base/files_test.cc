@@ -177,5 +177,16 @@ TEST_F(Files, ReplaceFileKeepsTheOldOneWhenWritingFails) {
   EXPECT_EQ(read_file(path("a")), "new");
 }
 
+TEST_F(Files, ReplaceFileTakesFilesAlone) {
+  write_file(path("a"), "old");
+  std::filesystem::create_symlink("a", path("link"));
+  replace_file(path("link"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("a")), "new");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(replace_file(path("pipe"), "new"), Error);
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+}
+
 }  // namespace
 }  // namespace trl::base

@@ -85,6 +85,10 @@ TEST(Nearest, SuggestsOnlyCloseNames) {
   EXPECT_EQ(nearest("learnig_rate", kNames), "learning_rate");
   EXPECT_EQ(nearest("max_lenght", kNames), "max_length");
   EXPECT_EQ(nearest("zzz", kNames), "");
+  constexpr std::string_view kShort[] = {"vm", "lm"};
+  EXPECT_EQ(nearest("lr", kShort), "lm");  // one letter of two
+  EXPECT_EQ(nearest("ab", kShort), "");    // nothing in common
+  EXPECT_EQ(nearest("", kShort), "");
   EXPECT_EQ(join(kNames), "learning_rate, max_length, max_steps");
 }
 

@@ -74,6 +74,18 @@ TEST(Runtime, TheLimitBelongsToTheProcess) {
   trl_runtime_destroy(second);
 }
 
+TEST(Runtime, ALimitIsNeitherChangedNorBelowWhatIsInUse) {
+  Error error;
+  trl_runtime* second = nullptr;
+  const auto limited = host::config({{"runtime.host_memory_limit", "1"}});
+  {
+    const auto unlimited = host::runtime();
+    EXPECT_EQ(trl_runtime_create(limited.get(), &second, error), TRL_E_BUSY);
+  }
+  EXPECT_EQ(trl_runtime_create(limited.get(), &second, error), TRL_OK) << error.message();
+  trl_runtime_destroy(second);
+}
+
 TEST(Runtime, ThreadsBelongToTheProcess) {
   const auto first = host::runtime({{"runtime.threads", "1"}});
   Error error;

@@ -191,6 +191,18 @@ interrupted() {
   [ "$(grep -c '"loss"' out)" -eq 1 ] || die "it did not go on from step $step"
   says err "max_steps is $((step + 1)), the checkpoint was made with 100000"
 }
+# while rows are read, before there is a trainer
+case_a_signal_before_the_first_step_ends_at_once() {
+  local code=0 child
+  mkfifo slow.jsonl
+  sleep 60 >slow.jsonl & local writer=$!
+  "$trl" sft --model_name_or_path "$model" --output_dir m --dataset_name slow.jsonl >out 2>err & child=$!
+  sleep 1
+  kill -TERM "$child"; wait "$child" || code=$?
+  kill "$writer"
+  [ "$code" -eq 143 ] || die "exit code $code, expected 143"
+  says err "there is nothing to save"
+}
 case_sigint_saves_and_ends_with_130() { interrupted INT 130; }
 case_sigterm_saves_and_ends_with_143() { interrupted TERM 143; }
 case_resumes_from_the_newest_checkpoint() {
@@ -239,6 +251,8 @@ case_generate_chat_wraps_the_prompt() {
   cmp -s out plain && die "--chat changed nothing" || true
 }
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
+case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }
+case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: a file is expected"; }
 profile=(profile --model_name_or_path "$model" --dataset_name "$rows")
 case_profile_plots_in_eighty_columns() {
   run 0 "${profile[@]}"; says out "rows by tokens: total"; says out "group_by_length"; [ ! -s err ] || die "stderr"

@@ -99,21 +99,5 @@ TEST(Attention, a_plugin_is_no_plain_path) {
   EXPECT_NE(message.find("contradicts fused_kernels: off"), std::string::npos) << message;
 }
 
-// A checkpoint remembers whose numbers it was made with; the names of the built-in attention are one.
-TEST(Attention, is_one_of_the_options_that_a_resume_compares) {
-  const auto remembered = [](const std::string& value) {
-    Config config;
-    config.set("attn_implementation", value);
-    for (const auto& [name, text] : result_options(config)) {
-      if (name == "attn_implementation") return text;
-    }
-    return std::string("none");
-  };
-  EXPECT_EQ(remembered("null"), "built-in");
-  EXPECT_EQ(remembered("flash_attention_2"), "built-in");
-  const std::string plugin = "plugin:" TRL_SOURCE_DIR "/README.md";
-  EXPECT_EQ(remembered(plugin), plugin);
-}
-
 }  // namespace
 }  // namespace trl::config

@@ -78,7 +78,8 @@ TEST(Config, RefusesWhatIsNoNumberOrOutOfRange) {
   EXPECT_EQ(refusal("max_length", "0"), "max_length: '0' is not accepted; give an integer > 0, or null");
   EXPECT_EQ(refusal("learning_rate", "null"), "learning_rate: 'null' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("pad_to_multiple_of", "some"),
-            "pad_to_multiple_of: 'some' is not accepted; give auto or an integer > 0, or null");
+            "pad_to_multiple_of: 'some' is not accepted; give auto or an integer in [1, 1048576], "
+            "or null");
 }
 
 TEST(Config, ReadsBooleansAsYaml11) {

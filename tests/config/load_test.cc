@@ -87,8 +87,11 @@ TEST(Load, ErrorsNameFileLineAndKey) {
             "x.yaml:1: learning_rate: '[1]' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("eos_token:\n  a: b\n"),
             "x.yaml:1: eos_token: '{\"a\":\"b\"}' is not accepted; give text, or null");
-  EXPECT_EQ(refusal("report_to: {a: b}\n"),
-            "x.yaml:1: report_to: '{\"a\":\"b\"}' is not accepted; give a list, or null");
+  EXPECT_EQ(
+      refusal("report_to: {a: b}\n"),
+      "x.yaml:1: report_to: '{\"a\":\"b\"}' is not accepted; give a list of none, all, "
+      "tensorboard, csv, jsonl, html, azure_ml, clearml, codecarbon, comet_ml, dagshub, dvclive, flyte, "
+      "mlflow, neptune, swanlab, trackio, wandb, or null");
   EXPECT_EQ(
       refusal("max_seq_length: 10\nmax_length: 20\n"),
       "x.yaml:2: max_seq_length and max_length are one key with two values, '10' and '20': give one of them");

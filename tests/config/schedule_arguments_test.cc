@@ -117,6 +117,7 @@ TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
             "optim_args: 'amsgrad' is not an argument of optim adamw_torch; accepted: none");
   EXPECT_EQ(refused("sgd", "momentum"),
             "optim_args: 'momentum' is not accepted; give name=value, with commas between them");
+  EXPECT_EQ(refused("sgd", "momentum=0.9,momentum=0.8"), "optim_args: momentum is given twice");
   EXPECT_EQ(refused("sgd", "momentum=-1"), "optim_args: momentum: '-1' is not accepted; give a number >= 0");
   EXPECT_EQ(refused("sgd", "nesterov=true"),
             "optim_args: nesterov needs a momentum above 0 and a dampening of 0");

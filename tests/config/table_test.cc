@@ -102,7 +102,7 @@ TEST(OptionTable, DescribesItself) {
   EXPECT_EQ(accepted_text(*find_option("learning_rate")), "a number >= 0");
   EXPECT_EQ(accepted_text(*find_option("adam_beta1")), "a number in [0, 1)");
   EXPECT_EQ(accepted_text(*find_option("max_length")), "an integer > 0, or null");
-  EXPECT_EQ(accepted_text(*find_option("pad_to_multiple_of")), "auto or an integer > 0, or null");
+  EXPECT_EQ(accepted_text(*find_option("pad_to_multiple_of")), "auto or an integer in [1, 1048576], or null");
   EXPECT_EQ(accepted_text(*find_option("truncation_mode")), "one of keep_end, keep_start");
   EXPECT_EQ(accepted_text(*find_option("bf16")), "true or false, or null");
   EXPECT_EQ(accepted_text(*find_option("deepspeed")), "a mapping or the name of a file, or null");

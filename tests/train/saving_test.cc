@@ -227,6 +227,23 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
                   "with: the run will not be the one that was interrupted"});
 }
 
+// States of another optimizer are left behind, and it is said.
+TEST_F(Saving, AnotherOptimizerBeginsAnew) {
+  const Settings old = {{"max_steps", "2"}, {"optim", "rmsprop"}};
+  SavingRun first(out(), old);
+  first.sft.setup.options = config::result_options(test::tiny_config(old));
+  first.train();
+  const std::string from = out() + "/checkpoint-2";
+  const Settings changed = {
+      {"max_steps", "3"}, {"optim", "adamw_torch"}, {"resume_from_checkpoint", from.c_str()}};
+  SavingRun other(out(), changed);
+  other.sft.setup.options = config::result_options(test::tiny_config(changed));
+  EXPECT_EQ(other.train().state().global_step, 3);
+  const std::string anew = fmt::format(
+      "the optimizer begins anew: its states in {} are those of optim rmsprop, optim_args null", from);
+  EXPECT_EQ(std::count(other.log.lines.begin(), other.log.lines.end(), anew), 1);
+}
+
 // As Trainer: more epochs go on, another batch size counts the position from the steps.
 TEST_F(Saving, GoesOnWithOtherOptions) {
   SavingRun(out(), {{"num_train_epochs", "1"}}, {0, 7}).train();

@@ -1,0 +1,66 @@
+// The options that the weights of a run depend on, by what they amount to: names that are one here are one.
+#include "base/number.h"
+#include "config/training_arguments.h"
+
+namespace trl::config {
+
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+std::string text(double value) { return base::format_double(value); }
+std::string text(bool value) { return value ? "true" : "false"; }
+
+std::string optim_name(const Config& config, Optim optim) {
+  return optim == Optim::adamw       ? "adamw_torch_fused"
+         : optim == Optim::adafactor ? "adafactor"
+                                     : config.get("optim");
+}
+
+void add(Options& out, const Config& config, std::initializer_list<const char*> names) {
+  for (const char* name : names) out.emplace_back(name, config.get(name));
+}
+
+void add_optimizer(Options& out, const Config& config, const TrainingArguments& a) {
+  out.emplace_back("optim", optim_name(config, a.optim));
+  add(out, config, {"optim_args", "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs"});
+  out.emplace_back("warmup_steps", text(a.warmup_steps));
+  add(out, config, {"weight_decay", "max_grad_norm", "stochastic_rounding"});
+  if (a.optim == Optim::adamw || a.optim == Optim::lion) add(out, config, {"adam_beta1", "adam_beta2"});
+  if (a.optim == Optim::adamw) add(out, config, {"adam_epsilon"});
+}
+
+// Where an evaluation decides on the learning rate or on the model that is left at the end.
+void add_evaluation(Options& out, const Config& config, const TrainingArguments& a) {
+  if (a.load_best_model_at_end) {
+    out.emplace_back("metric_for_best_model", a.metric_for_best_model);
+    out.emplace_back("greater_is_better", text(a.greater_is_better));
+  }
+  if (a.load_best_model_at_end || a.lr_scheduler_type == Scheduler::reduce_lr_on_plateau)
+    add(out, config, {"eval_strategy", "eval_steps", "eval_delay"});
+}
+
+}  // namespace
+
+Options result_options(const Config& config) {
+  const TrainingArguments a = training_arguments(config);
+  Options out;
+  add(out, config, {"method", "dtype", "per_device_train_batch_size", "gradient_accumulation_steps"});
+  out.emplace_back("max_steps", std::to_string(a.max_steps));
+  if (a.max_steps < 0) add(out, config, {"num_train_epochs"});
+  add_optimizer(out, config, a);
+  add(out, config, {"loss_type", "label_smoothing_factor"});
+  out.emplace_back("neftune_noise_alpha", text(a.neftune_noise_alpha));
+  out.emplace_back("bf16", text(a.bf16));
+  out.emplace_back("fused_kernels", a.fused_kernels == FusedKernels::off ? "off" : "auto");
+  // all names of the built-in one are one
+  out.emplace_back("attn_implementation", a.attention.plugin.empty() ? "built-in" : a.attention.name);
+  add(out, config,
+      {"seed", "data_seed", "train_sampling_strategy", "dataloader_drop_last", "dataset_streaming", "packing",
+       "packing_strategy", "padding_free", "pad_to_multiple_of", "max_length"});
+  out.emplace_back("load_best_model_at_end", text(a.load_best_model_at_end));
+  add_evaluation(out, config, a);
+  return out;
+}
+
+}  // namespace trl::config

@@ -1,0 +1,43 @@
+// What a checkpoint remembers of the options that made it.
+#include <gtest/gtest.h>
+
+#include "config/training_arguments.h"
+
+namespace trl::config {
+namespace {
+
+using ResultSettings = std::vector<std::pair<std::string, std::string>>;
+
+std::string remembered(const ResultSettings& settings, std::string_view name) {
+  Config config;
+  for (const auto& [key, value] : settings) config.set(key, value);
+  for (const auto& [option, value] : result_options(config))
+    if (option == name) return value;
+  return "none";
+}
+
+TEST(ResultOptions, NamesThatAreOneHereAreOne) {
+  EXPECT_EQ(remembered({{"adafactor", "true"}}, "optim"), "adafactor");
+  EXPECT_EQ(remembered({{"optim", "adamw_torch"}}, "optim"), remembered({}, "optim"));
+  EXPECT_EQ(remembered({{"warmup_ratio", "0.25"}}, "warmup_steps"), "0.25");
+  EXPECT_EQ(remembered({{"bf16", "false"}, {"mixed_precision", "bf16"}}, "bf16"), "true");
+  EXPECT_EQ(remembered({{"use_liger_kernel", "true"}}, "fused_kernels"), remembered({}, "fused_kernels"));
+  EXPECT_EQ(remembered({}, "attn_implementation"), "built-in");
+  EXPECT_EQ(remembered({{"attn_implementation", "flash_attention_2"}}, "attn_implementation"), "built-in");
+  const std::string plugin = "plugin:" TRL_SOURCE_DIR "/README.md";
+  EXPECT_EQ(remembered({{"attn_implementation", plugin}}, "attn_implementation"), plugin);
+}
+
+TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
+  EXPECT_EQ(remembered({}, "num_train_epochs"), "3");
+  EXPECT_EQ(remembered({{"max_steps", "4"}}, "num_train_epochs"), "none");
+  EXPECT_EQ(remembered({}, "adam_beta1"), "0.9");
+  EXPECT_EQ(remembered({{"optim", "sgd"}}, "adam_beta1"), "none");
+  EXPECT_EQ(remembered({}, "eval_steps"), "none");
+  const ResultSettings plateau = {
+      {"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "steps"}, {"eval_steps", "4"}};
+  EXPECT_EQ(remembered(plateau, "eval_steps"), "4");
+}
+
+}  // namespace
+}  // namespace trl::config
