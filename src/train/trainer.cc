@@ -40,25 +40,6 @@ void check_evaluation(const Setup& setup) {
     fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
 }
 
-// Our kernels, and those of plug-ins, are for the CPU.
-void check_kernels(const Setup& setup) {
-  if (setup.model->device().is_cpu()) return;
-  const std::string device = setup.model->device().str();
-  if (setup.arguments.fused_kernels == config::FusedKernels::on) {
-    fail_key("fused_kernels",
-             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
-             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
-             device);
-  }
-  if (setup.attention != nullptr) {
-    fail_key(
-        "attn_implementation",
-        "attn_implementation: plugin: is refused, because the model is on {}, and plug-ins compute on the "
-        "CPU: give sdpa, or use_cpu: true",
-        device);
-  }
-}
-
 std::string row_list(const std::vector<const MicroBatch*>& batches) {
   constexpr size_t kNamed = 16;
   std::string out;
@@ -84,8 +65,26 @@ struct Trainer::Pass {
   bool skipped = false;  // on_nonfinite: nothing is learned from the window
 };
 
+void check_device(const config::TrainingArguments& arguments, at::Device device) {
+  if (device.is_cpu()) return;
+  if (arguments.fused_kernels == config::FusedKernels::on) {
+    fail_key("fused_kernels",
+             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
+             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
+             device.str());
+  }
+  if (!arguments.attention.plugin.empty()) {
+    fail_key(
+        "attn_implementation",
+        "attn_implementation: {} is refused, because the model is on {}, and plug-ins compute on the CPU: "
+        "give sdpa, or use_cpu: true",
+        arguments.attention.name, device.str());
+  }
+}
+
 Trainer::Trainer(Setup setup)
-    : setup_((check_evaluation(setup), check_kernels(setup), std::move(setup))),
+    : setup_(
+          (check_evaluation(setup), check_device(setup.arguments, setup.model->device()), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),
