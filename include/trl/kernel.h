@@ -15,8 +15,11 @@
  *   p[i][j]  = exp(s[i][j] - lse[i])
  *   out[i]   = sum_j p[i][j] * v[j][g]
  *
- * i and j count from 0 in the document; i sees j when j <= i and, with a window, i - j < window. Backward
- * (Dao et al. 2022, FlashAttention, appendix B.2):
+ * i and j count from 0 in the document; i sees j when j <= i and, with a window, i - j < window. Of a
+ * document with a prefix, i and j count from 0 in the prefix and go on in the document: with P tokens in the
+ * prefix, its own tokens are i = P, P + 1, ..., and j runs over both, so a window reaches back into the
+ * prefix. A prefix has no prefix itself, and its own tokens see what they would see alone. Backward (Dao et
+ * al. 2022, FlashAttention, appendix B.2):
  *
  *   dp[i][j] = sum_c d_out[i][h][c] * v[j][g][c]
  *   ds[i][j] = p[i][j] * (dp[i][j] - sum_c d_out[i][h][c] * out[i][h][c])
@@ -24,8 +27,19 @@
  *   dk[j]    = scale * sum_i ds[i][j] * q[i][h]         summed over the heads h that share g
  *   dv[j]    = sum_i p[i][j] * d_out[i][h]              summed over the heads h that share g
  *
- * Sums and exponentials are computed in float32 at least, whatever the arrays hold. Every element of an
- * output is written; what was there before is undefined.
+ * dk and dv of a token sum over all i that see it, whatever their document: those of a prefix over its own
+ * tokens and over those of every document that has it as its prefix.
+ *
+ * Sums and exponentials are computed in float32 at least, whatever the arrays hold; with arrays of bfloat16
+ * the operands of a product, p and ds among them, may be rounded to it. out, dq, dk and dv may differ from
+ * those of the built-in attention, computed in float32, by 2e-5 of the largest absolute value in that array
+ * for float32, and by 2e-2 of it for bfloat16; a kernel that differs more when a trainer is created is
+ * refused. lse is not compared, since only the kernel itself reads it.
+ *
+ * Every element of an output is written; what was there before is undefined. Nothing else is: not the inputs
+ * (of backward, out and lse are inputs), and no byte beside the workspace. data of every array, and lse,
+ * begin at multiples of 64 bytes; heads and tokens lie where the strides say, so of them only the alignment
+ * of an element is certain. An output overlaps no other array; inputs may overlap one another.
  *
  * Ownership: the table that trl_kernel_attention returns, and what it points to, belong to the plug-in and
  * stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
@@ -68,7 +82,7 @@ enum {
 enum {
   TRL_KERNEL_WINDOW = 1, /* sliding windows: without it, `window` is always 0 */
   TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL, and a batch
-                            that  needs one is an error */
+                            that needs one is an error */
 };
 
 /* The rows of a step, and what a call is given beside its arrays. */
@@ -79,8 +93,9 @@ typedef struct trl_kernel_batch {
   int64_t documents;
   const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
-  const int32_t* prefix; /* NULL, or [documents]: an earlier document, all of which the tokens of document i
-                            see before their own (positions go on from its last one), or -1 */
+  const int32_t* prefix; /* NULL, or [documents]: an earlier document that has no prefix itself, all of which
+                            the tokens of document i see before their own (positions go on from its last
+                            one), or -1 */
   int64_t max_length;    /* tokens of the longest document, or more */
   int64_t heads;         /* of q */
   int64_t kv_heads;      /* of k and v; divides heads */
@@ -89,7 +104,8 @@ typedef struct trl_kernel_batch {
   double scale;          /* of q k^T */
   int32_t threads;       /* how many a call may use, itself among them; at least 1 */
   int32_t message_size;  /* bytes of message */
-  char* message;         /* where a call that fails writes why: UTF-8, ends in NUL; empty at first */
+  char* message;         /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
+                            at first */
   void* workspace; /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
   int64_t workspace_size; /* bytes */
 } trl_kernel_batch;
@@ -130,11 +146,12 @@ enum { TRL_KERNEL_PASS_FORWARD = 0, TRL_KERNEL_PASS_BACKWARD = 1 };
 typedef struct trl_kernel_attention_v1 {
   uint32_t abi_version; /* TRL_KERNEL_ABI_VERSION */
   uint32_t struct_size; /* sizeof(trl_kernel_attention_v1) */
-  const char* name;     /* for messages, with its version if it has one: UTF-8 */
+  const char* name;     /* for messages, with its version if it has one: a line of UTF-8, not empty */
   uint32_t dtypes;      /* sum of TRL_KERNEL_FLOAT32 and TRL_KERNEL_BFLOAT16 */
   uint32_t flags;       /* sum of TRL_KERNEL_WINDOW and TRL_KERNEL_PREFIX */
   int64_t max_head_dim; /* the largest head_dim; 0: any */
-  /* Bytes of workspace that a pass over the batch needs (workspace and message are not set yet). They are
+  /* Bytes of workspace that a pass over the batch needs, 0 to 2^40 (workspace and message are not set yet).
+     Asked before each call, on its thread, and so from any thread; the memory is another at each call. It is
      counted in the memory that libtrl reports and limits. NULL: none, ever. */
   int64_t (*workspace)(const trl_kernel_batch* batch, int32_t pass);
   int32_t (*forward)(const trl_kernel_batch* batch, const trl_kernel_attention_forward* arrays);

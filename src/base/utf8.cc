@@ -108,4 +108,15 @@ std::string replace_invalid_utf8(std::string_view text) {
   return out;
 }
 
+std::string one_line(std::string_view text) {
+  const std::string valid = replace_invalid_utf8(text);
+  std::string out;
+  for (size_t at = 0; at < valid.size();) {
+    const char32_t c = next_code_point(valid, at);
+    const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029;
+    append_utf8(out, control ? U' ' : c);
+  }
+  return out;
+}
+
 }  // namespace trl::base

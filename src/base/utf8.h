@@ -18,4 +18,7 @@ size_t count_code_points(std::string_view text);
 std::string replace_invalid_utf8(
     std::string_view text);  // each maximal bad part becomes U+FFFD, as Rust and Python do
 
+// Text of others as one line for messages: the same, and control characters and ends of lines become spaces.
+std::string one_line(std::string_view text);
+
 }  // namespace trl::base

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
-#include "config/local_path.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -12,13 +11,23 @@ namespace {
 
 constexpr std::string_view kKey = "attn_implementation", kKwargs = "model_init_kwargs", kPlugin = "plugin:";
 
+std::string in_small_letters(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 std::string nearest_that_works(const std::string& value, const std::vector<std::string_view>& names) {
+  const std::string small = in_small_letters(value);
+  if (small.starts_with(kPlugin)) return std::string(kPlugin) + value.substr(kPlugin.size());
   if (value.ends_with(".so")) return std::string(kPlugin) + value;
-  const std::string_view near = base::nearest(value, names);
-  return near.empty() || near.starts_with(kPlugin) ? "sdpa" : std::string(near);
+  const std::string_view near = base::nearest(small, names);
+  if (!near.empty() && !near.starts_with(kPlugin)) return std::string(near);
+  return small.find("flash") != std::string::npos ? "flash_attention_2" : "sdpa";
 }
 
 std::string_view why_not(std::string_view value) {
+  if (in_small_letters(value).starts_with(kPlugin)) return "plugin: is written in small letters";
   if (value.ends_with(".so")) return "a file is named with plugin: before it";
   if (value.find('/') != std::string_view::npos) return "no kernel is fetched from a hub";
   return "this build has no attention of that name";
@@ -58,7 +67,13 @@ AttentionArguments attention_arguments(const Config& config) {
   out.name = asked_for(config);
   if (!out.name.starts_with(kPlugin)) return out;
   out.plugin = out.name.substr(kPlugin.size());
-  check_local_path(kKey, out.plugin);
+  if (!base::file_exists(out.plugin) && !base::is_directory(out.plugin)) {
+    throw Error(Status::not_found,
+                fmt::format("{}: {} is not there; give the path of a shared library, or sdpa for the "
+                            "built-in attention",
+                            kKey, shown(out.plugin)),
+                std::string(kKey));
+  }
   if (base::is_directory(out.plugin)) {
     fail_key(kKey, "{}: {} is a directory; give the path of a shared library", kKey, shown(out.plugin));
   }

@@ -103,6 +103,12 @@ void read_schedule(const Config& config, TrainingArguments& out) {
   out.report_to = config.get_list("report_to");
   out.logging_dir = config.get_text("logging_dir").value_or("");
   out.profile_parts = config.get_bool("profile_parts");
+  if (out.profile_parts && out.fused_kernels == FusedKernels::off) {
+    fail_key(
+        "profile_parts",
+        "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
+        "parts: give fused_kernels: auto, or profile_parts: false");
+  }
   out.on_nonfinite = on_nonfinite(config);
 }
 

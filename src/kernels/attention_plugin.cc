@@ -1,24 +1,17 @@
-// Loading a plug-in, and calling it with memory of ours.
+// Loading a plug-in, and what its table says.
 #include "kernels/attention_plugin.h"
 
 #include <dlfcn.h>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
 
 namespace {
 
-constexpr const char* kKey = "attn_implementation";
 constexpr const char* kInstead = "; give sdpa for the built-in attention";
-
-uint32_t dtype_of(at::ScalarType type) {
-  return type_of(type) == Type::f32 ? TRL_KERNEL_FLOAT32 : TRL_KERNEL_BFLOAT16;
-}
-
-trl_kernel_input input(const at::Tensor& x) { return {x.data_ptr(), x.stride(0), x.stride(1)}; }
-trl_kernel_output output(const at::Tensor& x) { return {x.data_ptr(), x.stride(0), x.stride(1)}; }
 
 std::string types_of(uint32_t dtypes) {
   std::string names;
@@ -33,15 +26,20 @@ void* open_library(const std::string& path) {
   if (void* const library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* const reason = ::dlerror();
   throw Error(base::file_exists(path) ? Status::unsupported : Status::not_found,
-              fmt::format("{}: plug-in {} cannot be loaded: {}{}", kKey, path,
+              fmt::format("{}: plug-in {} cannot be loaded: {}{}", kAttentionKey, path,
                           reason != nullptr ? reason : "no reason was given", kInstead),
-              kKey);
+              kAttentionKey);
 }
 
 }  // namespace
 
+uint32_t kernel_dtype(at::ScalarType type) {
+  return type_of(type) == Type::f32 ? TRL_KERNEL_FLOAT32 : TRL_KERNEL_BFLOAT16;
+}
+
 void AttentionPlugin::refuse(const std::string& why) const {
-  throw Error(Status::unsupported, fmt::format("{}: plug-in {} {}{}", kKey, path_, why, kInstead), kKey);
+  throw Error(Status::unsupported, fmt::format("{}: plug-in {} {}{}", kAttentionKey, path_, why, kInstead),
+              kAttentionKey);
 }
 
 AttentionPlugin::AttentionPlugin(const std::string& path)
@@ -50,6 +48,7 @@ AttentionPlugin::AttentionPlugin(const std::string& path)
   if (symbol == nullptr) refuse("has no function trl_kernel_attention (trl/kernel.h)");
   table_ = reinterpret_cast<decltype(&trl_kernel_attention)>(symbol)(TRL_KERNEL_ABI_VERSION);
   check_table();
+  name_ = base::one_line(table_->name);
 }
 
 AttentionPlugin::~AttentionPlugin() = default;
@@ -66,20 +65,23 @@ void AttentionPlugin::check_table() const {
     refuse(fmt::format("has a table of {} bytes (struct_size), version {} has {}", table_->struct_size,
                        TRL_KERNEL_ABI_VERSION, sizeof(trl_kernel_attention_v1)));
   }
-  for (const auto& [member, given] :
-       {std::pair("name", table_->name != nullptr), std::pair("forward", table_->forward != nullptr),
-        std::pair("backward", table_->backward != nullptr)}) {
+  for (const auto& [member, given] : {std::pair("name", table_->name != nullptr && table_->name[0] != '\0'),
+                                      std::pair("forward", table_->forward != nullptr),
+                                      std::pair("backward", table_->backward != nullptr)}) {
     if (!given) refuse(fmt::format("has a table without {}", member));
   }
   if (types_of(table_->dtypes).empty()) {
     refuse(fmt::format("names no type that is known (dtypes is {})", table_->dtypes));
   }
+  if (table_->max_head_dim < 0) {
+    refuse(fmt::format("has a max_head_dim of {}; accepted: 1 or more, or 0 for any", table_->max_head_dim));
+  }
 }
 
 void AttentionPlugin::require(const AttentionNeeds& needs) const {
-  if ((table_->dtypes & dtype_of(needs.type)) == 0) {
+  if ((table_->dtypes & kernel_dtype(needs.type)) == 0) {
     refuse(fmt::format("computes in {} alone, this run in {} (bf16, dtype)", types_of(table_->dtypes),
-                       types_of(dtype_of(needs.type))));
+                       types_of(kernel_dtype(needs.type))));
   }
   if (table_->max_head_dim > 0 && needs.head_dim > table_->max_head_dim) {
     refuse(fmt::format("takes a head_dim of at most {}, that of the model is {}", table_->max_head_dim,
@@ -88,124 +90,6 @@ void AttentionPlugin::require(const AttentionNeeds& needs) const {
   if (needs.window > 0 && (table_->flags & TRL_KERNEL_WINDOW) == 0) {
     refuse(fmt::format("has no sliding window (TRL_KERNEL_WINDOW), the model has one of {}", needs.window));
   }
-}
-
-// The batch of one call, and what the plug-in says about it.
-class AttentionPlugin::Call {
- public:
-  Call(const AttentionPlugin& plugin, const at::Tensor& q, const at::Tensor& k, const Segments& segments,
-       const AttentionOptions& options, int32_t pass)
-      : plugin_(plugin), pass_(pass == TRL_KERNEL_PASS_FORWARD ? "forward" : "backward") {
-    batch_.struct_size = sizeof batch_;
-    batch_.dtype = dtype_of(q.scalar_type());
-    batch_.tokens = q.size(0);
-    batch_.documents = static_cast<int64_t>(segments.cu_seqlens.size()) - 1;
-    batch_.cu_seqlens = segments.cu_seqlens.data();
-    if (!segments.prefix.empty()) {
-      if ((plugin.table().flags & TRL_KERNEL_PREFIX) == 0)
-        plugin.refuse("takes no documents that share a prefix (TRL_KERNEL_PREFIX)");
-      batch_.prefix = segments.prefix.data();
-    }
-    if (options.softcap > 0) plugin.refuse("cannot cap scores, as this model does");
-    batch_.max_length = segments.max_length;
-    batch_.heads = q.size(1);
-    batch_.kv_heads = k.size(1);
-    batch_.head_dim = q.size(2);
-    batch_.window = options.window;
-    batch_.scale = options.scale;
-    batch_.threads = tensor::threads();
-    take_workspace(pass);
-    batch_.message = message_;
-    batch_.message_size = sizeof message_;
-  }
-
-  template <typename Function, typename Arrays>
-  void run(Function function, const Arrays& arrays) {
-    const int32_t code = function(&batch_, &arrays);
-    if (code == 0) return;
-    message_[sizeof message_ - 1] = '\0';
-    throw Error(Status::callback,
-                fmt::format("{}: {} of plug-in {} ({}) failed with {}: {}", kKey, pass_, plugin_.path(),
-                            plugin_.table().name, code, message_[0] != '\0' ? message_ : "it says nothing"),
-                kKey, code);
-  }
-
- private:
-  void take_workspace(int32_t pass) {
-    if (plugin_.table().workspace == nullptr) return;
-    const int64_t bytes = plugin_.table().workspace(&batch_, pass);
-    if (bytes < 0) plugin_.refuse(fmt::format("asks for {} bytes of workspace in {}", bytes, pass_));
-    if (bytes == 0) return;
-    workspace_ = tensor::empty({bytes}, at::kByte, MemoryKind::workspace);
-    batch_.workspace = workspace_.data_ptr();
-    batch_.workspace_size = bytes;
-  }
-
-  const AttentionPlugin& plugin_;
-  const char* const pass_;
-  trl_kernel_batch batch_{};
-  at::Tensor workspace_;
-  char message_[512] = "";
-};
-
-void AttentionPlugin::forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                              const Segments& segments, const AttentionOptions& options, at::Tensor& out,
-                              at::Tensor& lse) const {
-  Call call(*this, q, k, segments, options, TRL_KERNEL_PASS_FORWARD);
-  call.run(table_->forward, trl_kernel_attention_forward{input(q), input(k), input(v), output(out),
-                                                         lse.data_ptr<float>(), lse.stride(0)});
-}
-
-void AttentionPlugin::backward(const at::Tensor& d_out, const at::Tensor& q, const at::Tensor& k,
-                               const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
-                               const Segments& segments, const AttentionOptions& options,
-                               Gradients& gradients) const {
-  Call call(*this, q, k, segments, options, TRL_KERNEL_PASS_BACKWARD);
-  call.run(table_->backward,
-           trl_kernel_attention_backward{input(d_out), input(q), input(k), input(v), input(out),
-                                         lse.data_ptr<float>(), lse.stride(0), output(gradients.dq),
-                                         output(gradients.dk), output(gradients.dv)});
-}
-
-namespace {
-
-struct PluginState {
-  SegmentsPtr segments;
-  AttentionOptions options;
-};
-
-struct PluginFunction : torch::autograd::Function<PluginFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, const SegmentsPtr& segments,
-                            const AttentionOptions& options) {
-    at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::activations);
-    at::Tensor out = tensor::empty_like(q, MemoryKind::activations);
-    options.plugin->forward(q, k, v, *segments, options, out, lse);
-    context->save_for_backward({q, k, v, out, lse});
-    keep(context, PluginState{segments, options});
-    return out;
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const tensor_list saved = context->get_saved_variables();
-    const auto& state = kept<PluginState>(context);
-    AttentionPlugin::Gradients made{tensor::empty_like(saved[0], MemoryKind::activations),
-                                    tensor::empty_like(saved[1], MemoryKind::activations),
-                                    tensor::empty_like(saved[2], MemoryKind::activations)};
-    state.options.plugin->backward(grads[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4],
-                                   *state.segments, state.options, made);
-    return {made.dq, made.dk, made.dv, {}, {}};
-  }
-};
-
-}  // namespace
-
-at::Tensor plugin_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const SegmentsPtr& segments, const AttentionOptions& options) {
-  if (records(q) || records(k) || records(v)) return PluginFunction::apply(q, k, v, segments, options);
-  at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::workspace);
-  at::Tensor out = tensor::empty_like(q, MemoryKind::activations);
-  options.plugin->forward(q, k, v, *segments, options, out, lse);
-  return out;
 }
 
 }  // namespace trl::kernels

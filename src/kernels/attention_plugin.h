@@ -10,6 +10,10 @@
 
 namespace trl::kernels {
 
+inline constexpr const char* kAttentionKey = "attn_implementation";  // at fault in every error
+
+uint32_t kernel_dtype(at::ScalarType type);  // trl_kernel_batch.dtype
+
 // What a model asks of its attention.
 struct AttentionNeeds {
   at::ScalarType type = at::kFloat;  // computed in
@@ -27,11 +31,15 @@ class AttentionPlugin {
   AttentionPlugin& operator=(const AttentionPlugin&) = delete;
 
   const std::string& path() const { return path_; }
+  const std::string& name() const { return name_; }  // one line, whatever the plug-in says
   const trl_kernel_attention_v1& table() const { return *table_; }
 
   // Throws Error(unsupported) where the plug-in does not say that it can.
   void require(const AttentionNeeds& needs) const;
-  // The calls themselves: the last arguments are written. Throw Error(callback) with what the plug-in says.
+  // Throws Error(unsupported): "attn_implementation: plug-in <path> <why>; give sdpa ..."
+  [[noreturn]] void refuse(const std::string& why) const;
+  // The calls themselves: the last arguments are written. Throw Error(callback) with what the plug-in says,
+  // and Error(unsupported) when it wrote beside its workspace.
   void forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
                const AttentionOptions& options, at::Tensor& out, at::Tensor& lse) const;
   struct Gradients {
@@ -43,10 +51,9 @@ class AttentionPlugin {
 
  private:
   class Call;
-  [[noreturn]] void refuse(const std::string& why) const;
   void check_table() const;
 
-  std::string path_;
+  std::string path_, name_;
   std::unique_ptr<void, int (*)(void*)> library_;
   const trl_kernel_attention_v1* table_ = nullptr;
 };
@@ -57,8 +64,14 @@ class AttentionPlugin {
 AttentionPluginPtr open_attention_plugin(const std::string& path, const AttentionNeeds& needs,
                                          double* agreement);
 
-// The part of it that runs the kernel.
-double compare_with_built_in(const AttentionPlugin& plugin, const AttentionNeeds& needs);
+// One small batch of it.
+struct AttentionCase {
+  std::vector<int64_t> lengths;
+  int64_t heads, kv_heads, window;
+  std::vector<int32_t> prefix = {};  // Segments::prefix
+};
+double compare_with_built_in(const AttentionPlugin& plugin, at::ScalarType type, int64_t head_dim,
+                             const AttentionCase& c);
 
 // kernels::attention by a plug-in; the tensors are checked.
 at::Tensor plugin_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

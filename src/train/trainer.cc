@@ -29,25 +29,6 @@ int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& par
   return count;
 }
 
-// Our kernels, and those of plug-ins, are for the CPU.
-void check_kernels(const Setup& setup) {
-  if (setup.model->device().is_cpu()) return;
-  const std::string device = setup.model->device().str();
-  if (setup.arguments.fused_kernels == config::FusedKernels::on) {
-    fail_key("fused_kernels",
-             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
-             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
-             device);
-  }
-  if (setup.attention != nullptr) {
-    fail_key(
-        "attn_implementation",
-        "attn_implementation: plugin: is refused, because the model is on {}, and plug-ins compute on the "
-        "CPU: give sdpa, or use_cpu: true",
-        device);
-  }
-}
-
 std::string row_list(const std::vector<const MicroBatch*>& batches) {
   constexpr size_t kNamed = 16;
   std::string out;
@@ -73,8 +54,25 @@ struct Trainer::Pass {
   bool skipped = false;  // on_nonfinite: nothing is learned from the window
 };
 
+void check_device(const config::TrainingArguments& arguments, at::Device device) {
+  if (device.is_cpu()) return;
+  if (arguments.fused_kernels == config::FusedKernels::on) {
+    fail_key("fused_kernels",
+             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
+             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
+             device.str());
+  }
+  if (!arguments.attention.plugin.empty()) {
+    fail_key(
+        "attn_implementation",
+        "attn_implementation: {} is refused, because the model is on {}, and plug-ins compute on the CPU: "
+        "give sdpa, or use_cpu: true",
+        arguments.attention.name, device.str());
+  }
+}
+
 Trainer::Trainer(Setup setup)
-    : setup_((check_kernels(setup), std::move(setup))),
+    : setup_((check_device(setup.arguments, setup.model->device()), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),

@@ -41,6 +41,9 @@ struct Setup {
   const base::WriteFault* write_fault = nullptr;             // of the tests
 };
 
+// Our kernels, and those of plug-ins, are for the CPU: what asks for them is refused with a model elsewhere.
+void check_device(const config::TrainingArguments& arguments, at::Device device);
+
 class Trainer {
  public:
   explicit Trainer(Setup setup);

@@ -62,6 +62,15 @@ TEST(Utf8, ReplacesEachBadPartOnce) {
   EXPECT_EQ(replace_invalid_utf8("\xF0\x9F\x98"), "\xEF\xBF\xBD");
 }
 
+TEST(Utf8, TextOfOthersIsOneLine) {
+  EXPECT_EQ(one_line("caf\xC3\xA9 \xF0\x9F\x98\x80"), "caf\xC3\xA9 \xF0\x9F\x98\x80");
+  EXPECT_EQ(one_line("a\nb\r\tc\x1B[2J\x7F"), "a b  c [2J ");
+  EXPECT_EQ(one_line("a\xC2\x85"
+                     "b\xE2\x80\xA8"
+                     "c\xFF"),
+            "a b c\xEF\xBF\xBD");
+}
+
 TEST(Json, ErrorsNameOriginLineAndColumn) {
   EXPECT_EQ(parse_json("\xEF\xBB\xBF{\"a\": 1}", "x")["a"], 1);
   try {

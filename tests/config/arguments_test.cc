@@ -146,6 +146,10 @@ TEST(Arguments, ChecksAcrossKeys) {
       refusal({{"use_liger_kernel", "true"}, {"fused_kernels", "off"}}),
       "use_liger_kernel: true demands fused kernels, and fused_kernels is off: give fused_kernels: auto, "
       "or use_liger_kernel: false");
+  EXPECT_EQ(
+      refusal({{"profile_parts", "true"}, {"fused_kernels", "off"}}),
+      "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
+      "parts: give fused_kernels: auto, or profile_parts: false");
   EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
             "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));

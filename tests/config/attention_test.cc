@@ -47,9 +47,10 @@ TEST(Attention, a_plugin_is_a_file_that_is_there) {
   EXPECT_EQ(attention.plugin, file);
   const auto gone = attention_refusal({{"attn_implementation", "plugin:/nowhere/kernel.so"}});
   EXPECT_EQ(gone.first, Status::not_found);
-  EXPECT_EQ(gone.second,
-            "attn_implementation: '/nowhere/kernel.so' is not there: give the path of an existing file or "
-            "directory");
+  EXPECT_EQ(
+      gone.second,
+      "attn_implementation: '/nowhere/kernel.so' is not there; give the path of a shared library, or sdpa "
+      "for the built-in attention");
   EXPECT_EQ(attention_refusal({{"attn_implementation", "plugin:/tmp"}}).second,
             "attn_implementation: '/tmp' is a directory; give the path of a shared library");
   EXPECT_EQ(
@@ -70,6 +71,10 @@ TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
   said("flash_attention_4", none, "flash_attention_2");
   said("flex_attention", none, "sdpa");
   said("SDPA", none, "sdpa");
+  said("flash_attn_2", none, "flash_attention_2");
+  said("Flash", none, "flash_attention_2");
+  said("EAGER", none, "eager");
+  said("Plugin:./kernel.so", "plugin: is written in small letters", "plugin:./kernel.so");
   said("./kernel.so", "a file is named with plugin: before it", "plugin:./kernel.so");
   said("kernels-community/flash-attn4", hub, "kernels-community/flash-attn2");
   said("someone/my-kernel", hub, "sdpa");

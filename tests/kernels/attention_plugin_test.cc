@@ -4,6 +4,7 @@
 
 #include "kernels/reference.h"
 #include "support/error_of.h"
+#include "tensor/counting_host.h"
 
 namespace trl::kernels {
 namespace {
@@ -38,14 +39,14 @@ TEST(AttentionPlugin, example_agrees_in_both_types_and_any_head) {
       double agreement = 1;
       const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("attention"), n, &agreement);
       EXPECT_LT(agreement, type == at::kFloat ? 5e-6 : 1.2e-2) << n.head_dim;
-      EXPECT_STREQ(plugin->table().name, "plain example");
+      EXPECT_EQ(plugin->name(), "plain example");
     }
   }
 }
 
 TEST(AttentionPlugin, refuses_what_it_does_not_know) {
   double agreement = 0;
-  const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("attention"), needs(), &agreement);
+  const AttentionPluginPtr plugin = open_attention_plugin(plugin_path("no_window"), needs(), &agreement);
   const at::Tensor q = random({12, 6, 20}, 1), k = random({12, 2, 20}, 2);
   const auto why = [&](const Segments& segments, double softcap) {
     const auto shared = std::make_shared<Segments>(segments);
@@ -79,6 +80,72 @@ TEST(AttentionPlugin, gives_values_and_gradients_through_autograd) {
   EXPECT_TRUE(test::same_bits(alone, got.back()));
 }
 
+TEST(AttentionPlugin, what_a_call_may_only_read_is_as_it_was) {
+  for (const auto& [name, why] : {std::pair("writes_v", "(broken) writes to v in forward"),
+                                  std::pair("writes_out", "(broken) writes to out in backward"),
+                                  std::pair("writes_lse", "(broken) writes to lse in backward")})
+    expect_refused(name, needs(), std::string(why) + ", where it is only to be read");
+}
+
+TEST(AttentionPlugin, what_lies_beside_its_workspace_is_as_it_was) {
+  for (const auto& [name, where] :
+       {std::pair("behind_workspace", "behind its workspace in forward, which is the "),
+        std::pair("before_workspace", "before its workspace in backward, which is the ")}) {
+    const auto [status, message] = refusal(plugin_path(name), needs());
+    EXPECT_EQ(status, Status::unsupported);
+    EXPECT_NE(message.find("/" + std::string(name) + ".so writes " + where), std::string::npos) << message;
+  }
+}
+
+// Each is right for every window but some that a model may have.
+TEST(AttentionPlugin, the_window_of_the_model_is_tried) {
+  double agreement = 0;
+  for (const auto& [name, window] : {std::pair("wrong_even_window", 64), std::pair("no_wide_window", 300),
+                                     std::pair("no_wide_window", 32768), std::pair("no_grouped_window", 64),
+                                     std::pair("wrong_window_backward", 300)}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      EXPECT_NO_THROW(open_attention_plugin(plugin_path(name), needs(type), &agreement)) << name;
+      const auto [status, message] = refusal(plugin_path(name), needs(type, window));
+      EXPECT_EQ(status, Status::unsupported) << name << " " << window;
+      EXPECT_NE(
+          message.find(fmt::format("heads 6, kv_heads 2, head_dim 20, window {});", std::min(window, 2048))),
+          std::string::npos)
+          << name << ": " << message;
+    }
+  }
+}
+
+TEST(AttentionPlugin, a_prefix_that_it_says_it_knows_is_tried) {
+  for (const auto& [name, where] :
+       {std::pair("ignores_prefix", "out of token "), std::pair("no_prefix_backward", "dq of token ")}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const auto [status, message] = refusal(plugin_path(name), needs(type));
+      EXPECT_EQ(status, Status::unsupported);
+      EXPECT_NE(message.find(std::string(" gives wrong numbers: ") + where), std::string::npos) << message;
+      EXPECT_NE(message.find("documents of 70, 33, 5 tokens, prefix -1, 0, 0, heads 4"), std::string::npos)
+          << message;
+    }
+  }
+}
+
+TEST(AttentionPlugin, its_seconds_are_those_of_attention) {
+  double agreement = 0;
+  const AttentionOptions options{0.2, 0, 0,
+                                 open_attention_plugin(plugin_path("attention"), needs(), &agreement)};
+  const auto segments = std::make_shared<Segments>(Segments{{0, 300}, 300});
+  const at::Tensor q = leaf(random({300, 6, 20}, 1)), k = random({300, 2, 20}, 2);
+  tensor::PartTimes forward, backward;
+  at::Tensor out;
+  {
+    const tensor::TimeParts timing(&forward);
+    out = attention(q, k, k, segments, options);
+  }
+  EXPECT_GT(forward.seconds(tensor::Part::attention), 0);
+  const tensor::TimeParts timing(&backward);
+  torch::autograd::grad({out}, {q}, {at::ones_like(out)});
+  EXPECT_GT(backward.seconds(tensor::Part::attention), 0);
+}
+
 TEST(AttentionPlugin, what_is_no_plugin_is_refused) {
   const auto [status, message] = refusal("/nowhere/kernel.so", needs());
   EXPECT_EQ(status, Status::not_found);
@@ -96,6 +163,8 @@ TEST(AttentionPlugin, a_table_that_does_not_fit_is_refused) {
   expect_refused("newer", needs(), "has version 2 of trl/kernel.h, this build speaks version 1");
   expect_refused("short_table", needs(), "has a table of 8 bytes (struct_size), version 1 has 56");
   expect_refused("no_name", needs(), "has a table without name");
+  expect_refused("empty_name", needs(), "has a table without name");
+  expect_refused("negative_heads", needs(), "has a max_head_dim of -3; accepted: 1 or more, or 0 for any");
   expect_refused("no_backward", needs(), "has a table without backward");
   expect_refused("no_types", needs(), "names no type that is known (dtypes is 64)");
 }
@@ -110,8 +179,29 @@ TEST(AttentionPlugin, what_it_cannot_do_is_refused_where_it_is_needed) {
   expect_refused("no_window", needs(at::kFloat, 4096),
                  "has no sliding window (TRL_KERNEL_WINDOW), the model has one of 4096");
   EXPECT_NO_THROW(open_attention_plugin(plugin_path("no_window"), needs(), &agreement));
-  expect_refused("negative_workspace", needs(), "asks for -5 bytes of workspace in backward");
-  EXPECT_EQ(refusal(plugin_path("huge_workspace"), needs()).first, Status::out_of_memory);
+}
+
+TEST(AttentionPlugin, a_workspace_that_cannot_be_is_refused_by_name) {
+  const std::string accepted = "; accepted: 0 to 1099511627776";
+  expect_refused("negative_workspace", needs(), "asks for -5 bytes of workspace in backward" + accepted);
+  expect_refused("huge_workspace", needs(),
+                 "asks for 9223372036854775807 bytes of workspace in forward" + accepted);
+  test::CountingHost host;
+  host.counter.set_limit(1 << 30);
+  tensor::set_host(&host);
+  double agreement = 0;
+  try {
+    open_attention_plugin(plugin_path("large_workspace"), needs(), &agreement);
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_EQ(error.key(), "attn_implementation");
+    EXPECT_TRUE(error.message().starts_with("attn_implementation: plug-in " + plugin_path("large_workspace") +
+                                            " asks for 1099511627776 bytes of workspace in forward: "
+                                            "runtime.host_memory_limit: "))
+        << error.message();
+  }
+  tensor::set_host(nullptr);
 }
 
 TEST(AttentionPlugin, wrong_numbers_are_named) {
@@ -151,6 +241,10 @@ TEST(AttentionPlugin, what_it_says_of_a_failure_is_passed_on) {
     EXPECT_EQ(error.message(), "attn_implementation: forward of plug-in " + plugin_path("fails") +
                                    " (broken) failed with 7: the accelerator is on fire");
   }
+  EXPECT_EQ(
+      refusal(plugin_path("odd_text"), needs()).second,
+      "attn_implementation: forward of plug-in " + plugin_path("odd_text") +
+          " (odd\xEF\xBF\xBD name) failed with 7: caf\xC3\xA9 on fire \xEF\xBF\xBD  [2Jsecond line third");
 }
 
 }  // namespace

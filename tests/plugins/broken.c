@@ -16,6 +16,12 @@ static inline void put(const trl_kernel_batch* b, trl_kernel_output x, float val
     ((uint16_t*)x.data)[at] = round_to_bfloat16(value);
 }
 
+/* The same in an array that is only to be read. */
+static inline void write_to(const trl_kernel_batch* b, trl_kernel_input x) {
+  const trl_kernel_output other = {(void*)x.data, x.token_stride, x.head_stride};
+  put(b, other, 0.5f);
+}
+
 static inline int32_t fail(const trl_kernel_batch* b, const char* why) {
   snprintf(b->message, (size_t)b->message_size, "%s", why);
   return 7;
@@ -26,14 +32,25 @@ static int32_t wrong_forward(const trl_kernel_batch* b, const trl_kernel_attenti
 #if defined(FAILS)
   return fail(b, "the accelerator is on fire");
 #endif
+#if defined(ODD_TEXT)
+  return fail(b, "caf\xC3\xA9 on fire \xFF\n\x1B[2Jsecond line\xE2\x80\xA8third");
+#endif
 #if defined(FAILS_LATER) /* after the comparison, and two steps of a model of two layers */
   static int calls = 0;
-  if (++calls > 10) return fail(b, "");
+  if (++calls > 12) return fail(b, "");
 #endif
 #if defined(WRONG_SCALE)
   other.scale *= 1.03;
 #elif defined(WRONG_WINDOW)
   if (b->window > 0) other.window = b->window + 1;
+#elif defined(WRONG_EVEN_WINDOW)
+  if (b->window > 0 && b->window % 8 == 0) other.window = b->window + 1;
+#elif defined(NO_WIDE_WINDOW)
+  if (b->window > 128) other.window = 0;
+#elif defined(NO_GROUPED_WINDOW)
+  if (b->heads / b->kv_heads > 2) other.window = 0;
+#elif defined(IGNORES_PREFIX)
+  other.prefix = NULL;
 #endif
 #if defined(MISSES_DOCUMENTS)
   int32_t whole[2] = {0, (int32_t)b->tokens};
@@ -51,12 +68,22 @@ static int32_t wrong_forward(const trl_kernel_batch* b, const trl_kernel_attenti
   put(b, a->out, NAN);
 #elif defined(SEES_THE_FUTURE)
   put(b, a->out, 0.25f);
+#elif defined(WRITES_V)
+  write_to(b, a->v);
+#elif defined(BEHIND_WORKSPACE)
+  ((char*)b->workspace)[b->workspace_size] = 0;
 #endif
   return 0;
 }
 
 static int32_t wrong_backward(const trl_kernel_batch* b, const trl_kernel_attention_backward* a) {
   trl_kernel_attention_backward other = *a;
+  trl_kernel_batch batch = *b;
+#if defined(WRONG_WINDOW_BACKWARD)
+  if (b->window > 128) batch.window = b->window + 1;
+#elif defined(NO_PREFIX_BACKWARD)
+  batch.prefix = NULL;
+#endif
 #if defined(UNWRITTEN_DQ)
   int32_t code;
   other.dq.data = malloc((size_t)(b->tokens * b->heads * b->head_dim) * sizeof(float));
@@ -64,11 +91,17 @@ static int32_t wrong_backward(const trl_kernel_batch* b, const trl_kernel_attent
   free(other.dq.data);
   return code;
 #endif
-  if (backward(b, &other) != 0) return 1;
+  if (backward(&batch, &other) != 0) return 1;
 #if defined(WRONG_DK)
   put(b, a->dk, 3.0f);
 #elif defined(NEGATIVE_DV)
   put(b, a->dv, -100.0f);
+#elif defined(WRITES_OUT)
+  write_to(b, a->out);
+#elif defined(WRITES_LSE)
+  ((float*)a->lse)[0] = 0;
+#elif defined(BEFORE_WORKSPACE)
+  ((char*)b->workspace)[-1] = 0;
 #endif
   return 0;
 }
@@ -77,7 +110,9 @@ static int64_t wrong_workspace(const trl_kernel_batch* b, int32_t pass) {
 #if defined(NEGATIVE_WORKSPACE)
   if (pass == TRL_KERNEL_PASS_BACKWARD) return -5;
 #elif defined(HUGE_WORKSPACE)
-  return (int64_t)1 << 60;
+  return INT64_MAX;
+#elif defined(LARGE_WORKSPACE)
+  return (int64_t)1 << 40;
 #endif
   return workspace(b, pass);
 }
@@ -97,6 +132,10 @@ const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version) {
   table.struct_size = 8;
 #elif defined(NO_NAME)
   table.name = NULL;
+#elif defined(EMPTY_NAME)
+  table.name = "";
+#elif defined(ODD_TEXT)
+  table.name = "odd\xFF\nname";
 #elif defined(NO_BACKWARD)
   table.backward = NULL;
 #elif defined(NO_TYPES)
@@ -105,6 +144,8 @@ const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version) {
   table.dtypes = TRL_KERNEL_FLOAT32;
 #elif defined(SMALL_HEADS)
   table.max_head_dim = 8;
+#elif defined(NEGATIVE_HEADS)
+  table.max_head_dim = -3;
 #elif defined(NO_WINDOW)
   table.flags = 0;
 #endif

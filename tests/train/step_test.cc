@@ -55,6 +55,26 @@ void expect_same(const std::vector<telemetry::Record>& got, const std::vector<te
   }
 }
 
+TEST(Step, kernels_of_the_cpu_are_refused_with_a_model_elsewhere) {
+  const at::Device gpu(at::kCUDA, 0);
+  const auto why = [&](const config::TrainingArguments& arguments, at::Device device) {
+    std::string message;
+    status_of([&] { check_device(arguments, device); }, &message);
+    return message;
+  };
+  config::TrainingArguments arguments;
+  EXPECT_EQ(why(arguments, gpu), "");
+  arguments.attention = {"plugin:./kernel.so", "./kernel.so"};
+  EXPECT_EQ(why(arguments, at::kCPU), "");
+  EXPECT_EQ(
+      why(arguments, gpu),
+      "attn_implementation: plugin:./kernel.so is refused, because the model is on cuda:0, and plug-ins "
+      "compute on the CPU: give sdpa, or use_cpu: true");
+  arguments.fused_kernels = config::FusedKernels::on;
+  EXPECT_EQ(why(arguments, at::kCPU), "");
+  EXPECT_NE(why(arguments, gpu).find("fused_kernels: on"), std::string::npos);
+}
+
 TEST(Step, cancelled_anywhere_goes_on) {
   TRL_NEED_TINY_RUN();
   const Outcome want = undisturbed(kThreeSteps);
