@@ -206,12 +206,14 @@ const Family& need_family(const Keys& keys) {
 }
 
 // A classifier's weights are a language model's but for the head, which would be missing or made of the
-// embedding.
+// embedding. A name without a task (LlamaModel) promises none.
 void check_architecture(const Keys& keys, const Family& family) {
   const Json* given = keys.find("architectures");
   if (given == nullptr || (given->is_array() && given->empty())) return;
   const Json& first = given->is_array() ? given->front() : *given;
-  if (first.is_string() && first.get_ref<const std::string&>().ends_with("ForCausalLM")) return;
+  const std::string name = first.is_string() ? first.get<std::string>() : "For";
+  if (const size_t task = name.find("For"); task == std::string::npos || name.substr(task) == "ForCausalLM")
+    return;
   fail(Status::unsupported, "{}: \"architectures\" begins with {}; a language model ({}) is expected",
        keys.origin(), first.dump(), family.architecture);
 }

@@ -175,7 +175,9 @@ TEST(Config, RefusesByName) {
   expect_error(with(llama(), "architectures", {"LlamaForSequenceClassification"}), Status::unsupported,
                "\"architectures\" begins with \"LlamaForSequenceClassification\"; a language model "
                "(LlamaForCausalLM) is expected");
-  EXPECT_EQ(parse_config(with(llama(), "architectures", Json::array()), "").head_dim, 16);
+  expect_error(with(llama(), "architectures", {3}), Status::unsupported, "\"architectures\" begins with 3;");
+  for (const Json& fine : {Json::array(), Json::array({"LlamaModel"}), Json::array({"MyForCausalLM"})})
+    EXPECT_EQ(parse_config(with(llama(), "architectures", fine), "").head_dim, 16);
   for (const char* type : {"dynamic", "yarn", "longrope", "su"}) {
     expect_error(with(llama(), "rope_scaling", {{"rope_type", type}, {"factor", 2.0}}), Status::unsupported,
                  fmt::format("rope type \"{}\" is not supported; these are: default, linear, llama3", type));
