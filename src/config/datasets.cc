@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -70,8 +71,7 @@ double share_part(std::string_view key, std::string_view name, const Json& value
 
 std::string split_part(std::string_view key, const Json& entry) {
   std::string split = text_part(key, "split", entry, "train");
-  if (split.find_first_of("[+(") != std::string::npos)
-    fail_key(key, "{}: split: {} is refused: a split is read whole", key, shown(split));
+  check_split(key, split);
   return split;
 }
 
@@ -97,6 +97,7 @@ DatasetEntry parse_entry(std::string_view key, const Json& value) {
   DatasetEntry entry;
   entry.path = text_part(key, names.path, value, "");
   if (entry.path.empty()) fail_key(key, "{}: {} is missing", key, names.path);
+  entry.config = text_part(key, names.config, value, "");
   entry.data_dir = text_part(key, "data_dir", value, "");
   entry.split = split_part(key, value);
   if (const Json* files = part(value, "data_files")) entry.data_files = data_files(key, *files, entry.split);
@@ -178,11 +179,59 @@ Mixture parse_mixture(std::string_view key, const Json& value) {
   return mixture;
 }
 
-DatasetEntry file_entry(const std::string& path, const std::string& split) {
+DatasetEntry file_entry(const std::string& path, const Config& config, std::string_view split_key) {
   DatasetEntry entry;
   entry.path = path;
-  entry.split = split;
+  entry.split = config.get(split_key);
+  check_split(split_key, entry.split);
   return entry;
+}
+
+bool speaks_of(std::string_view split, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return split.find(word) != std::string_view::npos; });
+}
+
+// alignment-handbook's mix_datasets: of each entry the splits to train on, cut to its share, and those to
+// evaluate, whole.
+void take_splits(const std::vector<std::string>& splits, DatasetArguments& out) {
+  constexpr std::string_view kSplits = "dataset_splits";
+  if (splits.empty()) return;
+  if (out.key != "dataset_mixer") {
+    fail_key(
+        kSplits, "{}: it names the splits of dataset_mixer; with {} give {}", kSplits, out.key,
+        out.key == "dataset_name" ? "dataset_train_split and dataset_test_split" : "the split of each entry");
+  }
+  for (const DatasetEntry& entry : std::exchange(out.entries, {})) {
+    for (const std::string& split : splits) {
+      check_split(kSplits, split);
+      const bool train = speaks_of(split, {"train"});
+      if (!train && !speaks_of(split, {"test", "eval", "valid"})) {
+        fail_key(kSplits,
+                 "{}: {} is not accepted; give names with train, or with test, eval or valid for evaluation",
+                 kSplits, shown(split));
+      }
+      DatasetEntry& taken = (train ? out.entries : out.eval_entries).emplace_back(entry);
+      taken.split = split;
+      if (!train) taken.share.reset();
+    }
+  }
+  if (out.entries.empty())
+    fail_key(kSplits, "{}: {} names no rows to train on; give a split whose name has train in it", kSplits,
+             fmt::join(splits, ", "));
+}
+
+void take_configs(const std::vector<std::string>& configs, DatasetArguments& out) {
+  constexpr std::string_view kConfigs = "dataset_configs";
+  if (configs.empty()) return;
+  if (out.key != "dataset_mixer" || configs.size() != out.entries.size()) {
+    fail_key(kConfigs, "{}: it names a configuration for each entry of dataset_mixer; there are {} for {}",
+             kConfigs, configs.size(),
+             out.key == "dataset_mixer" ? fmt::format("{} entries", out.entries.size()) : out.key);
+  }
+  for (size_t i = 0; i < configs.size(); ++i) {
+    if (configs[i] != "null") out.entries[i].config = configs[i];
+  }
 }
 
 void check_streaming(const DatasetArguments& arguments) {
@@ -197,6 +246,15 @@ void check_streaming(const DatasetArguments& arguments) {
 
 }  // namespace
 
+void check_split(std::string_view key, std::string_view split) {
+  if (split.find_first_of("[+(") == std::string_view::npos) return;
+  fail_key(
+      key,
+      "{}: the split {} is refused: a split is read whole; dataset_mixer and dataset_mixture keep a share "
+      "of a dataset's rows, test_split_size sets some aside",
+      key, shown(split));
+}
+
 bool names_mixture(std::string_view key) {
   return key == "datasets" || key == "dataset_mixer" || key == "dataset_mixture";
 }
@@ -209,7 +267,7 @@ std::vector<std::string> check_mixture(std::string_view key, const Json& value) 
   if (list == nullptr || key == "dataset_mixer") return warnings;
   for (const Json& entry : *list) {
     const Json* config = part(entry, name);
-    if (config != nullptr && *config != "default") {
+    if (config != nullptr && *config != "default" && part(entry, "data_files") != nullptr) {
       warnings.push_back(fmt::format("{}: {}: {} selects nothing: files are named directly", key, name,
                                      shown(config->dump())));
     }
@@ -241,9 +299,12 @@ DatasetArguments dataset_arguments(const Config& config) {
         fmt::format("{} and dataset_name are both given: dataset_name is not read", out.key));
   if (out.entries.empty()) {
     if (!name) fail_key("dataset_name", "no rows are named: give dataset_name, datasets or dataset_mixture");
-    out.entries.push_back(file_entry(*name, config.get("dataset_train_split")));
-    out.eval_split = file_entry(*name, config.get("dataset_test_split"));
+    out.entries.push_back(file_entry(*name, config, "dataset_train_split"));
+    out.eval_split = file_entry(*name, config, "dataset_test_split");
+    out.entries.front().config = out.eval_split->config = config.get_text("dataset_config").value_or("");
   }
+  take_configs(config.get_list("dataset_configs"), out);
+  take_splits(config.get_list("dataset_splits"), out);
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
 
   if (const std::optional<double> size = config.get_optional_double("test_split_size")) {
@@ -258,9 +319,12 @@ DatasetArguments dataset_arguments(const Config& config) {
     if (out.test_split_size)
       fail_key("eval_dataset_name",
                "eval_dataset_name and test_split_size both name evaluation rows: give one of them");
-    out.eval = file_entry(*eval, config.get("dataset_test_split"));
+    out.eval = file_entry(*eval, config, "dataset_test_split");
   }
-  if (out.eval || out.test_split_size || config.get("eval_strategy") == "no") out.eval_split.reset();
+  if (out.eval || out.test_split_size || config.get("eval_strategy") == "no") {
+    out.eval_split.reset();
+    out.eval_entries.clear();
+  }
   check_streaming(out);
   return out;
 }

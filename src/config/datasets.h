@@ -14,6 +14,7 @@ namespace trl::config {
 
 struct DatasetEntry {
   std::string path;  // a file, a directory, a glob; or the loader (json, csv, text, parquet) of what follows
+  std::string config;                   // a folder of it, which is then read alone; empty: none
   std::string data_dir;                 // empty: none
   std::vector<std::string> data_files;  // those of the split; empty: none are named
   std::string split = "train";          // of a directory whose files are named by split
@@ -38,6 +39,7 @@ struct DatasetArguments {
   std::optional<DatasetEntry> eval;  // eval_dataset_name
   std::optional<DatasetEntry>
       eval_split;  // of the training rows' directory, if it has one and eval_strategy asks for it
+  std::vector<DatasetEntry> eval_entries;  // of dataset_splits: shuffled together; each must be there
   bool streaming = false;
   std::vector<std::string> warnings;
   // Whether the rows come in an order that only all of them give: shares of a mixture, shuffles, a split.
@@ -48,6 +50,8 @@ struct DatasetArguments {
 DatasetArguments dataset_arguments(const Config& config);
 
 bool names_mixture(std::string_view key);
+// Throws Error(invalid_config): an expression over splits (train[:10%], train+test).
+void check_split(std::string_view key, std::string_view split);
 // Throws Error(invalid_config) naming the entry. Returns warnings, each beginning with the key.
 std::vector<std::string> check_mixture(std::string_view key, const base::Json& value);
 

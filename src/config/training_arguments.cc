@@ -211,6 +211,12 @@ namespace {
 
 std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& config) {
   constexpr std::string_view kKey = "dataset_columns";
+  const auto given = base::Json::parse(config.get(kKey));
+  for (const auto& [from, to] : given.items()) {
+    if (to.is_structured())
+      fail_key(kKey, "{}: {} of {} is no name; give {{column: new name}}", kKey, shown(to.dump()),
+               shown(from));
+  }
   std::vector<std::pair<std::string, std::string>> columns = config.get_pairs(kKey);
   for (size_t i = 0; i < columns.size(); ++i) {
     const auto& [from, to] = columns[i];

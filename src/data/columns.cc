@@ -2,6 +2,9 @@
 // must agree.
 #include "data/columns.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "base/error.h"
 
 namespace trl::data {
@@ -188,6 +191,20 @@ bool says_something(const base::Json& message) {
     if (key != "role" && !value.is_null()) return true;
   return false;
 }
+
+void refuse_media(const Row& row, std::string_view name, size_t index, const base::Json& message) {
+  const auto content = message.find("content");
+  if (content == message.end() || !content->is_array()) return;
+  for (const base::Json& part : *content) {
+    const std::string type = part.is_object() && part.contains("type") ? part["type"].dump() : "";
+    for (const std::string_view medium : {"image", "video", "audio"}) {
+      if (type.find(medium) == std::string::npos) continue;
+      fail(Status::unsupported,
+           "{}: column '{}': message {}: its content has a part of type {}; this build trains on text alone",
+           row.where, name, index + 1, type);
+    }
+  }
+}
 }  // namespace
 
 const base::Json& messages_column(const Row& row, std::string_view name) {
@@ -198,6 +215,7 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
     const base::Json& message = (*value)[i];
     const auto role = message.is_object() ? message.find("role") : message.end();
     if (role != message.end() && role->is_string()) {
+      refuse_media(row, name, i, message);
       if (says_something(message)) continue;
       fail(Status::format, "{}: column '{}': message {} has a 'role' alone, where 'content' is expected",
            row.where, name, i + 1);
@@ -258,6 +276,23 @@ std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t c
   mask.reserve(count);
   for (const base::Json& bit : *value) mask.push_back(bit == true || bit == 1 ? 1 : 0);
   return mask;
+}
+
+std::vector<int32_t> lengths_column(const Row& row, std::string_view name, size_t count) {
+  const base::Json* value = find_column(row, name);
+  const bool positive =
+      value != nullptr && value->is_array() &&
+      std::all_of(value->begin(), value->end(), [](const base::Json& item) {
+        return item.is_number_integer() && item.get<int64_t>() > 0 && item.get<int64_t>() <= INT32_MAX;
+      });
+  if (!positive) fail_column(row, name, "a list of the documents' lengths (integers > 0)");
+  std::vector<int32_t> lengths = value->get<std::vector<int32_t>>();
+  const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  if (sum != static_cast<int64_t>(count)) {
+    fail(Status::format, "{}: column '{}' adds up to {}, and 'input_ids' has {} elements", row.where, name,
+         sum, count);
+  }
+  return lengths;
 }
 
 }  // namespace trl::data

@@ -40,6 +40,7 @@ std::vector<int32_t> ids_column(const Row& row, std::string_view name, int64_t v
 // ids and kIgnored; 0 and 1. Both must have `count` elements.
 std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_t vocab_size, size_t count);
 std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t count);
+std::vector<int32_t> lengths_column(const Row& row, std::string_view name, size_t count);  // adding up to it
 [[noreturn]] void fail_column(const Row& row, std::string_view name, std::string_view expected);
 
 }  // namespace trl::data

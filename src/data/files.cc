@@ -160,12 +160,18 @@ std::vector<std::string> files_below(const std::string& directory) {
   return files;
 }
 
-// Those of a split that goes by another name than the usual ones (train_sft-00000-of-00002.jsonl).
-std::vector<std::string> files_named(const std::vector<std::string>& files, std::string_view split) {
+// Those of a split that goes by another name than the usual ones (train_sft-00000-of-00002.jsonl,
+// train_sft/a.jsonl).
+std::vector<std::string> files_named(const std::string& directory, const std::vector<std::string>& files,
+                                     std::string_view split) {
   std::vector<std::string> named;
+  const std::string folder = fmt::format("/{}/", split);
+  const size_t below = base::join_path(directory, "").size() - 1;
   for (const std::string& path : files) {
     const std::string name = base::file_name(path);
-    if (name.starts_with(split) && name.find_first_of("-.", 0) == split.size()) named.push_back(path);
+    if ((name.starts_with(split) && name.find_first_of("-.", 0) == split.size()) ||
+        path.find(folder, below) != std::string::npos)
+      named.push_back(path);
   }
   return named;
 }
@@ -173,7 +179,8 @@ std::vector<std::string> files_named(const std::vector<std::string>& files, std:
 // Empty: the files of the directory name no split.
 std::vector<std::string> files_of_split(const std::string& directory, const std::vector<std::string>& files,
                                         std::string_view split) {
-  if (std::vector<std::string> named = files_named(files, split); !named.empty() && split_of(split) != split)
+  if (std::vector<std::string> named = files_named(directory, files, split);
+      !named.empty() && split_of(split) != split)
     return named;
   const std::vector<std::string_view> splits = splits_of(files, base::join_path(directory, "").size());
   std::vector<std::string> of_split;
@@ -243,7 +250,8 @@ bool names_split(const std::string& directory, std::string_view split) {
   if (!base::is_directory(directory)) return false;
   const std::vector<std::string> files = files_below(directory);
   const std::vector<std::string_view> splits = splits_of(files, base::join_path(directory, "").size());
-  return std::find(splits.begin(), splits.end(), split) != splits.end() || !files_named(files, split).empty();
+  return std::find(splits.begin(), splits.end(), split) != splits.end() ||
+         !files_named(directory, files, split).empty();
 }
 
 std::string files_stamp(const std::vector<RowFile>& files) {

@@ -1,6 +1,7 @@
 // What a configuration names, by the rules of those who write it so: TRL's datasets (get_dataset), open-r1's
 // dataset_mixture and alignment-handbook's dataset_mixer. Shuffles and splits are those of datasets: numpy's
 // permutation.
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <utility>
@@ -57,12 +58,14 @@ class DerivedOrigin : public Origin {
 
 class MixtureOrigin final : public DerivedOrigin {
  public:
-  MixtureOrigin(std::vector<std::shared_ptr<const Origin>> bases, const DatasetArguments& arguments)
+  MixtureOrigin(std::vector<std::shared_ptr<const Origin>> bases, const DatasetArguments& arguments,
+                std::vector<DatasetEntry> entries, base::LogSink& log)
       : DerivedOrigin(std::move(bases)),
         key_(arguments.key),
-        entries_(arguments.entries),
+        entries_(std::move(entries)),
         mixing_(arguments.mixing),
-        seed_(arguments.seed) {}
+        seed_(arguments.seed),
+        log_(log) {}
 
   std::unique_ptr<Source> source() const override {
     std::vector<SourcePart> parts;
@@ -92,8 +95,28 @@ class MixtureOrigin final : public DerivedOrigin {
       rows.shrink_to_fit();
       part.table = select_rows(tables[i], std::move(rows));
     }
+    tell_emptied(tables, parts);
     std::shared_ptr<const Table> all = concatenate(std::move(parts));
     return mixing_ == Mixing::fractions ? all : select_rows(all, permutation(key_, seed_, *all));
+  }
+
+  // Of every dataset that gives no row.
+  void tell_emptied(const std::vector<std::shared_ptr<const Table>>& tables,
+                    const std::vector<Part>& parts) const {
+    constexpr std::array<std::string_view, 3> kShares = {"fraction", "weight", "share"};
+    std::vector<std::string> lines;
+    bool any_rows = false;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Table& table = *tables[i];
+      any_rows = any_rows || table.size() > 0;
+      if (parts[i].take > 0) continue;
+      lines.push_back(table.size() == 0 ? fmt::format("{} holds no rows", table.name())
+                                        : fmt::format("{}: {} {} of {} rows keeps none", table.name(),
+                                                      kShares[static_cast<size_t>(mixing_)],
+                                                      *entries_[i].share, table.size()));
+    }
+    if (any_rows && lines.size() == parts.size()) fail_key(key_, "{}: {}", key_, fmt::join(lines, "; "));
+    for (const std::string& line : lines) log_.warning("data", "{}: {}", key_, line);
   }
 
   double weight_of(size_t i) const {
@@ -115,6 +138,7 @@ class MixtureOrigin final : public DerivedOrigin {
   const std::vector<DatasetEntry> entries_;
   const Mixing mixing_;
   const uint64_t seed_;
+  base::LogSink& log_;
 };
 
 // datasets' train_test_split: the first rows of a permutation are the test rows.
@@ -146,11 +170,32 @@ class SplitOrigin final : public DerivedOrigin {
   const bool test_;
 };
 
+// Of what an entry names: its path, or what data_dir and the configuration name in it.
+std::string folder_of(const DatasetEntry& entry) {
+  std::string folder = loader_format(entry.path) ? "" : entry.path;
+  if (!entry.data_dir.empty()) folder = base::join_path(folder, entry.data_dir);
+  if (entry.config.empty() || folder.empty() || !entry.data_files.empty()) return folder;
+  std::string configuration = base::join_path(folder, entry.config);
+  return base::is_directory(configuration) ? configuration : folder;
+}
+
+// What names parts that are not there.
+void tell_unselected(std::string_view key, const DatasetEntry& entry, const std::string& path,
+                     base::LogSink& log) {
+  if (!entry.config.empty() && entry.config != "default" && !path.ends_with("/" + entry.config)) {
+    log.warning("data", "{}: the configuration '{}' selects nothing of {}, which has no such folder", key,
+                entry.config, path);
+  }
+  if (entry.split != "train" && entry.split != "test" && !names_split(path, entry.split)) {
+    log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, entry.split, path);
+  }
+}
+
 std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntry& entry,
                                          base::LogSink& log) {
+  config::check_split(key, entry.split);
   const std::optional<FileFormat> format = loader_format(entry.path);
-  std::string folder = format ? "" : entry.path;
-  if (!entry.data_dir.empty()) folder = base::join_path(folder, entry.data_dir);
+  const std::string folder = folder_of(entry);
   std::vector<std::string> paths;
   for (const std::string& file : entry.data_files) paths.push_back(base::join_path(folder, file));
   if (paths.empty()) {
@@ -163,25 +208,35 @@ std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntr
     const bool glob = !base::file_exists(path) && path.find_first_of("*?[") != std::string::npos;
     if (!glob) config::check_local_path(key, path);
     for (RowFile& file : find_files(path, entry.split, format)) files.push_back(std::move(file));
-    if (entry.split != "train" && entry.split != "test" && entry.data_files.empty() &&
-        !base::is_directory(path))
-      log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, entry.split,
-                  path);
+    if (entry.data_files.empty()) tell_unselected(key, entry, path, log);
   }
   return files_origin(std::move(files), paths.front());
+}
+
+std::shared_ptr<const Origin> open_mixture(const DatasetArguments& arguments,
+                                           const std::vector<DatasetEntry>& entries, base::LogSink& log) {
+  std::vector<std::shared_ptr<const Origin>> origins;
+  for (const DatasetEntry& entry : entries) origins.push_back(open_entry(arguments.key, entry, log));
+  return std::make_shared<MixtureOrigin>(std::move(origins), arguments, entries, log);
+}
+
+// A file, or a directory that names no splits, would be evaluated on what is trained on.
+void check_eval_split(const DatasetEntry& entry) {
+  const std::string folder = folder_of(entry);
+  if (names_split(folder, entry.split)) return;
+  fail_key("dataset_splits",
+           "dataset_splits: '{}': {} has no files of that split; list splits to train on alone, or give "
+           "eval_dataset_name or test_split_size",
+           entry.split, folder);
 }
 
 }  // namespace
 
 OpenedRows open_rows(const DatasetArguments& arguments, base::LogSink& log) {
   for (const std::string& warning : arguments.warnings) log.warning("data", "{}", warning);
-  std::vector<std::shared_ptr<const Origin>> origins;
-  for (const DatasetEntry& entry : arguments.entries)
-    origins.push_back(open_entry(arguments.key, entry, log));
   OpenedRows opened;
-  opened.train = arguments.key == "dataset_name"
-                     ? std::move(origins.front())
-                     : std::make_shared<MixtureOrigin>(std::move(origins), arguments);
+  opened.train = arguments.key == "dataset_name" ? open_entry(arguments.key, arguments.entries.front(), log)
+                                                 : open_mixture(arguments, arguments.entries, log);
   if (arguments.test_split_size) {
     const auto all = std::move(opened.train);
     const auto part = [&](bool test) {
@@ -191,8 +246,10 @@ OpenedRows open_rows(const DatasetArguments& arguments, base::LogSink& log) {
     opened.eval = part(true);
   }
   if (arguments.eval) opened.eval = open_entry("eval_dataset_name", *arguments.eval, log);
-  if (arguments.eval_split && names_split(arguments.eval_split->path, arguments.eval_split->split))
+  if (arguments.eval_split && names_split(folder_of(*arguments.eval_split), arguments.eval_split->split))
     opened.eval = open_entry(arguments.key, *arguments.eval_split, log);
+  for (const DatasetEntry& entry : arguments.eval_entries) check_eval_split(entry);
+  if (!arguments.eval_entries.empty()) opened.eval = open_mixture(arguments, arguments.eval_entries, log);
   return opened;
 }
 

@@ -26,8 +26,8 @@ std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::stri
 std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,
                                             std::string name);
 
-// What a configuration names. eval: null where it names no evaluation rows. Throws Error(not_found), also
-// with a key.
+// What a configuration names; log outlives it. eval: null where it names no evaluation rows. Throws
+// Error(not_found), also with a key.
 struct OpenedRows {
   std::shared_ptr<const Origin> train;
   std::shared_ptr<const Origin> eval;

@@ -59,6 +59,38 @@ void read_template_variables(const Row& row, text::RenderOptions& options) {
   }
 }
 
+bool has_parts(const base::Json& message) {
+  const auto content = message.find("content");
+  return content != message.end() && content->is_array() && !content->empty();
+}
+
+// TRL hands lists of parts to the template as they are. One that knows none of them writes Python's text of
+// the list, which nobody wants to train on.
+void refuse_printed_parts(const Row& row, const base::Json& messages, const std::string& rendered) {
+  static const text::ChatTemplate as_it_is("{{ messages[0]['content'] }}");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!has_parts(messages[i])) continue;
+    base::Json one = base::Json::array();
+    one.push_back(messages[i]);
+    if (rendered.find(as_it_is.render(one, {}).text) == std::string::npos) continue;
+    fail(Status::format,
+         "{}: message {}: its content is a list of parts, which the chat template writes as it stands; "
+         "give the content as text",
+         row.where, i + 1);
+  }
+}
+
+// Where a template fails on a list of parts, its own words do not say so.
+std::string blamed_message(const base::Json& messages) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (has_parts(messages[i]))
+      return fmt::format(
+          " (the content of message {} is a list of parts; a template that takes text alone needs text)",
+          i + 1);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
@@ -87,14 +119,17 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
   options.variables = variables_;
   options.tools = read_tools(row);
   read_template_variables(row, options);
+  text::Rendered rendered;
   try {
-    return template_.render(messages, options);
+    rendered = template_.render(messages, options);
   } catch (const Error& error) {
     throw Error(error.status(),
                 row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +
-                    error.message(),
+                    error.message() + blamed_message(messages),
                 error.key());
   }
+  refuse_printed_parts(row, messages, rendered.text);
+  return rendered;
 }
 
 }  // namespace trl::data

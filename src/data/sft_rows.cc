@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -12,6 +13,8 @@
 namespace trl::data {
 
 namespace {
+
+using std::string_literals::operator""s;
 
 constexpr std::string_view kNoMarkers =
     "assistant_only_loss: the tokenizer's chat template has no {% generation %} markers and is not one of "
@@ -25,7 +28,18 @@ bool is_conversational(Format format) {
 }
 
 // Columns that may stand beside input_ids.
-constexpr std::array<const char*, 3> kBeside = {"labels", "assistant_masks", "completion_mask"};
+constexpr std::array<const char*, 4> kBeside = {"labels", "assistant_masks", "completion_mask",
+                                                "seq_lengths"};
+
+// The first token of a document is predicted from nothing (TRL's collator: position_ids == 0).
+void part(Tokens& tokens, std::vector<int32_t> documents) {
+  size_t at = 0;
+  for (const int32_t length : documents) {
+    tokens.labels[at] = kIgnored;
+    at += static_cast<size_t>(length);
+  }
+  tokens.documents = std::move(documents);
+}
 
 }  // namespace
 
@@ -38,8 +52,12 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
   Row row = first;
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
+  const Row given = row;
   convert_from_value(row);
   format_ = format_of(row, arguments_.dataset_text_field);
+  if (!context.completion_only_loss)  // told of the training rows
+    tell_unread(given, find_column(given, "conversations") != nullptr &&
+                           find_column(row, "conversations") == nullptr);
   const bool split = find_column(row, "prompt") != nullptr && find_column(row, "completion") != nullptr;
   const bool masked =
       split || find_column(row, "completion_mask") != nullptr || find_column(row, "labels") != nullptr;
@@ -62,7 +80,33 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
     fail_column(row, "input_ids", "a list of token ids (skip_prepare_dataset)");
   }
   for (size_t i = 0; i < kBeside.size(); ++i) beside_[i] = find_column(row, kBeside[i]) != nullptr;
+  if (format_ == Format::tokenized && beside_[3] && context.packing == Packing::wrapped) {
+    fail_key(
+        "packing_strategy",
+        "packing_strategy: wrapped: the documents of 'seq_lengths' ({}) would see each other; give bfd or "
+        "bfd_split",
+        first_where_);
+  }
   if (is_conversational(format_)) open_template();
+}
+
+// The order of formats is TRL's, and a row does not show which one was meant.
+void SftRows::tell_unread(const Row& given, bool from_value) const {
+  const std::string& text = arguments_.dataset_text_field;
+  std::set<std::string> read = {"prompt", "completion"};
+  if (format_ == Format::text) read = {text};
+  if (format_ == Format::messages) read = {from_value ? "conversations" : "messages"};
+  if (format_ == Format::tokenized) read = {"input_ids"};
+  std::set<std::string> unread;
+  for (const std::string& name : {"input_ids"s, "completion"s, "messages"s, "conversations"s, text}) {
+    if (find_column(given, name) != nullptr && !read.contains(name)) unread.insert(name);
+  }
+  if (unread.empty()) return;
+  log_.warning(
+      "data",
+      "{}: trained on is {}; {} could be as well, and is left aside (dataset_select_columns names the "
+      "columns that are read)",
+      given.where, fmt::join(read, " and "), fmt::join(unread, ", "));
 }
 
 void SftRows::open_template() {
@@ -196,16 +240,21 @@ Tokens SftRows::tokenized(const Row& row) const {
     fail(Status::format, "{}: {} column '{}', unlike {}; all rows must agree", row.where,
          beside_[i] ? "has no" : "has a", kBeside[i], first_where_);
   }
-  const auto [labels, assistant, completion] = beside_;
+  const auto [labels, assistant, completion, documents] = beside_;
   Rendering rendering{ids_column(row, "input_ids", vocab_size_), {}};
   const size_t count = rendering.ids.size();
-  if (labels) return {std::move(rendering.ids), labels_column(row, "labels", vocab_size_, count), {}};
+  const auto lengths = documents ? lengths_column(row, "seq_lengths", count) : std::vector<int32_t>();
+  const auto parted = [&](Tokens tokens) {
+    if (!lengths.empty()) part(tokens, lengths);
+    return tokens;
+  };
+  if (labels) return parted({std::move(rendering.ids), labels_column(row, "labels", vocab_size_, count), {}});
   if (arguments_.skip_prepare_dataset && (assistant || completion)) {
     fail_column(row, "labels", "a list (skip_prepare_dataset leaves masks unread)");
   }
   if (assistant) rendering.assistant = mask_column(row, "assistant_masks", count);
-  return labelled(std::move(rendering),
-                  completion ? mask_column(row, "completion_mask", count) : std::vector<uint8_t>());
+  return parted(labelled(std::move(rendering),
+                         completion ? mask_column(row, "completion_mask", count) : std::vector<uint8_t>()));
 }
 
 Tokens SftRows::tokens(Row& row) const {

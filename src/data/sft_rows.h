@@ -18,6 +18,7 @@ struct Tokens {
   std::vector<int32_t> labels;  // ids or kIgnored; as many
   std::optional<std::string>
       lost;  // the end of the prompt that the joint tokenisation does not have, if there is one
+  std::vector<int32_t> documents = {};  // seq_lengths of a row of ids; empty: it is one
 };
 
 class SftRows {
@@ -39,6 +40,7 @@ class SftRows {
     std::vector<int32_t> ids;
     std::vector<uint8_t> assistant;  // empty: not asked for
   };
+  void tell_unread(const Row& given, bool from_value) const;
   void open_template();
   void warn_unless_stop_is_trained() const;
   void append_eos(Row& row) const;
@@ -58,7 +60,7 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
-  std::array<bool, 3> beside_{};      // labels, assistant_masks, completion_mask beside input_ids
+  std::array<bool, 4> beside_{};      // labels, masks and seq_lengths beside input_ids
   std::optional<Renderer> renderer_;  // of conversations
 };
 

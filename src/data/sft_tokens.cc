@@ -32,9 +32,21 @@ void count(const Example& example, Counts& counts) {
   counts.any_trained = counts.any_trained || trains(example);
 }
 
+// Of the documents of a row, those within its tokens [start, start + length).
+void append_documents(const Tokens& row, int64_t start, int64_t length, std::vector<int32_t>& out) {
+  if (row.documents.empty()) return out.push_back(static_cast<int32_t>(length));
+  int64_t at = 0;
+  for (const int32_t document : row.documents) {
+    const int64_t begin = std::max(at, start);
+    const int64_t end = std::min(at += document, start + length);
+    if (begin < end) out.push_back(static_cast<int32_t>(end - begin));
+  }
+}
+
 Example single(Tokens&& tokens, int64_t source_row) {
-  const auto length = static_cast<int32_t>(tokens.ids.size());
-  return {std::move(tokens.ids), std::move(tokens.labels), {length}, {source_row}};
+  std::vector<int32_t> documents;
+  append_documents(tokens, 0, static_cast<int64_t>(tokens.ids.size()), documents);
+  return {std::move(tokens.ids), std::move(tokens.labels), std::move(documents), {source_row}};
 }
 
 void require_tokens(const Tokens& tokens, const std::string& where) {
@@ -61,6 +73,12 @@ bool SftTokens::cuts() const {
 bool SftTokens::cut(Tokens& tokens) const {
   const auto length = static_cast<size_t>(*arguments_.max_length);
   if (tokens.ids.size() <= length) return false;
+  if (!tokens.documents.empty()) {
+    const size_t start = arguments_.truncation_keep_end ? tokens.ids.size() - length : 0;
+    std::vector<int32_t> documents;
+    append_documents(tokens, static_cast<int64_t>(start), static_cast<int64_t>(length), documents);
+    tokens.documents = std::move(documents);
+  }
   for (std::vector<int32_t>* values : {&tokens.ids, &tokens.labels}) {
     if (arguments_.truncation_keep_end) {
       values->erase(values->begin(), values->end() - static_cast<std::ptrdiff_t>(length));
@@ -163,7 +181,7 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
       };
       append(example.input_ids, row.ids);
       append(example.labels, row.labels);
-      example.seq_lengths.push_back(static_cast<int32_t>(piece.length));
+      append_documents(row, piece.start, piece.length, example.seq_lengths);
       example.source_rows.push_back(source_rows[static_cast<size_t>(piece.row)]);
     }
     if (context_.packing == Packing::wrapped) {  // the documents of such a row do see each other, as in TRL

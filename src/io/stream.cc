@@ -230,6 +230,14 @@ FileStamp file_stamp(const std::string& path) {
   return stamp_of(info);
 }
 
+namespace {
+// A frame, or a skippable one before it (RFC 8878, 3.1).
+bool is_zstd(std::string_view start) {
+  return start == "\x28\xB5\x2F\xFD" ||
+         (start.size() == 4 && (start[0] & 0xF0) == 0x50 && start.substr(1) == "\x2A\x4D\x18");
+}
+}  // namespace
+
 Compression compression_of(ByteStream& raw) {
   char magic[4];
   size_t count = 0;
@@ -244,7 +252,7 @@ Compression compression_of(ByteStream& raw) {
   const std::string& name = raw.name();
   if (count < sizeof magic && (name.ends_with(".gz") || name.ends_with(".zst")))
     fail(Status::format, "{}: the compressed stream ends early: the file is truncated", name);
-  return start == "\x28\xB5\x2F\xFD" ? Compression::zstd : Compression::none;
+  return is_zstd(start) ? Compression::zstd : Compression::none;
 }
 
 std::unique_ptr<SeekableStream> open_raw_file(const std::string& path) {

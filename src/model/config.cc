@@ -134,9 +134,26 @@ int64_t window_size(const Keys& keys) {
   return keys.size_or("sliding_window", 0, INT32_MAX);
 }
 
+// Also where nothing slides: a list that does not fit was written for another model. null: there is none.
+const Json* find_layer_types(const Keys& keys, int64_t layers) {
+  const Json* types = keys.find("layer_types");
+  if (types == nullptr) return nullptr;
+  if (!types->is_array() || types->size() != static_cast<size_t>(layers))
+    fail(Status::format, "{}: \"layer_types\" is not a list of {} entries", keys.origin(), layers);
+  for (size_t i = 0; i < types->size(); ++i) {
+    const Json& type = (*types)[i];
+    if (type == "full_attention" || type == "sliding_attention") continue;
+    fail(Status::unsupported,
+         "{}: \"layer_types\"[{}] is {}; full_attention and sliding_attention are supported", keys.origin(),
+         i, type.dump());
+  }
+  return types;
+}
+
 // layer_types says it layer by layer; without it the layers from max_window_layers on slide.
 void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
   config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  const Json* types = find_layer_types(keys, config.num_hidden_layers);
   if (rule == SlidingRule::none) return;
   if (rule == SlidingRule::by_layer && !keys.flag_or("use_sliding_window", false)) return;
   config.sliding_window = window_size(keys);
@@ -145,7 +162,6 @@ void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
     config.sliding_layers.assign(config.sliding_layers.size(), true);
     return;
   }
-  const Json* types = keys.find("layer_types");
   if (types == nullptr) {
     const int64_t first = keys.find("max_window_layers") == nullptr || keys.number("max_window_layers") != 0
                               ? keys.size_or("max_window_layers", 28)
@@ -154,19 +170,7 @@ void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
       config.sliding_layers[static_cast<size_t>(i)] = true;
     return;
   }
-  if (!types->is_array() || types->size() != config.sliding_layers.size()) {
-    fail(Status::format, "{}: \"layer_types\" is not a list of {} entries", keys.origin(),
-         config.num_hidden_layers);
-  }
-  for (size_t i = 0; i < types->size(); ++i) {
-    const Json& type = (*types)[i];
-    if (type != "full_attention" && type != "sliding_attention") {
-      fail(Status::unsupported,
-           "{}: \"layer_types\"[{}] is {}; full_attention and sliding_attention are supported", keys.origin(),
-           i, type.dump());
-    }
-    config.sliding_layers[i] = type == "sliding_attention";
-  }
+  for (size_t i = 0; i < types->size(); ++i) config.sliding_layers[i] = (*types)[i] == "sliding_attention";
 }
 
 void parse_heads(const Keys& keys, const Family& family, ModelConfig& config) {
@@ -201,12 +205,26 @@ const Family& need_family(const Keys& keys) {
   return *family;
 }
 
+// A classifier's weights are a language model's but for the head, which would be missing or made of the
+// embedding. A name without a task (LlamaModel) promises none.
+void check_architecture(const Keys& keys, const Family& family) {
+  const Json* given = keys.find("architectures");
+  if (given == nullptr || (given->is_array() && given->empty())) return;
+  const Json& first = given->is_array() ? given->front() : *given;
+  const std::string name = first.is_string() ? first.get<std::string>() : "For";
+  if (const size_t task = name.find("For"); task == std::string::npos || name.substr(task) == "ForCausalLM")
+    return;
+  fail(Status::unsupported, "{}: \"architectures\" begins with {}; a language model ({}) is expected",
+       keys.origin(), first.dump(), family.architecture);
+}
+
 }  // namespace
 
 ModelConfig parse_config(const Json& json, std::string_view origin) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
   const Keys keys(json, origin);
   const Family& family = need_family(keys);
+  check_architecture(keys, family);
   if (keys.find("quantization_config") != nullptr) {
     fail(Status::unsupported,
          "{}: \"quantization_config\": quantised weights are not supported; give a float32, "

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "memory/checkpoint.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
@@ -16,6 +17,16 @@ namespace {
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Of "model.layers.3.mlp.up_proj.weight" and "blk.3.ffn_up.weight" 3; -1: of no layer.
+int64_t layer_of(std::string_view name) {
+  for (const std::string_view start : {"model.layers.", "blk."}) {
+    if (!name.starts_with(start)) continue;
+    const std::string_view rest = name.substr(start.size());
+    return base::parse_int64(rest.substr(0, rest.find('.'))).value_or(-1);
+  }
+  return -1;
 }
 
 }  // namespace
@@ -70,11 +81,22 @@ class Decoder::Loader {
 
   void report_others(base::LogSink* log) const {
     if (log == nullptr) return;
+    const int64_t layers = decoder_.config().num_hidden_layers;
+    int64_t beyond = 0, last = 0;
     for (const std::string& name : source_.others(used_)) {
       const bool buffer =
           name.find("rotary_emb.inv_freq") != std::string::npos || name == "rope_freqs.weight";
-      if (!buffer) log->warning("model", "tensor {} is not used by this family", name);
+      const int64_t layer = layer_of(name);
+      beyond += layer >= layers ? 1 : 0;
+      last = std::max(last, layer);
+      if (!buffer && layer < layers) log->warning("model", "tensor {} is not used by this family", name);
     }
+    if (beyond == 0) return;
+    log->warning(
+        "model",
+        "weights of {} layers are there, and config.json has num_hidden_layers {}: {} tensors of the "
+        "layers behind it are not read",
+        last + 1, layers, beyond);
   }
 
  private:

@@ -162,6 +162,10 @@ TEST(Arguments, ChecksAcrossKeys) {
             "behind each colon");
   EXPECT_EQ(refusal({{"dataset_columns", "{a: text, b: text}"}}),
             "dataset_columns: 'a' and 'b' would both be called 'text'");
+  for (const std::string value : {"[\"a\"]", "{\"a\":\"b\"}"}) {
+    EXPECT_EQ(refusal({{"dataset_columns", "{\"text\":" + value + "}"}}),
+              "dataset_columns: '" + value + "' of 'text' is no name; give {column: new name}");
+  }
   EXPECT_EQ(refusal({{"dataset_kwargs", "{skip_prepare_dataset: maybe}"}}),
             "dataset_kwargs: skip_prepare_dataset: 'maybe' is not accepted; give true or false");
 }

@@ -75,7 +75,8 @@ TEST(Datasets, AMixtureOfTrl) {
   EXPECT_EQ(b.split_seed, 42u);
   EXPECT_TRUE(b.needs_all_rows());
 
-  const Config named = yaml("datasets:\n- {path: x.jsonl, name: en}\n- {path: y, name: default}\n");
+  const Config named =
+      yaml("datasets:\n- {path: json, name: en, data_files: x.jsonl}\n- {path: y, name: default}\n");
   EXPECT_EQ(named.warnings(),
             std::vector<std::string>{"datasets: name: '\"en\"' selects nothing: files are named directly"});
   Config set;
@@ -113,6 +114,17 @@ TEST(Datasets, MixturesOfAlignmentHandbook) {
   ASSERT_EQ(b.entries.size(), 2u);
   EXPECT_EQ(b.entries[1].path, "b.jsonl");
   EXPECT_EQ(b.entries[1].share, 0.25);
+
+  const DatasetArguments c = rows(
+      "dataset_mixer: {a: 0.5, b: 1}\ndataset_configs: [null, en]\ndataset_splits: [train_sft, test_sft]\n"
+      "eval_strategy: epoch\n");
+  ASSERT_EQ(c.entries.size(), 2u);
+  EXPECT_EQ(c.entries[0].split, "train_sft");
+  EXPECT_EQ(c.entries[0].config, "");
+  EXPECT_EQ(c.entries[1].config, "en");
+  ASSERT_EQ(c.eval_entries.size(), 2u);
+  EXPECT_EQ(c.eval_entries[0].split, "test_sft");
+  EXPECT_FALSE(c.eval_entries[0].share.has_value());
 }
 
 TEST(Datasets, WhatIsRefused) {
@@ -127,8 +139,28 @@ TEST(Datasets, WhatIsRefused) {
             "x.yaml:1: datasets: path: '[1]' is not accepted; give text");
   EXPECT_EQ(refused("datasets: [{path: a, columns: text}]\n"),
             "x.yaml:1: datasets: columns: '\"text\"' is not accepted; give a list of names");
-  EXPECT_EQ(refused("datasets: [{path: a, split: 'train[:10%]'}]\n"),
-            "x.yaml:1: datasets: split: 'train[:10%]' is refused: a split is read whole");
+  EXPECT_EQ(
+      refused("datasets: [{path: a, split: 'train[:10%]'}]\n"),
+      "x.yaml:1: datasets: the split 'train[:10%]' is refused: a split is read whole; dataset_mixer and "
+      "dataset_mixture keep a share of a dataset's rows, test_split_size sets some aside");
+  EXPECT_EQ(refused("dataset_name: a\ndataset_train_split: 'train[:10%]'\n").substr(0, 56),
+            "dataset_train_split: the split 'train[:10%]' is refused:");
+  EXPECT_EQ(refused("dataset_name: a\ndataset_test_split: 'test[:9]'\n").substr(0, 52),
+            "dataset_test_split: the split 'test[:9]' is refused:");
+  EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_splits: ['train[:9]']\n").substr(0, 49),
+            "dataset_splits: the split 'train[:9]' is refused:");
+  EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_splits: [nope]\n"),
+            "dataset_splits: 'nope' is not accepted; give names with train, or with test, eval or valid for "
+            "evaluation");
+  EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_splits: [test]\n"),
+            "dataset_splits: test names no rows to train on; give a split whose name has train in it");
+  EXPECT_EQ(
+      refused("dataset_name: a\ndataset_splits: [train_sft]\n"),
+      "dataset_splits: it names the splits of dataset_mixer; with dataset_name give dataset_train_split "
+      "and dataset_test_split");
+  EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_configs: [x, y]\n"),
+            "dataset_configs: it names a configuration for each entry of dataset_mixer; there are 2 for 1 "
+            "entries");
   EXPECT_EQ(
       refused("datasets: [{path: json, data_files: {test: a}}]\n"),
       "x.yaml:1: datasets: data_files: '{\"test\":\"a\"}' is not accepted; give files of the split 'train'");

@@ -40,7 +40,7 @@ std::string warned(const Config& config) {
 TEST(Recipes, Handbook2023) {
   const Config config = recipe_config("handbook_2023_full.yaml");
   EXPECT_EQ(warned(config),
-            "dataset_splits do_eval hub_model_id log_level overwrite_output_dir "
+            "do_eval hub_model_id log_level overwrite_output_dir "
             "push_to_hub ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::epoch);
@@ -53,6 +53,8 @@ TEST(Recipes, Handbook2023) {
   ASSERT_EQ(rows.entries.size(), 1u);
   EXPECT_EQ(rows.entries[0].path, "data/chats.jsonl");
   EXPECT_EQ(rows.entries[0].share, 1.0);
+  EXPECT_EQ(rows.entries[0].split, "train_sft");
+  EXPECT_EQ(rows.eval_entries.at(0).split, "test_sft");
   EXPECT_EQ(config.get("dtype"), "bfloat16");
   const SftDataArguments d = sft_data_arguments(config);
   EXPECT_EQ(d.max_length, 2048);
@@ -89,11 +91,12 @@ TEST(Recipes, Handbook2025) {
 TEST(Recipes, OpenR1) {
   const Config config = recipe_config("open_r1.yaml");
   EXPECT_EQ(warned(config),
-            "dataset_config hub_model_id hub_model_revision log_level overwrite_hub_revision "
+            "hub_model_id hub_model_revision log_level overwrite_hub_revision "
             "overwrite_output_dir push_to_hub report_to wandb_project ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.learning_rate, 1e-5);
   EXPECT_EQ(a.gradient_accumulation_steps, 8);
+  EXPECT_EQ(dataset_arguments(config).entries.at(0).config, "all");
   EXPECT_EQ(sft_data_arguments(config).max_length, 16384);
   EXPECT_TRUE(config.get_bool("use_liger_kernel"));
   const TrainingArguments min_lr = training_arguments(recipe_config("open_r1_min_lr.yaml"));

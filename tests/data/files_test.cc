@@ -115,6 +115,9 @@ TEST(Files, SplitsOfADirectory) {
   const Folder named({"train_sft-00000-of-00001.jsonl", "test_sft-00000-of-00001.jsonl"});
   EXPECT_EQ(named.find("", "test_sft"), (Names{"test_sft-00000-of-00001.jsonl"}));
   EXPECT_TRUE(names_split(named.path(), "test_sft"));
+  const Folder named_folders({"train_sft/a.jsonl", "train_gen/b.jsonl"});
+  EXPECT_EQ(named_folders.find("", "train_gen"), (Names{"train_gen/b.jsonl"}));
+  EXPECT_TRUE(names_split(named_folders.path(), "train_gen"));
   const Folder plain({"a.jsonl", "latest.jsonl"});
   EXPECT_EQ(plain.find("", "test").size(), 2u);
 }

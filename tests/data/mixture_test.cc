@@ -1,6 +1,7 @@
 // What a configuration names, row for row as datasets and TRL give it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
@@ -175,6 +176,82 @@ TEST_F(Mixtures, WhatIsSaidOnTheWay) {
   open({{"dataset_name", path("a")}, {"dataset_train_split", "train_sft"}});
   EXPECT_EQ(log_.lines.at(1),
             "dataset_name: the split 'train_sft' selects nothing of " + path("a") + ": it is read whole");
+  config::DatasetArguments sliced;
+  sliced.entries.emplace_back().path = path("a");
+  sliced.entries.front().split = "train[:10%]";
+  EXPECT_EQ(test::error_of([&] { open_rows(sliced, log_); }).first, Status::invalid_config);
+}
+
+// As alignment-handbook reads its dataset_mixer: shares cut the training rows alone.
+TEST_F(Mixtures, SplitsOfADatasetMixer) {
+  base::make_directories(directory_.file("h"));
+  for (const std::string split : {"train_sft", "test_sft", "train_gen", "test_gen"}) {
+    directory_.write("h/" + split + ".jsonl",
+                     fmt::format("{{\"id\": \"{0}1\"}}\n{{\"id\": \"{0}2\"}}\n", split));
+  }
+  const Json mixer = {{directory_.file("h"), 0.5}};
+  const auto splits = [&](const Json& names) {
+    return open({{"dataset_mixer", mixer}, {"dataset_splits", names}, {"eval_strategy", "epoch"}});
+  };
+  const auto sorted = [](Ids ids) {
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  };
+  EXPECT_EQ(ids(*splits({"train_sft", "test_sft"}).train), Ids{"train_sft1"});
+  EXPECT_EQ(sorted(ids(*splits({"train_sft", "test_sft"}).eval)), (Ids{"test_sft1", "test_sft2"}));
+  EXPECT_EQ(sorted(ids(*splits({"train_gen", "train_sft"}).train)), (Ids{"train_gen1", "train_sft1"}));
+  EXPECT_EQ(splits({"train_gen"}).eval, nullptr);
+  EXPECT_EQ(open({{"dataset_mixer", mixer}, {"dataset_splits", {"train_sft", "test_nope"}}}).eval, nullptr);
+  const auto error = [&](const Json& names) { return test::error_of([&] { splits(names); }).second; };
+  EXPECT_EQ(error({"train_nope"}),
+            directory_.file("h") + ": no file of the split 'train_nope'; there are: test, train");
+  EXPECT_EQ(error({"train_sft", "test_nope"}),
+            "dataset_splits: 'test_nope': " + directory_.file("h") +
+                " has no files of that split; list splits to train on alone, or give eval_dataset_name or "
+                "test_split_size");
+  EXPECT_EQ(test::error_of([&] {
+              open({{"dataset_mixer", Json{{path("a"), 1}}},
+                    {"dataset_splits", {"train_sft", "test_sft"}},
+                    {"eval_strategy", "epoch"}});
+            }).second.substr(0, 27),
+            "dataset_splits: 'test_sft':");
+}
+
+TEST_F(Mixtures, AConfigurationIsAFolder) {
+  for (const std::string name : {"en", "de"}) {
+    base::make_directories(directory_.file("c/" + name));
+    directory_.write("c/" + name + "/train.jsonl", "{\"id\": \"" + name + "\"}\n");
+    directory_.write("c/" + name + "/test.jsonl", "{\"id\": \"" + name + " test\"}\n");
+  }
+  const std::string c = directory_.file("c");
+  const OpenedRows en = open({{"dataset_name", c}, {"dataset_config", "en"}, {"eval_strategy", "epoch"}});
+  EXPECT_EQ(ids(*en.train), Ids{"en"});
+  EXPECT_EQ(ids(*en.eval), Ids{"en test"});
+  const Json named = Json::array({Json{{"path", c}, {"name", "de"}}});
+  EXPECT_EQ(ids(*open({{"datasets", named}}).train), Ids{"de"});
+  EXPECT_EQ(ids(*open({{"dataset_mixer", Json{{c, 1}}}, {"dataset_configs", Json{"de"}}}).train), Ids{"de"});
+  EXPECT_EQ(ids(*open({{"dataset_name", c}, {"dataset_config", "default"}}).train), (Ids{"de", "en"}));
+  EXPECT_TRUE(log_.lines.empty());
+  open({{"dataset_name", c}, {"dataset_config", "fr"}});
+  EXPECT_EQ(log_.lines, Ids{"dataset_name: the configuration 'fr' selects nothing of " + c +
+                            ", which has no such folder"});
+}
+
+TEST_F(Mixtures, DatasetsThatGiveNoRowAreNamed) {
+  const std::string a = path("a"), none = directory_.write("none.jsonl", "");
+  const auto mixture = [&](double weight, const std::string& other) {
+    const Json entries =
+        Json::array({Json{{"id", a}, {"weight", weight}}, Json{{"id", other}, {"weight", 1}}});
+    return open({{"dataset_mixture", Json{{"datasets", entries}}}});
+  };
+  EXPECT_EQ(ids(*mixture(0.01, path("d")).train), Ids{"d0"});
+  EXPECT_EQ(log_.lines, Ids{"dataset_mixture: " + a + ": weight 0.01 of 7 rows keeps none"});
+  ids(*mixture(1, none).train);
+  EXPECT_EQ(log_.lines.at(1), "dataset_mixture: " + none + " holds no rows");
+  const auto error = test::error_of([&] { ids(*mixture(0.01, none).train); });
+  EXPECT_EQ(error.first, Status::invalid_config);
+  EXPECT_EQ(error.second,
+            "dataset_mixture: " + a + ": weight 0.01 of 7 rows keeps none; " + none + " holds no rows");
 }
 
 TEST_F(Mixtures, ATableIsMadeAnewWhenAFileChanges) {

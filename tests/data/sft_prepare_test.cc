@@ -244,6 +244,49 @@ TEST(Prepare, ColumnsThatContradictEachOtherAreAnError) {
       "row's columns: prompt, completion, messages");
 }
 
+// TRL's order of formats stands, and is told once.
+TEST(Prepare, ColumnsThatAreLeftAsideAreNamed) {
+  Shop shop(kPlainTemplate);
+  const std::string turns = R"([{"role":"user","content":"c"}])", said = R"([{"from":"user","value":"d"}])";
+  const auto told = [&](const std::string& row) {
+    shop.log.lines.clear();
+    std::string shown = trained(*shop.prepare(row + "\n" + row)).at(0);
+    shown = shown.substr(0, shown.find(' '));
+    for (const std::string& line : shop.log.lines) shown += " | " + line.substr(0, line.find(" (dataset"));
+    return shown;
+  };
+  EXPECT_EQ(
+      told(R"({"text":"t","prompt":"a","completion":"b<e>"})"),
+      "^ab$ | t.jsonl:1: trained on is completion and prompt; text could be as well, and is left aside");
+  EXPECT_EQ(told(R"({"text":"t","messages":)" + turns + "}"),
+            "u:c$ | t.jsonl:1: trained on is messages; text could be as well, and is left aside");
+  EXPECT_EQ(told(R"({"conversations":)" + said + R"(,"messages":)" + turns + "}"),
+            "u:d$ | t.jsonl:1: trained on is conversations; messages could be as well, and is left aside");
+  EXPECT_EQ(told(R"({"input_ids":[97,98],"text":"t"})"),
+            "ab | t.jsonl:1: trained on is input_ids; text could be as well, and is left aside");
+  EXPECT_EQ(told(R"({"prompt":"c","messages":)" + turns + "}"), "u:c$");
+  shop.context.completion_only_loss = false;  // evaluation rows: it has been told
+  EXPECT_EQ(told(R"({"input_ids":[97,98],"text":"t"})"), "ab");
+}
+
+TEST(Prepare, ContentOfParts) {
+  const std::string text = R"({"messages":[{"role":"user","content":[{"type":"text","text":"xy"}]}]})";
+  Shop shop(kPlainTemplate);
+  EXPECT_EQ(
+      shop.error(text).message(),
+      "t.jsonl:1: message 1: its content is a list of parts, which the chat template writes as it stands; "
+      "give the content as text");
+  Shop adding("{% for m in messages %}{{ m['role'] + m['content'] }}{% endfor %}");
+  EXPECT_NE(adding.error(text).message().find("(the content of message 1 is a list of parts"),
+            std::string::npos);
+  Shop knowing("{% for m in messages %}{{ m['content'][0]['text'] }}{% endfor %}");
+  EXPECT_EQ(trained(*knowing.prepare(text)), Rows{"xy xy"});
+  EXPECT_EQ(
+      knowing.error(R"({"messages":[{"role":"user","content":[{"type":"image"}]}]})").message(),
+      "t.jsonl:1: column 'messages': message 1: its content has a part of type \"image\"; this build trains "
+      "on text alone");
+}
+
 TEST(Prepare, TruncationIsToldOnce) {
   Shop shop;
   shop.arguments.max_length = 4;
@@ -292,7 +335,9 @@ TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
             "expected; "
             "the row's columns: messages");
   EXPECT_NE(shop.error("{\"messages\":[]}").message().find("is an empty list"), std::string::npos);
-  EXPECT_NE(shop.error("{\"messages\":[{\"role\":\"user\"},5]}").message().find("message 2 is a number"),
+  EXPECT_NE(shop.error("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},5]}")
+                .message()
+                .find("message 2 is a number"),
             std::string::npos);
   EXPECT_NE(shop.error("{\"prompt\":\"a\"}").message().find("no column 'completion'"), std::string::npos);
   EXPECT_NE(
@@ -340,6 +385,35 @@ TEST(Prepare, TokenizedRows) {
   EXPECT_NE(shop.error("{\"text\":\"a\"}").message().find("no column 'input_ids'"), std::string::npos);
   EXPECT_NE(shop.error("{\"input_ids\":[1],\"completion_mask\":[1]}").message().find("no column 'labels'"),
             std::string::npos);
+}
+
+TEST(Prepare, DocumentsOfTokenizedRows) {
+  Shop shop;
+  const std::string row = R"({"input_ids":[97,98,99,100,101],"seq_lengths":[2,3]})";
+  const auto documents = [](const std::unique_ptr<Examples>& examples) {
+    std::vector<std::vector<int32_t>> lengths;
+    for (int64_t i = 0; i < examples->size(); ++i) lengths.push_back(examples->read(i).seq_lengths);
+    return lengths;
+  };
+  using Lengths = std::vector<std::vector<int32_t>>;
+  EXPECT_EQ(trained(*shop.prepare(row)), Rows{"abcde .b.de"});
+  EXPECT_EQ(documents(shop.prepare(row)), (Lengths{{2, 3}}));
+  shop.arguments.max_length = 4;
+  EXPECT_EQ(documents(shop.prepare(row)), (Lengths{{2, 2}}));
+  shop.arguments.truncation_keep_end = true;
+  EXPECT_EQ(trained(*shop.prepare(row)), Rows{"bcde b.de"});
+  EXPECT_EQ(documents(shop.prepare(row)), (Lengths{{1, 3}}));
+  shop.context.packing = Packing::bfd_split;
+  EXPECT_EQ(documents(shop.prepare(row)), (Lengths{{2, 2}, {1}}));
+  shop.context.packing = Packing::wrapped;
+  EXPECT_EQ(shop.error(row).key(), "packing_strategy");
+  shop.context.packing = Packing::none;
+  const auto message = [&](const std::string& lengths) {
+    return shop.error("{\"input_ids\":[1,2],\"seq_lengths\":" + lengths + "}").message();
+  };
+  for (const std::string lengths : {"2", "[2,0]", "[3,-1]", "[1.5,0.5]", "[\"2\"]", "[18446744073709551615]"})
+    EXPECT_NE(message(lengths).find("where a list of the documents' lengths"), std::string::npos) << lengths;
+  EXPECT_EQ(message("[1]"), "t.jsonl:1: column 'seq_lengths' adds up to 1, and 'input_ids' has 2 elements");
 }
 
 std::string many_rows(int count) {

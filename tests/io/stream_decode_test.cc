@@ -71,6 +71,10 @@ TEST(Stream, ReadsSeveralMembers) {
   const std::string a = numbers(300), b = numbers(5);
   EXPECT_EQ(read_all(*open_memory_stream(gzip(a) + gzip(b), "x"), 64), a + b);
   EXPECT_EQ(read_all(*open_memory_stream(zstd(a) + zstd(b), "x"), 64), a + b);
+  for (const char kind : {'\x50', '\x5F'}) {  // skippable frames
+    const std::string skipped = kind + std::string("\x2A\x4D\x18\x03\0\0\0abc", 10);
+    EXPECT_EQ(read_all(*open_memory_stream(skipped + zstd(a) + skipped + zstd(b), "x"), 64), a + b);
+  }
 }
 
 TEST(Stream, EveryTruncationIsAnError) {

@@ -124,6 +124,10 @@ TEST(Config, SlidingWindows) {
   expect_error(config, Status::format, "\"layer_types\" is not a list of 3 entries");
   config["layer_types"] = {"full_attention", "full_attention", "chunked_attention"};
   expect_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
+  config["use_sliding_window"] = false;
+  expect_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
+  expect_error(with(llama(), "layer_types", {"full_attention"}), Status::format,
+               "\"layer_types\" is not a list of 3 entries");
 }
 
 TEST(Config, EveryLayerOfMistralSlides) {
@@ -168,6 +172,12 @@ TEST(Config, RefusesByName) {
   expect_error(with(llama(), "partial_rotary_factor", 0.5), Status::unsupported,
                "\"partial_rotary_factor\" is 0.5");
   expect_error(Json::array(), Status::format, "not a JSON object");
+  expect_error(with(llama(), "architectures", {"LlamaForSequenceClassification"}), Status::unsupported,
+               "\"architectures\" begins with \"LlamaForSequenceClassification\"; a language model "
+               "(LlamaForCausalLM) is expected");
+  expect_error(with(llama(), "architectures", {3}), Status::unsupported, "\"architectures\" begins with 3;");
+  for (const Json& fine : {Json::array(), Json::array({"LlamaModel"}), Json::array({"MyForCausalLM"})})
+    EXPECT_EQ(parse_config(with(llama(), "architectures", fine), "").head_dim, 16);
   for (const char* type : {"dynamic", "yarn", "longrope", "su"}) {
     expect_error(with(llama(), "rope_scaling", {{"rope_type", type}, {"factor", 2.0}}), Status::unsupported,
                  fmt::format("rope type \"{}\" is not supported; these are: default, linear, llama3", type));

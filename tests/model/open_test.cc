@@ -147,6 +147,17 @@ TEST(Open, TiedHeadAndUnusedTensors) {
   EXPECT_EQ(log.lines, std::vector<std::string>{"tensor score.weight is not used by this family"});
   EXPECT_EQ(model->parameters().size(), 20u);
   EXPECT_EQ(&model->head(), model->parameters().front());
+  Json config = copy.config();
+  config["num_hidden_layers"] = 1;
+  copy.write(config);
+  Lines fewer;
+  Model::open(copy.directory.path(), "float32", &fewer);
+  EXPECT_EQ(fewer.lines, (std::vector<std::string>{
+                             "tensor score.weight is not used by this family",
+                             "weights of 2 layers are there, and config.json has num_hidden_layers 1: 9 "
+                             "tensors of the layers behind it are not read"}));
+  config["num_hidden_layers"] = 2;
+  copy.write(config);
   std::vector<float> other(448 * 64, 0.5f);
   copy.rewrite([&](auto& tensors) {
     for (auto& tensor : tensors) {

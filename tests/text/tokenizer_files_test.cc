@@ -171,6 +171,14 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        "'he' with the id 3"},
       {"a token twice", R"({"model": {"vocab": {"a": 0, "a": 1}, "merges": []}})", Status::format,
        "'a' with the id 1"},
+      {"no merges", json([](Json& j) { j["model"].erase("merges"); }), Status::format,
+       "model: 'merges' is missing"},
+      {"null merges", json([](Json& j) { j["model"]["merges"] = nullptr; }), Status::format,
+       "model: 'merges' is missing"},
+      {"merges that are a number", json([](Json& j) { j["model"]["merges"] = 5; }), Status::format,
+       "model.merges: a number where a list belongs"},
+      {"merges that are text", json([](Json& j) { j["model"]["merges"] = "a b"; }), Status::format,
+       "model.merges: a string where a list belongs"},
       {"an unknown merge", json([](Json& j) { j["model"]["merges"].push_back("x y"); }), Status::format,
        "model.merges[9]: 'xy' is not in the vocabulary"},
       {"a merge of three", json([](Json& j) { j["model"]["merges"].push_back("a b c"); }), Status::format,
@@ -260,6 +268,10 @@ TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
   EXPECT_NE(
       message(R"({"eos_token": 3})").find("tokenizer_config.json.eos_token: a number where a string belongs"),
       std::string::npos);
+  Folder broken;
+  broken.put("tokenizer.json", tiny_json().dump()).put("chat_template.jinja", "a\xFF");
+  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(broken.path()); }).message(),
+            broken.path() + "/chat_template.jinja: invalid UTF-8 at byte 1");
   EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number where a list belongs"),
             std::string::npos);
   EXPECT_NE(message(R"({"added_tokens_decoder": {"x": {}}})").find("'x' is no token id"), std::string::npos);

@@ -35,7 +35,10 @@ class Reader final : public nlohmann::json_sax<Json> {
     return open(Json::object());
   }
   bool start_array(size_t) override {
-    if (whole_ && at_model("merges")) place_ = Place::merges;
+    if (whole_ && at_model("merges")) {
+      place_ = Place::merges;
+      out_.has_merges = true;
+    }
     if (whole_ && at_model("vocab")) place_ = Place::skipped;  // Unigram's; the model's type is judged later
     return open(Json::array());
   }

@@ -17,6 +17,7 @@ struct TokenizerJson {
   base::Json rest;                                          // all but the following
   std::vector<std::pair<std::string, int32_t>> vocabulary;  // model.vocab
   Merges merges;                                            // model.merges
+  bool has_merges = false;                                  // also of an empty list
 };
 
 // Throws Error(format): "<origin>:<line>:<column>: ..." for what is no JSON, else naming origin and key.

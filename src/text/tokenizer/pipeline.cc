@@ -24,6 +24,7 @@ std::unique_ptr<Bpe> read_model(const Field& root, TokenizerJson& json) {
            key, affix);
   }
   if (json.vocabulary.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", model.where());
+  if (!json.has_merges) model.at("merges").list();  // not there, or no list: fails
   Vocabulary vocabulary;
   vocabulary.reserve(json.vocabulary.size());
   for (const auto& [token, id] : json.vocabulary) {

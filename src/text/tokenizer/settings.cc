@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "text/tokenizer/field.h"
 #include "text/tokenizer/json_reader.h"
 #include "text/tokenizer/vocabulary.h"
@@ -126,6 +127,8 @@ Settings read_settings(const Files& files, const std::string& directory) {
   read_tokens(root, settings);
   settings.names_pad = config.contains("pad_token");
   if (const std::string* text = find_file(files, kTemplate)) {
+    if (const size_t bad = base::find_invalid_utf8(*text); bad != base::kValid)
+      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, kTemplate), bad);
     settings.chat_template = *text;
   } else if (const std::optional<Field> field = root.find("chat_template")) {
     settings.chat_template = read_template(*field);
