@@ -196,6 +196,7 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
         trl::config::DatasetArguments rows;
         rows.entries.emplace_back().path = file;
         rows.entries.front().split = config.get("dataset_train_split");
+        rows.entries.front().config = config.get_text("dataset_config").value_or("");
         *out_dataset = new_dataset(shared, config, data::open_rows(rows, *shared->log()).train);
       },
       out_dataset);
