@@ -309,5 +309,22 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
   EXPECT_EQ(runs, test::kSftTrajectoryCount);
 }
 
+TEST(TrainingArguments, NothingIsEvaluatedWithoutRows) {
+  const auto refused = [](const char* key, const char* value) -> std::string {
+    Config config;
+    config.set(key, value);
+    try {
+      refuse_evaluation(training_arguments(config));
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_config);
+      return error.key();
+    }
+  };
+  EXPECT_EQ(refused("eval_strategy", "no"), "");
+  EXPECT_EQ(refused("eval_strategy", "steps"), "eval_strategy");
+  EXPECT_EQ(refused("eval_on_start", "true"), "eval_on_start");
+}
+
 }  // namespace
 }  // namespace trl::config

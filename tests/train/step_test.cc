@@ -320,9 +320,6 @@ TEST(Trainer, refuses_what_it_cannot_do) {
   };
   EXPECT_EQ(creates([](train::Setup&) {}), Status::ok);
   EXPECT_EQ(creates([](train::Setup& s) { s.arguments.method = "dpq"; }), Status::invalid_config);
-  EXPECT_EQ(creates([](train::Setup& s) { s.arguments.eval_strategy = config::Strategy::steps; }),
-            Status::invalid_config);
-  EXPECT_EQ(creates([](train::Setup& s) { s.arguments.eval_on_start = true; }), Status::invalid_config);
   test::SftRun run = tiny_run(kThreeSteps);
   EXPECT_EQ(status_of([&] { run.start().evaluate(); }), Status::invalid_argument);
 }
