@@ -197,7 +197,7 @@ case_a_signal_before_the_first_step_ends_at_once() {
   mkfifo slow.jsonl
   sleep 60 >slow.jsonl & local writer=$!
   "$trl" sft --model_name_or_path "$model" --output_dir m --dataset_name slow.jsonl >out 2>err & child=$!
-  sleep 1
+  for _ in $(seq 600); do grep -q '^SigCgt:.*4002$' "/proc/$child/status" && break; sleep 0.1; done
   kill -TERM "$child"; wait "$child" || code=$?
   kill "$writer"
   [ "$code" -eq 143 ] || die "exit code $code, expected 143"
