@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/batch_stream.h"
 #include "data/files.h"

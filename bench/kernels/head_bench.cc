@@ -48,6 +48,7 @@ Json run_head(const Json& work) {
   const ExtraMemory extra;
   const std::vector<double> seconds = repeat(work.at("seconds"), [&] {
     head.grad.zero_();
+    d_hidden.reset();
     loss = trl::kernels::head_loss(hidden, head, targets, 1.0 / static_cast<double>(rows), options, nullptr);
     d_hidden = torch::autograd::grad({loss}, {hidden})[0];
   });

@@ -125,8 +125,7 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   std::vector<std::string> stops = options.get_list("generate.stop");
   std::erase(stops, "");
   std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer_->get(), stops));
-  const std::vector<int32_t> ends =
-      end_tokens(trainer_ ? trainer_->model_path() : model_->path(), tokenizer_->get());
+  const std::vector<int32_t> ends = end_tokens(model, tokenizer_->get());
   engine::Sampling sampling = sampling_of(options);
   sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token, user_data);

@@ -1,7 +1,6 @@
 // trl_model_*.
 #include "capi/model.h"
 
-#include "base/files.h"
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -33,23 +32,10 @@ std::shared_ptr<Tokenizer> Model::tokenizer() {
   return tokenizer_;
 }
 
-std::vector<int32_t> end_tokens(const std::string& model_path, const text::Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
-  const auto add = [&](const base::Json& id) {
-    if (!id.is_number_integer()) return;
-    const auto value = id.get<int64_t>();
-    if (value >= 0 && value < tokenizer.vocab_size()) ids.push_back(static_cast<int32_t>(value));
-  };
+std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer) {
+  const auto of_model = model.end_ids();
+  std::vector<int32_t> ids(of_model.begin(), of_model.end());
   if (const auto eos = tokenizer.special_id(tokenizer.special().eos)) ids.push_back(*eos);
-  const std::string file = base::join_path(model_path, "generation_config.json");
-  if (!base::file_exists(file)) return ids;
-  const base::Json config = base::read_json_file(file);
-  const auto found = config.is_object() ? config.find("eos_token_id") : config.end();
-  if (found == config.end()) return ids;
-  if (!found->is_array())
-    add(*found);
-  else
-    for (const base::Json& id : *found) add(id);
   return ids;
 }
 

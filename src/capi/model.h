@@ -37,8 +37,8 @@ class Model {
 
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options);
 
-// The ids that end a completion: the tokenizer's EOS, and those of a directory's generation_config.json.
-std::vector<int32_t> end_tokens(const std::string& model_path, const text::Tokenizer& tokenizer);
+// The ids that end a completion: the tokenizer's EOS, and those that the model's files name.
+std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer);
 
 }  // namespace trl::capi
 

@@ -2,6 +2,7 @@
 #include "capi/prepare.h"
 
 #include "capi/process.h"
+#include "config/data_arguments.h"
 #include "config/training_arguments.h"
 
 namespace trl::capi {

@@ -7,7 +7,7 @@
 #include "capi/dataset.h"
 #include "capi/guard.h"
 #include "capi/tokenizer.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "data/open_tokenizer.h"
 #include "data/profile_lengths.h"
 

@@ -9,7 +9,7 @@
 #include "capi/config.h"
 #include "capi/guard.h"
 #include "capi/runtime.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "data/open_tokenizer.h"
 
 namespace trl::capi {

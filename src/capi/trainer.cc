@@ -7,6 +7,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/prepare.h"
+#include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
 #include "engine/error_capture.h"
@@ -26,6 +27,12 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path) {
   return std::make_shared<Tokenizer>(
       data::training_tokenizer(*data::open_tokenizer(model_path), config::sft_data_arguments(config)));
+}
+
+// What a machine may lack, before rows and weights are read.
+void check_run(const std::vector<engine::KeyValue>& values) {
+  engine::ErrorCapture error;
+  error.check(process().engine().check_run(values, error));
 }
 
 EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
@@ -87,8 +94,10 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     runtime_->log()->write(base::LogLevel::info, "config", note);
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});
+  const bool plugin = !arguments.attention.plugin.empty();
+  if (plugin || arguments.fused_kernels == config::FusedKernels::on) check_run(values);
   EngineObject<engine::Attention> attention;
-  if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
+  if (plugin) attention = open_attention(values, model_path_);
   tokenizer_ = open_training_tokenizer(config_, model_path_);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);

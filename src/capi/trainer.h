@@ -39,7 +39,6 @@ class Trainer {
 
   void cancel() noexcept { cancel_.token.cancel(); }  // signal-safe
   const trl_metrics& metrics() const { return metrics_; }
-  const std::string& model_path() const { return model_path_; }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
 

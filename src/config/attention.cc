@@ -9,7 +9,8 @@ namespace trl::config {
 
 namespace {
 
-constexpr std::string_view kKey = "attn_implementation", kKwargs = "model_init_kwargs", kPlugin = "plugin:";
+constexpr std::string_view kImplementation = "attn_implementation", kKwargs = "model_init_kwargs",
+                           kPlugin = "plugin:";
 
 std::string in_small_letters(std::string_view text) {
   std::string out(text);
@@ -35,13 +36,13 @@ std::string_view why_not(std::string_view value) {
 
 // model_init_kwargs is what transformers is given in the end, so its entry is the same key by another way.
 std::string asked_for(const Config& config) {
-  std::string name = config.get(kKey);
+  std::string name = config.get(kImplementation);
   for (const auto& [entry, value] : config.get_pairs(kKwargs)) {
-    if (entry != kKey || value == "null") continue;
+    if (entry != kImplementation || value == "null") continue;
     check_attention(kKwargs, value);
     if (name != "null" && name != value) {
-      fail_key(kKwargs, "{}: {}: {} contradicts {}: {}: give one of them", kKwargs, kKey, shown(value), kKey,
-               shown(name));
+      fail_key(kKwargs, "{}: {}: {} contradicts {}: {}: give one of them", kKwargs, kImplementation,
+               shown(value), kImplementation, shown(name));
     }
     name = value;
   }
@@ -51,7 +52,7 @@ std::string asked_for(const Config& config) {
 }  // namespace
 
 void check_attention(std::string_view key, const std::string& value) {
-  const std::vector<std::string_view> names = split_words(find_option(kKey)->accepted, '|');
+  const std::vector<std::string_view> names = split_words(find_option(kImplementation)->accepted, '|');
   if (value == "null" || std::find(names.begin(), names.end(), value) != names.end()) return;
   if (value.starts_with(kPlugin)) {
     if (value.size() > kPlugin.size()) return;
@@ -59,7 +60,8 @@ void check_attention(std::string_view key, const std::string& value) {
              shown(value));
   }
   fail_key(key, "{}: {} is refused: {}; the nearest that works is {}; give {}", key, shown(value),
-           why_not(value), shown(nearest_that_works(value, names)), accepted_text(*find_option(kKey)));
+           why_not(value), shown(nearest_that_works(value, names)),
+           accepted_text(*find_option(kImplementation)));
 }
 
 AttentionArguments attention_arguments(const Config& config) {
@@ -71,17 +73,18 @@ AttentionArguments attention_arguments(const Config& config) {
     throw Error(Status::not_found,
                 fmt::format("{}: {} is not there; give the path of a shared library, or sdpa for the "
                             "built-in attention",
-                            kKey, shown(out.plugin)),
-                std::string(kKey));
+                            kImplementation, shown(out.plugin)),
+                std::string(kImplementation));
   }
   if (base::is_directory(out.plugin)) {
-    fail_key(kKey, "{}: {} is a directory; give the path of a shared library", kKey, shown(out.plugin));
+    fail_key(kImplementation, "{}: {} is a directory; give the path of a shared library", kImplementation,
+             shown(out.plugin));
   }
   if (config.get("fused_kernels") == "off") {
-    fail_key(kKey,
+    fail_key(kImplementation,
              "{}: {} contradicts fused_kernels: off, which computes without kernels; give fused_kernels: "
              "auto, or sdpa for the built-in attention",
-             kKey, shown(out.name));
+             kImplementation, shown(out.name));
   }
   return out;
 }

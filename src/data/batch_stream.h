@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "config/training_arguments.h"
 #include "data/collate.h"
 #include "data/order.h"
 #include "data/sft.h"

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 
 namespace trl::data {
 

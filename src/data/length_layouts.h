@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "telemetry/length_profile.h"
 
 namespace trl::data {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {

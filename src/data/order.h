@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 
 namespace trl::data {
 

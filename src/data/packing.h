@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 
 namespace trl::data {
 

@@ -6,7 +6,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "data/preference_examples.h"
 #include "data/table.h"
 #include "text/tokenizer/tokenizer.h"

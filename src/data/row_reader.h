@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "data/row_text.h"
 
 namespace trl::data {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
-#include "config/training_arguments.h"
+#include "config/data_arguments.h"
 #include "data/example.h"
 #include "data/packing.h"
 #include "data/source.h"

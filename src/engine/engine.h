@@ -136,7 +136,8 @@ class TokenSink {
 class Model {
  public:
   virtual void release() noexcept = 0;
-  virtual std::string_view config_json() noexcept = 0;  // valid while the model lives
+  virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
+  virtual std::span<const int32_t> end_ids() noexcept = 0;  // eos_token_id; valid while the model lives
   virtual int64_t parameter_count() noexcept = 0;
   // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
   virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files,
@@ -210,6 +211,9 @@ class Engine {
  public:
   virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
+  // Refuses a run that this build or machine cannot do, before anything is read; config as TrainerSpec has
+  // it.
+  virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;

@@ -7,8 +7,6 @@
 #include "kernels/attention_plugin.h"
 #include "kernels/cpu_kernels.h"
 #include "model/model.h"
-#include "tensor/device.h"
-#include "train/trainer.h"
 
 namespace trl::entry {
 
@@ -27,7 +25,6 @@ kernels::AttentionNeeds needs_of(const model::Outline& outline, bool bf16) {
 AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
   const config::Config config = config_of(spec.config);
   const config::TrainingArguments arguments = config::training_arguments(config);
-  train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
   const model::Outline outline = model::Model::outline(std::string(spec.model_path), config.get("dtype"));
   double agreement = 0;
   plugin_ = kernels::open_attention_plugin(arguments.attention.plugin, needs_of(outline, arguments.bf16),

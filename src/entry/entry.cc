@@ -3,6 +3,7 @@
 #include <torch/csrc/api/include/torch/version.h>
 
 #include "base/json.h"
+#include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "entry/attention.h"
 #include "entry/guard.h"
@@ -11,7 +12,9 @@
 #include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
 #include "tensor/counted.h"
+#include "tensor/device.h"
 #include "tensor/parallel.h"
+#include "train/trainer.h"
 #include "trl/kernel.h"
 
 namespace trl::entry {
@@ -59,6 +62,14 @@ class EngineObject final : public engine::Engine {
     return guard(host_, error, [&] {
       if (threads < 1) fail(Status::invalid_argument, "threads is {}; accepted: 1 or more", threads);
       tensor::set_threads(threads);  // libtorch's own setting belongs to the process and is left alone
+      return Status::ok;
+    });
+  }
+
+  int32_t check_run(std::span<const engine::KeyValue> values, engine::ErrorSink& error) noexcept override {
+    return guard(host_, error, [&] {
+      const config::Config config = config_of(values);
+      train::check_device(config::training_arguments(config), tensor::device(config.get_bool("use_cpu")));
       return Status::ok;
     });
   }

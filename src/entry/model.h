@@ -16,6 +16,7 @@ class ModelObject final : public engine::Model {
 
   void release() noexcept override { delete this; }
   std::string_view config_json() noexcept override { return config_json_; }
+  std::span<const int32_t> end_ids() noexcept override { return model_->end_ids(); }
   int64_t parameter_count() noexcept override { return parameter_count_; }
   int32_t save(std::string_view directory, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;

@@ -8,8 +8,6 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr int32_t kIgnored = -100;
-
 // Parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in their
 // order: as many whatever the number of threads.
 constexpr int64_t kParts = 64, kShares = 8;

@@ -36,6 +36,8 @@ inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && 
 
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
+inline constexpr int32_t kIgnored = -100;  // a target of the head without a loss
+
 // A target of the head that is not ignored, at a position of the batch.
 inline void check_target(const Parameter& head, int32_t target, int64_t position) {
   if (target >= 0 && target < head.value.size(0)) return;

@@ -9,8 +9,6 @@ namespace trl::kernels::plain {
 
 namespace {
 
-constexpr int32_t kIgnored = -100;
-
 // Rows with a target, and their targets, on the device of hidden.
 struct Targets {
   std::vector<int64_t> rows;

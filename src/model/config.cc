@@ -1,8 +1,7 @@
 #include "model/config.h"
 
-#include <cmath>
-
 #include "base/error.h"
+#include "model/config_keys.h"
 #include "model/families.h"
 
 namespace trl::model {
@@ -11,96 +10,20 @@ namespace {
 
 using base::Json;
 
-constexpr int64_t kMaxExtent = int64_t{1} << 24;  // of any one size; products of two stay far below 2^63
-
-// Typed reads from one JSON object; null counts as absent, as in transformers.
-class Keys {
- public:
-  Keys(const Json& json, std::string_view origin) : json_(json), origin_(origin) {}
-
-  const Json* find(const char* key) const {
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  bool has(const char* key) const { return json_.contains(key); }
-  const Json& need(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) fail(Status::format, "{}: \"{}\" is missing", origin_, key);
-    return *value;
-  }
-  int64_t size(const char* key, int64_t limit = kMaxExtent) const {
-    const Json& value = need(key);
-    if (!value.is_number_integer() || value.get<double>() < 1 ||
-        value.get<double>() > static_cast<double>(limit)) {
-      fail(Status::format, "{}: \"{}\" is {}; expected an integer from 1 to {}", origin_, key, value.dump(),
-           limit);
-    }
-    return value.get<int64_t>();
-  }
-  // An index of nn.Embedding: a negative one counts from the end.
-  int64_t row_or_none(const char* key, int64_t rows) const {
-    const Json* value = find(key);
-    if (value == nullptr) return -1;
-    const int64_t row = value->is_number_integer() ? value->get<int64_t>() : rows;
-    if (row < -rows || row >= rows)
-      fail(Status::format, "{}: \"{}\" is {}; expected a token id below {}", origin_, key, value->dump(),
-           rows);
-    return row < 0 ? row + rows : row;
-  }
-  int64_t size_or(const char* key, int64_t otherwise, int64_t limit = kMaxExtent) const {
-    return find(key) != nullptr ? size(key, limit) : otherwise;
-  }
-  double number(const char* key) const {
-    const Json& value = need(key);
-    if (!value.is_number())
-      fail(Status::format, "{}: \"{}\" is {}; expected a number", origin_, key, value.dump());
-    return value.get<double>();
-  }
-  double positive(const char* key) const {
-    const double value = number(key);
-    if (!(value > 0) || !std::isfinite(value)) {
-      fail(Status::format, "{}: \"{}\" is {}; expected a positive number", origin_, key, value);
-    }
-    return value;
-  }
-  double positive_or(const char* key, double otherwise) const {
-    return find(key) != nullptr ? positive(key) : otherwise;
-  }
-  bool flag_or(const char* key, bool otherwise) const {
-    const Json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean())
-      fail(Status::format, "{}: \"{}\" is {}; expected true or false", origin_, key, value->dump());
-    return value->get<bool>();
-  }
-  std::string text_or(const char* key, const char* otherwise) const {
-    const Json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_string())
-      fail(Status::format, "{}: \"{}\" is {}; expected a string", origin_, key, value->dump());
-    return value->get<std::string>();
-  }
-  std::string_view origin() const { return origin_; }
-
- private:
-  const Json& json_;
-  std::string_view origin_;
-};
-
 // New style: "rope_parameters" holds all. Old style: "rope_theta" beside "rope_scaling", which may be null
 // and may call the type "type".
-RopeConfig parse_rope(const Keys& keys, int64_t max_positions) {
+RopeConfig parse_rope(const ConfigKeys& keys, int64_t max_positions) {
   RopeConfig rope;
   const Json empty = Json::object();
   const Json* given = keys.find("rope_scaling");
   if (given == nullptr) given = keys.find("rope_parameters");
   if (given == nullptr) given = &empty;
   if (!given->is_object()) fail(Status::format, "{}: rope parameters are not an object", keys.origin());
-  const Keys inner(*given, keys.origin());
+  const ConfigKeys inner(*given, keys.origin());
   rope.theta = inner.find("rope_theta") != nullptr ? inner.positive("rope_theta")
                                                    : keys.positive_or("rope_theta", 10000.0);
   rope.type = inner.text_or("rope_type", inner.text_or("type", "default").c_str());
-  for (const Keys& place : {inner, keys}) {
+  for (const ConfigKeys& place : {inner, keys}) {
     if (place.positive_or("partial_rotary_factor", 1.0) != 1.0) {
       fail(Status::unsupported, "{}: \"partial_rotary_factor\" is {}; only 1 is supported", keys.origin(),
            place.number("partial_rotary_factor"));
@@ -124,18 +47,18 @@ RopeConfig parse_rope(const Keys& keys, int64_t max_positions) {
   return rope;
 }
 
-bool has_bias(BiasRule rule, const Keys& keys, const char* key) {
+bool has_bias(BiasRule rule, const ConfigKeys& keys, const char* key) {
   return rule == BiasRule::always || (rule == BiasRule::by_key && keys.flag_or(key, false));
 }
 
 // As transformers' configurations: 4096 where the key is missing, none where it is null.
-int64_t window_size(const Keys& keys) {
+int64_t window_size(const ConfigKeys& keys) {
   if (!keys.has("sliding_window")) return 4096;
   return keys.size_or("sliding_window", 0, INT32_MAX);
 }
 
 // Also where nothing slides: a list that does not fit was written for another model. null: there is none.
-const Json* find_layer_types(const Keys& keys, int64_t layers) {
+const Json* find_layer_types(const ConfigKeys& keys, int64_t layers) {
   const Json* types = keys.find("layer_types");
   if (types == nullptr) return nullptr;
   if (!types->is_array() || types->size() != static_cast<size_t>(layers))
@@ -151,7 +74,7 @@ const Json* find_layer_types(const Keys& keys, int64_t layers) {
 }
 
 // layer_types says it layer by layer; without it the layers from max_window_layers on slide.
-void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
+void parse_sliding(const ConfigKeys& keys, SlidingRule rule, ModelConfig& config) {
   config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
   const Json* types = find_layer_types(keys, config.num_hidden_layers);
   if (rule == SlidingRule::none) return;
@@ -173,7 +96,7 @@ void parse_sliding(const Keys& keys, SlidingRule rule, ModelConfig& config) {
   for (size_t i = 0; i < types->size(); ++i) config.sliding_layers[i] = (*types)[i] == "sliding_attention";
 }
 
-void parse_heads(const Keys& keys, const Family& family, ModelConfig& config) {
+void parse_heads(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
   config.num_attention_heads = keys.size("num_attention_heads");
   config.num_key_value_heads = keys.size_or("num_key_value_heads", config.num_attention_heads);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
@@ -194,7 +117,7 @@ void parse_heads(const Keys& keys, const Family& family, ModelConfig& config) {
     fail(Status::format, "{}: \"head_dim\" is {}; expected an even number", keys.origin(), config.head_dim);
 }
 
-const Family& need_family(const Keys& keys) {
+const Family& need_family(const ConfigKeys& keys) {
   const std::string type = keys.text_or("model_type", "");
   if (type.empty()) fail(Status::format, "{}: \"model_type\" is missing", keys.origin());
   const Family* family = find_family(type);
@@ -207,7 +130,7 @@ const Family& need_family(const Keys& keys) {
 
 // A classifier's weights are a language model's but for the head, which would be missing or made of the
 // embedding. A name without a task (LlamaModel) promises none.
-void check_architecture(const Keys& keys, const Family& family) {
+void check_architecture(const ConfigKeys& keys, const Family& family) {
   const Json* given = keys.find("architectures");
   if (given == nullptr || (given->is_array() && given->empty())) return;
   const Json& first = given->is_array() ? given->front() : *given;
@@ -222,7 +145,7 @@ void check_architecture(const Keys& keys, const Family& family) {
 
 ModelConfig parse_config(const Json& json, std::string_view origin) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
-  const Keys keys(json, origin);
+  const ConfigKeys keys(json, origin);
   const Family& family = need_family(keys);
   check_architecture(keys, family);
   if (keys.find("quantization_config") != nullptr) {
@@ -254,6 +177,11 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   parse_sliding(keys, family.sliding, config);
   config.rope = parse_rope(keys, config.max_position_embeddings);
   return config;
+}
+
+std::vector<int32_t> parse_end_ids(const Json& json, std::string_view origin) {
+  if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
+  return ConfigKeys(json, origin).ids("eos_token_id");
 }
 
 }  // namespace trl::model

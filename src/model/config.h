@@ -45,4 +45,8 @@ struct ModelConfig {
 // or wrong key by name; an unknown family or rope type with the list of those known (unsupported).
 ModelConfig parse_config(const base::Json& config, std::string_view origin);
 
+// eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws
+// Error(format): it is neither.
+std::vector<int32_t> parse_end_ids(const base::Json& config, std::string_view origin);
+
 }  // namespace trl::model

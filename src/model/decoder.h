@@ -15,6 +15,7 @@ struct ModelFiles {
   ModelConfig config;
   base::Json config_json;
   base::Json generation_config_json;
+  std::vector<int32_t> end_ids;
 };
 
 class Decoder final : public Model {
@@ -25,6 +26,7 @@ class Decoder final : public Model {
   const ModelConfig& config() const override { return files_.config; }
   const base::Json& config_json() const override { return files_.config_json; }
   const base::Json& generation_config_json() const override { return files_.generation_config_json; }
+  const std::vector<int32_t>& end_ids() const override { return files_.end_ids; }
   std::vector<Parameter*> parameters() override;
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }

@@ -55,10 +55,12 @@ class Model {
   virtual const ModelConfig& config() const = 0;
   virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
   virtual const base::Json& generation_config_json() const = 0;  // null: there was none
-  virtual std::vector<Parameter*> parameters() = 0;              // each once, in the order of the layers
-  virtual Parameter& head() = 0;                                 // lm_head, or the tied embedding
-  virtual at::ScalarType dtype() const = 0;                      // of the weights
-  virtual at::Device device() const = 0;                         // of the weights, and of what is computed
+  // That end a completion: eos_token_id of generation_config.json, or of config.json where that is not there.
+  virtual const std::vector<int32_t>& end_ids() const = 0;
+  virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
+  virtual Parameter& head() = 0;                     // lm_head, or the tied embedding
+  virtual at::ScalarType dtype() const = 0;          // of the weights
+  virtual at::Device device() const = 0;             // of the weights, and of what is computed
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
   static at::ScalarType compute(at::ScalarType weights, at::ScalarType wanted) {

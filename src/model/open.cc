@@ -42,8 +42,12 @@ Opened open_directory(const std::string& path, std::string_view dtype) {
   files.config_json = base::read_json_file(config_path);
   files.config = parse_config(files.config_json, config_path);
   const std::string generation_path = base::join_path(path, "generation_config.json");
-  if (base::file_exists(generation_path))
+  if (base::file_exists(generation_path)) {
     files.generation_config_json = base::read_json_file(generation_path);
+    files.end_ids = parse_end_ids(files.generation_config_json, generation_path);
+  } else {
+    files.end_ids = parse_end_ids(files.config_json, config_path);
+  }
   io::Weights weights = io::Weights::open_directory(path);
   const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));
   return {std::move(files), type, directory_weights(std::move(weights))};
@@ -55,6 +59,7 @@ Opened open_gguf(const std::string& path, std::string_view dtype) {
   files.config_json = gguf_config_json(*file);
   files.generation_config_json = gguf_generation_config_json(*file);
   files.config = parse_config(files.config_json, path);
+  files.end_ids = parse_end_ids(files.generation_config_json, path);
   const at::ScalarType type =
       choose_dtype(dtype, file->tensors().find("token_embd.weight")->second.type_name);
   auto weights = gguf_weights(file, files.config);

@@ -138,9 +138,14 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
   } catch (const Json::exception& error) {
     fail(Status::format, "{}/trl_state.json: cannot be understood: {}", directory, error.what());
   }
-  if (setup_.log != nullptr)
+  if (setup_.log == nullptr) return;
+  if (stop_) {
+    setup_.log->info("checkpoint", "{} is at step {} and the run has {}: nothing is left to train", directory,
+                     state_.global_step, plan_.max_steps);
+  } else {
     setup_.log->info("checkpoint", "going on from {}, step {} of {}", directory, state_.global_step,
                      plan_.max_steps);
+  }
 }
 
 void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const Json& json) {

@@ -1,4 +1,5 @@
 // The typed views and the checks across keys.
+#include "config/data_arguments.h"
 #include "config/training_arguments.h"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/data_arguments.h"
 #include "config/datasets.h"
 #include "config/training_arguments.h"
 

@@ -130,6 +130,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
     EXPECT_EQ(config["eos_token_id"], 6);
     EXPECT_EQ(config["pad_token_id"], 6);
     EXPECT_EQ(got->generation_config_json()["eos_token_id"], Json({6, 7}));
+    EXPECT_EQ(got->end_ids(), (std::vector<int32_t>{6, 7}));
     ++opened;
   }
   EXPECT_EQ(opened, 5);

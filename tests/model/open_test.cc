@@ -81,6 +81,29 @@ TEST(Open, BadConfig) {
                "dtype \"float16\" is not supported; these are: auto, float32, bfloat16", "float16");
 }
 
+TEST(Open, EndIdsAreThoseOfGenerationOrElseOfTheConfig) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  using Ids = std::vector<int32_t>;
+  const Copy copy("llama");
+  const std::string path = copy.directory.path();
+  const auto end_ids = [&] { return Model::open(path, "float32")->end_ids(); };
+  copy.directory.write("generation_config.json", R"({"eos_token_id": [7, 9]})");
+  EXPECT_EQ(end_ids(), (Ids{7, 9}));
+  copy.directory.write("generation_config.json", R"({"eos_token_id": null})");
+  EXPECT_EQ(end_ids(), Ids());
+  for (const char* bad : {R"("</s>")", "2.5", "[7, true]", "-1", "{}"}) {
+    copy.directory.write("generation_config.json", fmt::format(R"({{"eos_token_id": {}}})", bad));
+    expect_error(path, Status::format, "generation_config.json: \"eos_token_id\" is ");
+  }
+  copy.directory.write("generation_config.json", "[]");
+  expect_error(path, Status::format, "generation_config.json: not a JSON object");
+  base::remove_tree(copy.directory.file("generation_config.json"));
+  Json config = copy.config();
+  config["eos_token_id"] = 11;
+  copy.write(config);
+  EXPECT_EQ(end_ids(), Ids{11});
+}
+
 TEST(Open, BadWeights) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const Copy copy("llama");

@@ -9,6 +9,7 @@ namespace trl::train {
 namespace {
 
 using test::tiny_run;
+using test::value;
 
 // Leaves out the batch with this index.
 class Without final : public engine::BatchSource {
@@ -36,13 +37,6 @@ class Without final : public engine::BatchSource {
 struct Numbers {
   double loss = 0, learning_rate = 0, num_tokens = 0;
 };
-
-double value(const telemetry::Record& record, std::string_view name) {
-  for (const telemetry::Entry& entry : record.entries()) {
-    if (entry.name == name) return entry.value;
-  }
-  return -1;
-}
 
 Numbers numbers(const telemetry::Record& record) {
   return {value(record, "loss"), value(record, "learning_rate"), value(record, "num_tokens")};

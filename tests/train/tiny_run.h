@@ -26,6 +26,14 @@ inline config::Config tiny_config(const Settings& settings) {
   return config;
 }
 
+// -1: it has none.
+inline double value(const telemetry::Record& record, std::string_view name) {
+  for (const telemetry::Entry& entry : record.entries()) {
+    if (entry.name == name) return entry.value;
+  }
+  return -1;
+}
+
 // Answers yes at one poll, counted from 1.
 class CancelAt final : public engine::Cancel {
  public:

@@ -83,9 +83,9 @@ class Fuse final : public Decoder {
   }
 };
 
-class Replace final : public Decoder {
+class ReplaceDecoder final : public Decoder {
  public:
-  Replace(std::unique_ptr<Pattern> pattern, std::string content)
+  ReplaceDecoder(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(std::vector<std::string>& tokens, DecodeMode) const override {
     MatchSpace space;
@@ -106,9 +106,9 @@ class Replace final : public Decoder {
   std::string content_;
 };
 
-class Strip final : public Decoder {
+class StripDecoder final : public Decoder {
  public:
-  Strip(std::string content, int64_t start, int64_t stop, bool whole)
+  StripDecoder(std::string content, int64_t start, int64_t stop, bool whole)
       : content_(std::move(content)), start_(start), stop_(stop), whole_(whole) {}
   void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
     const int64_t start = whole_ && mode.continues ? 0 : start_;
@@ -128,9 +128,9 @@ class Strip final : public Decoder {
 };
 
 // SentencePiece's mark of a space; the one that was put before the text goes again.
-class Metaspace final : public Decoder {
+class MetaspaceDecoder final : public Decoder {
  public:
-  explicit Metaspace(MetaspaceSettings settings) : settings_(std::move(settings)) {}
+  explicit MetaspaceDecoder(MetaspaceSettings settings) : settings_(std::move(settings)) {}
   void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
     const std::string& mark = settings_.replacement;
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -166,15 +166,15 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
     add(std::make_unique<Fuse>());
     joined = true;
   } else if (type == "Replace") {
-    add(std::make_unique<Replace>(read_pattern(field.at("pattern")), field.at("content").text()));
+    add(std::make_unique<ReplaceDecoder>(read_pattern(field.at("pattern")), field.at("content").text()));
   } else if (type == "Strip") {
     const Field content = field.at("content");
     if (base::count_code_points(content.text()) != 1)
       fail(Status::format, "{}: '{}' where one character belongs", content.where(), content.text());
-    add(std::make_unique<Strip>(content.text(), field.at("start").integer(0, 1 << 20),
-                                field.at("stop").integer(0, 1 << 20), joined));
+    add(std::make_unique<StripDecoder>(content.text(), field.at("start").integer(0, 1 << 20),
+                                       field.at("stop").integer(0, 1 << 20), joined));
   } else if (type == "Metaspace") {
-    add(std::make_unique<Metaspace>(read_metaspace(field)));
+    add(std::make_unique<MetaspaceDecoder>(read_metaspace(field)));
   } else {
     field.unknown("decoder", "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip");
   }

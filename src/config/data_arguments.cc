@@ -1,0 +1,138 @@
+// Config -> how rows become batches, with the checks that concern more than one key.
+#include "config/data_arguments.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& config) {
+  constexpr std::string_view kKey = "dataset_columns";
+  const auto given = base::Json::parse(config.get(kKey));
+  for (const auto& [from, to] : given.items()) {
+    if (to.is_structured())
+      fail_key(kKey, "{}: {} of {} is no name; give {{column: new name}}", kKey, shown(to.dump()),
+               shown(from));
+  }
+  std::vector<std::pair<std::string, std::string>> columns = config.get_pairs(kKey);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto& [from, to] = columns[i];
+    if (from.empty() || to.empty() || to == "null") {
+      fail_key(kKey, "{}: {} has no new name; give {{column: new name}}, with a space behind each colon",
+               kKey, shown(from));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (columns[j].second == to) {
+        fail_key(kKey, "{}: {} and {} would both be called {}", kKey, shown(columns[j].first), shown(from),
+                 shown(to));
+      }
+    }
+  }
+  return columns;
+}
+
+bool skip_prepare_dataset(const Config& config) {
+  for (const auto& [name, value] : config.get_pairs("dataset_kwargs")) {
+    if (name != "skip_prepare_dataset") continue;
+    const std::optional<bool> flag = parse_bool(value);
+    if (!flag && value != "null") {
+      fail_key("dataset_kwargs", "dataset_kwargs: {}: {} is not accepted; give true or false", name,
+               shown(value));
+    }
+    return flag.value_or(false);
+  }
+  return false;
+}
+
+Sampling sampling(const Config& config) {
+  const std::string& name = config.get("train_sampling_strategy");
+  if (name == "sequential") return Sampling::sequential;
+  return name == "group_by_length" ? Sampling::group_by_length : Sampling::random;
+}
+
+Packing packing_strategy(const Config& config) {
+  const std::string& name = config.get("packing_strategy");
+  if (name == "wrapped") return Packing::wrapped;
+  return name == "bfd_split" ? Packing::bfd_split : Packing::bfd;
+}
+
+void read_packing(const Config& config, SftDataArguments& out) {
+  const bool packs = config.get_bool("packing");
+  const bool packs_eval = config.get_optional_bool("eval_packing").value_or(packs);
+  if (packs) out.packing = packing_strategy(config);
+  if (packs_eval) out.eval_packing = packing_strategy(config);
+  if ((packs || packs_eval) && !out.max_length) {
+    fail_key("max_length", "max_length: null is refused with {}: packed rows need a length",
+             packs ? "packing" : "eval_packing");
+  }
+  if ((packs || packs_eval) && out.skip_prepare_dataset) {
+    fail_key("dataset_kwargs",
+             "dataset_kwargs: skip_prepare_dataset is refused with {}: packing prepares rows",
+             packs ? "packing" : "eval_packing");
+  }
+  const bool asked = config.get_bool("padding_free");
+  if (asked && !packs && out.max_length) {
+    fail_key("padding_free",
+             "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
+             "null, or "
+             "packing to true",
+             *out.max_length);
+  }
+  out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
+}
+
+// Rows that are forgotten as they are read have no order of their own but the one they are read in.
+void read_streaming(const Config& config, SftDataArguments& out) {
+  out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
+  if (!out.streaming) return;
+  if (out.shuffle_dataset)
+    fail_key("shuffle_dataset",
+             "shuffle_dataset: true is refused with dataset_streaming: all rows must be at hand");
+  if (out.sampling == Sampling::group_by_length) {
+    fail_key("train_sampling_strategy",
+             "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must "
+             "be known");
+  }
+}
+
+}  // namespace
+
+SftDataArguments sft_data_arguments(const Config& config) {
+  SftDataArguments out;
+  out.dataset_text_field = config.get("dataset_text_field");
+  out.max_length = config.get_optional_int("max_length");
+  out.truncation_keep_end = config.get("truncation_mode") == "keep_end";
+  out.completion_only_loss = config.get_optional_bool("completion_only_loss");
+  out.assistant_only_loss = config.get_bool("assistant_only_loss");
+  out.shuffle_dataset = config.get_bool("shuffle_dataset");
+  out.eos_token = config.get_text("eos_token");
+  out.pad_token = config.get_text("pad_token");
+  out.chat_template = config.get_text("chat_template");
+  out.chat_template_path = config.get_text("chat_template_path");
+  if (out.chat_template && out.chat_template_path) {
+    fail_key("chat_template", "chat_template and chat_template_path are both set: give one of them");
+  }
+  out.dataset_columns = dataset_columns(config);
+  out.dataset_select_columns = config.get_list("dataset_select_columns");
+  out.skip_prepare_dataset = skip_prepare_dataset(config);
+  out.dataset_num_proc = config.get_optional_int("dataset_num_proc").value_or(0);
+  out.sampling = sampling(config);
+  out.dataloader_drop_last = config.get_bool("dataloader_drop_last");
+  if (config.get("pad_to_multiple_of") != "auto")
+    out.pad_to_multiple_of = config.get_optional_int("pad_to_multiple_of");
+  read_packing(config, out);
+  read_streaming(config, out);
+  out.dataset_cache_dir = config.get_text("dataset_cache_dir").value_or("");
+  out.dataset_cache_limit = config.get_int("dataset_cache_limit");
+  return out;
+}
+
+PreferenceDataArguments preference_data_arguments(const Config& config) {
+  return {sft_data_arguments(config), config.get_optional_int("max_prompt_length"),
+          config.get_optional_int("max_completion_length")};
+}
+
+}  // namespace trl::config

@@ -1,0 +1,54 @@
+// The typed view of what makes the rows of a run: how they are read, prepared, ordered and packed. Names are
+// TRL's.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+
+namespace trl::config {
+
+enum class Sampling : uint8_t { random, sequential, group_by_length };
+enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
+
+// What the data pipeline of SFT reads.
+struct SftDataArguments {
+  std::string dataset_text_field = "text";
+  std::optional<int64_t> max_length = 1024;
+  bool truncation_keep_end = false;
+  std::optional<bool> completion_only_loss;
+  bool assistant_only_loss = false;
+  bool shuffle_dataset = false;
+  std::optional<std::string> eos_token;
+  std::optional<std::string> pad_token;
+  std::optional<std::string> chat_template;  // inline template text (alignment-handbook)
+  std::optional<std::string> chat_template_path;
+  std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
+  std::vector<std::string>
+      dataset_select_columns;  // the only columns read, by their names in the file; empty: all
+  bool skip_prepare_dataset = false;
+  int64_t dataset_num_proc = 0;          // 0: all
+  Sampling sampling = Sampling::random;  // train_sampling_strategy
+  Packing packing = Packing::none;       // packing and packing_strategy, of the training rows
+  Packing eval_packing = Packing::none;
+  bool padding_free = false;      // as TRL has it in the end: packing by bfd and bfd_split sets it
+  bool streaming = false;         // dataset_streaming, streaming
+  std::string dataset_cache_dir;  // empty: none
+  int64_t dataset_cache_limit = 0;
+  bool dataloader_drop_last = false;
+  std::optional<int64_t> pad_to_multiple_of;
+};
+// Reads and cross-checks; throws Error(invalid_config).
+SftDataArguments sft_data_arguments(const Config& config);
+
+// What that of DPO, Reward, KTO and the methods of prompts reads.
+struct PreferenceDataArguments : SftDataArguments {
+  std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
+  std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
+};
+PreferenceDataArguments preference_data_arguments(const Config& config);
+
+}  // namespace trl::config

@@ -1,0 +1,204 @@
+// See mixture.h. What an entry may hold is what TRL's DatasetConfig and open-r1's have; a part that would
+// select rows in a way that is not there is refused.
+#include "config/mixture.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+using base::Json;
+
+// The names by which the two families call the parts of an entry.
+struct EntryNames {
+  std::string_view path, config, share;
+  std::vector<std::string_view> all;
+};
+const EntryNames& entry_names(std::string_view key) {
+  static const EntryNames kTrl{
+      "path", "name", "fraction", {"path", "name", "data_dir", "data_files", "split", "columns", "fraction"}};
+  static const EntryNames kMixture{"id", "config", "weight", {"id", "config", "split", "columns", "weight"}};
+  return key == "datasets" ? kTrl : kMixture;
+}
+
+void check_names(std::string_view key, const Json& entry, const std::vector<std::string_view>& names) {
+  for (const auto& [name, value] : entry.items()) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail_key(key, "{}: unknown entry {}; give {}", key, shown(name), base::join(names));
+  }
+}
+
+const Json* part(const Json& entry, std::string_view name) {
+  const auto found = entry.find(name);
+  return found == entry.end() || found->is_null() ? nullptr : &*found;
+}
+
+[[noreturn]] void fail_part(std::string_view key, std::string_view name, const Json& value,
+                            std::string_view accepted) {
+  fail_key(key, "{}: {}: {} is not accepted; give {}", key, name, shown(value.dump()), accepted);
+}
+
+std::string text_part(std::string_view key, std::string_view name, const Json& entry,
+                      std::string_view fallback) {
+  const Json* value = part(entry, name);
+  if (value == nullptr) return std::string(fallback);
+  if (!value->is_string()) fail_part(key, name, *value, "text");
+  return value->get<std::string>();
+}
+
+std::vector<std::string> texts(std::string_view key, std::string_view name, const Json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  const bool list =
+      value.is_array() && !value.empty() &&
+      std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
+  if (!list) fail_part(key, name, value, "a list of names");
+  return value.get<std::vector<std::string>>();
+}
+
+double share_part(std::string_view key, std::string_view name, const Json& value, double most) {
+  if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > most)
+    fail_part(key, name, value, std::isinf(most) ? "a number, 0 or more" : "a number from 0 to 1");
+  return value.get<double>();
+}
+
+std::string split_part(std::string_view key, const Json& entry) {
+  std::string split = text_part(key, "split", entry, "train");
+  check_split(key, split);
+  return split;
+}
+
+// A name, a list of names, or a mapping from splits to these.
+std::vector<std::string> data_files(std::string_view key, const Json& files, const std::string& split) {
+  if (files.is_object()) {
+    const auto found = files.find(split);
+    if (found == files.end())
+      fail_part(key, "data_files", files, fmt::format("files of the split '{}'", split));
+    return texts(key, "data_files", *found);
+  }
+  if (split != "train")
+    fail_key(key, "{}: split: {} is not accepted; data_files without splits are those of 'train'", key,
+             shown(split));
+  return texts(key, "data_files", files);
+}
+
+DatasetEntry parse_entry(std::string_view key, const Json& value) {
+  const EntryNames& names = entry_names(key);
+  if (!value.is_object())
+    fail_key(key, "{}: an entry is a mapping with {}, not {}", key, names.path, shown(value.dump()));
+  check_names(key, value, names.all);
+  DatasetEntry entry;
+  entry.path = text_part(key, names.path, value, "");
+  if (entry.path.empty()) fail_key(key, "{}: {} is missing", key, names.path);
+  entry.config = text_part(key, names.config, value, "");
+  entry.data_dir = text_part(key, "data_dir", value, "");
+  entry.split = split_part(key, value);
+  if (const Json* files = part(value, "data_files")) entry.data_files = data_files(key, *files, entry.split);
+  if (const Json* columns = part(value, "columns")) {
+    if (!columns->is_array()) fail_part(key, "columns", *columns, "a list of names");
+    entry.columns = texts(key, "columns", *columns);
+  }
+  if (const Json* share = part(value, names.share))
+    entry.share = share_part(key, names.share, *share, key == "datasets" ? INFINITY : 1.0);
+  return entry;
+}
+
+void check_fractions(std::string_view key, const std::vector<DatasetEntry>& entries) {
+  double sum = 0;
+  size_t given = 0;
+  for (const DatasetEntry& entry : entries) {
+    given += entry.share.has_value() ? 1 : 0;
+    sum += entry.share.value_or(0);
+  }
+  if (given == 0) return;
+  if (given < entries.size()) fail_key(key, "{}: fraction must be given for all entries or for none", key);
+  if (!(sum > 0) || std::isinf(sum))
+    fail_key(key, "{}: the fractions add up to {}: they give no rows", key, sum);
+}
+
+void parse_list(std::string_view key, const Json& list, Mixture& mixture) {
+  if (!list.is_array()) fail_key(key, "{}: it is a list of mappings, not {}", key, shown(list.dump()));
+  for (const Json& entry : list) mixture.entries.push_back(parse_entry(key, entry));
+}
+
+}  // namespace
+
+double split_size(std::string_view key, const Json& value) {
+  const double size = value.is_number() ? value.get<double>() : NAN;
+  if (!(size > 0) || (size >= 1 && size != std::floor(size))) {
+    fail_key(key, "test_split_size: {} is not accepted; give a number of rows, or a share below 1",
+             shown(value.dump()));
+  }
+  return size;
+}
+
+Mixture parse_mixture(std::string_view key, const Json& value) {
+  Mixture mixture;
+  if (value.is_null()) return mixture;
+  if (key == "datasets") {
+    parse_list(key, value, mixture);
+    check_fractions(key, mixture.entries);
+    return mixture;
+  }
+  if (key == "dataset_mixer") {
+    mixture.mixing = Mixing::shares;
+    mixture.seed = 42;
+    if (!value.is_object() || value.empty())
+      fail_key(key, "{}: it is a mapping from paths to their shares, not {}", key, shown(value.dump()));
+    for (const auto& [path, share] : value.items()) {
+      DatasetEntry& entry = mixture.entries.emplace_back();
+      entry.path = path;
+      entry.share = share_part(key, path, share, 1.0);
+    }
+    return mixture;
+  }
+  mixture.mixing = Mixing::weights;
+  if (!value.is_object() || part(value, "datasets") == nullptr)
+    fail_key(key, "{}: it is a mapping with datasets", key);
+  check_names(key, value, {"datasets", "seed", "test_split_size"});
+  parse_list(key, value["datasets"], mixture);
+  if (mixture.entries.empty()) fail_key(key, "{}: datasets: the list is empty", key);
+  if (const Json* seed = part(value, "seed")) {
+    if (!seed->is_number_integer() || seed->get<int64_t>() < 0)
+      fail_part(key, "seed", *seed, "an integer, 0 or more");
+    mixture.seed = seed->get<uint64_t>();
+  }
+  if (const Json* size = part(value, "test_split_size")) mixture.test_split_size = split_size(key, *size);
+  return mixture;
+}
+
+void check_split(std::string_view key, std::string_view split) {
+  if (split.find_first_of("[+(") == std::string_view::npos) return;
+  fail_key(
+      key,
+      "{}: the split {} is refused: a split is read whole; dataset_mixer and dataset_mixture keep a share "
+      "of a dataset's rows, test_split_size sets some aside",
+      key, shown(split));
+}
+
+bool names_mixture(std::string_view key) {
+  return key == "datasets" || key == "dataset_mixer" || key == "dataset_mixture";
+}
+
+std::vector<std::string> check_mixture(std::string_view key, const Json& value) {
+  parse_mixture(key, value);
+  std::vector<std::string> warnings;
+  const std::string_view name = entry_names(key).config;
+  const Json* list = key == "datasets" ? &value : value.is_object() ? part(value, "datasets") : nullptr;
+  if (list == nullptr || key == "dataset_mixer") return warnings;
+  for (const Json& entry : *list) {
+    const Json* config = part(entry, name);
+    if (config != nullptr && *config != "default" && part(entry, "data_files") != nullptr) {
+      warnings.push_back(fmt::format("{}: {}: {} selects nothing: files are named directly", key, name,
+                                     shown(config->dump())));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace trl::config

@@ -1,0 +1,46 @@
+// What a mixture of datasets says: the values of datasets (TRL), dataset_mixture (open-r1) and dataset_mixer
+// (alignment-handbook).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace trl::config {
+
+struct DatasetEntry {
+  std::string path;  // a file, a directory, a glob; or the loader (json, csv, text, parquet) of what follows
+  std::string config;                   // a folder of it, which is then read alone; empty: none
+  std::string data_dir;                 // empty: none
+  std::vector<std::string> data_files;  // those of the split; empty: none are named
+  std::string split = "train";          // of a directory whose files are named by split
+  std::vector<std::string> columns;     // the only ones that are read; empty: all
+  std::optional<double> share;          // fraction, weight
+};
+
+enum class Mixing : uint8_t {
+  fractions,  // datasets: shares are those of the mixture; the first rows of each are kept
+  weights,  // dataset_mixture: each that has a weight is shuffled, and its first rows are kept; then all are
+            // shuffled
+  shares,   // dataset_mixer: the first rows of each are kept; then all are shuffled
+};
+
+struct Mixture {
+  std::vector<DatasetEntry> entries;
+  Mixing mixing = Mixing::fractions;
+  uint64_t seed = 0;
+  std::optional<double> test_split_size;
+};
+
+// All of them throw Error(invalid_config), naming the entry.
+Mixture parse_mixture(std::string_view key, const base::Json& value);
+double split_size(std::string_view key, const base::Json& value);  // test_split_size
+void check_split(std::string_view key, std::string_view split);    // no expression (train[:10%], train+test)
+// Returns warnings, each beginning with the key.
+std::vector<std::string> check_mixture(std::string_view key, const base::Json& value);
+bool names_mixture(std::string_view key);
+
+}  // namespace trl::config
