@@ -960,8 +960,8 @@ enum {
 /* What an event callback asks for; several may be combined. */
 enum { TRL_EVENT_STOP = 1, TRL_EVENT_SAVE = 2, TRL_EVENT_EVALUATE = 4 };
 
-/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, or TRL_EVENT_*
- * bits. */
+/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, TRL_EVENT_*
+ * bits, or a number below 0, which ends the run as TRL_EVENT_STOP does and makes the call TRL_E_CALLBACK. */
 typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metrics* metrics);
 
 /**
@@ -978,7 +978,7 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * @param user_data [in] given to on_event.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_E_CANCELLED, TRL_E_INVALID_ARGUMENT for
- *   TRL_EVENT_EVALUATE without evaluation rows, and the errors of trl_trainer_step.
+ *   TRL_EVENT_EVALUATE without evaluation rows, TRL_E_CALLBACK, and the errors of trl_trainer_step.
  * Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after
  * TRL_E_DEVICE.
  * @since 0.1
@@ -1150,7 +1150,9 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
 TRL_API void trl_generator_destroy(trl_generator* generator) TRL_NOEXCEPT;
 
 /**
- * The text of a completion, without the prompt and without special tokens.
+ * The text of a completion, without the prompt and without special tokens: all that on_token was given. Bytes
+ * that are no UTF-8 become U+FFFD where they come; trl_tokenizer_decode replaces with them all bytes of the
+ * run, where a tokenizer has tokens for single bytes.
  *
  * @param completions [in] not changed.
  * @param index [in] the prompt's number.

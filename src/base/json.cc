@@ -39,6 +39,44 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
   }
 }
 
+namespace {
+
+// Stops at the first integer that Json would hold as a float64.
+struct LargeInteger final : nlohmann::json_sax<Json> {
+  std::string found;
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t& text) override {
+    // Not by its point, which the parser writes as the locale has it.
+    if (text.find_first_not_of("-0123456789") == std::string::npos) found = text;
+    return found.empty();
+  }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+};
+
+}  // namespace
+
+Json parse_exact_json(std::string_view text, std::string_view origin) {
+  Json json = parse_json(text, origin);
+  LargeInteger large;
+  Json::sax_parse(text.begin(), text.end(), &large);
+  if (!large.found.empty()) {
+    fail(Status::format, "{}: {} is beyond 64 bits; give it as a string, or as a float", origin, large.found);
+  }
+  return json;
+}
+
 Json read_json_file(const std::string& path) { return parse_json(read_file(path), path); }
 
 void append_json_string(std::string& out, std::string_view utf8) {

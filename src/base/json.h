@@ -13,6 +13,8 @@ using Json = nlohmann::ordered_json;
 // Throws Error(format): "<origin>:<line>:<column>: ...". A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
+// The same; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text again.
+Json parse_exact_json(std::string_view text, std::string_view origin);
 Json read_json_file(const std::string& path);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"

@@ -33,9 +33,10 @@ void Batches::settle() {
   fingerprint_ = stream_->fingerprint();
 }
 
-int32_t Batches::start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept {
+int32_t Batches::start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                             engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
-    stream_->start_epoch(epoch, skip);
+    stream_->start_epoch(epoch, skip, evaluations_before);
     return Status::ok;
   });
 }

@@ -15,7 +15,8 @@ class Batches final : public engine::BatchSource {
   int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
   int64_t rows() noexcept override { return rows_; }
   uint64_t fingerprint() noexcept override { return fingerprint_; }
-  int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept override;
+  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                      engine::ErrorSink& error) noexcept override;
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
 
  private:

@@ -115,10 +115,15 @@ class ArrowOrigin final : public data::Origin {
   mutable std::exception_ptr failed_;
 };
 
-void set_column(trl_record* record, const char* name, base::Json value) {
+void check_column(const trl_record* record, const char* name) {
   if (record == nullptr) fail_null("record");
   record->check(Tag::record, "record");
-  record->row[std::string(text(name, "name"))] = std::move(value);
+  text(name, "name");
+}
+
+void set_column(trl_record* record, const char* name, base::Json value) {
+  check_column(record, name);
+  record->row[std::string(name)] = std::move(value);
 }
 
 // A source that no other may be read beside.
@@ -275,8 +280,8 @@ trl_status trl_record_set_text(trl_record* record, const char* name, const char*
 trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
                                trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
-    set_column(record, name,
-               trl::base::parse_json(utf8(json, size, "json"), name != nullptr ? name : "json"));
+    check_column(record, name);
+    set_column(record, name, trl::base::parse_json(utf8(json, size, "json"), name));
   });
 }
 

@@ -175,7 +175,7 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, con
       [&] {
         const auto shared = get(tokenizer, "tokenizer");
         need_room(text, capacity, out_size, "text", "out_size");
-        const auto conversation = trl::base::parse_json(utf8(json, size, "json"), "json");
+        const auto conversation = trl::base::parse_exact_json(utf8(json, size, "json"), "json");
         copy_out(shared->apply_chat_template(conversation), text, capacity, out_size);
       },
       out_size);

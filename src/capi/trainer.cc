@@ -72,7 +72,10 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
     metrics.add_if_missing("epoch", event.epoch);
     const CallbackScope scope;
-    return function(user_data, static_cast<int32_t>(event.kind), &metrics);
+    const int32_t answer = function(user_data, static_cast<int32_t>(event.kind), &metrics);
+    if (answer >= 0) return answer;
+    failed = answer;
+    return engine::kEventStop;
   } catch (...) {
     return 0;  // no memory for a handful of numbers: the step that follows will say so
   }
@@ -158,7 +161,13 @@ void Trainer::train(trl_event_fn on_event, void* user_data) {
     const Registered registered(events_);
     events_.user_data = user_data;
     events_.function = on_event;
+    events_.failed = 0;
     while (step_locked()) {
+    }
+    if (events_.failed != 0) {
+      throw Error(Status::callback,
+                  fmt::format("the event callback returned {}; the run was stopped", events_.failed), "",
+                  events_.failed);
     }
   });
 }

@@ -52,6 +52,7 @@ class Trainer {
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
+    int32_t failed = 0;  // what it returned, if below 0
   };
   int32_t answered(int32_t status);  // a cancel that was answered is over
   bool step_locked();

@@ -1,6 +1,7 @@
 #include "checkpoint/directory.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -47,9 +48,23 @@ Owner owner(const std::string& checkpoint, std::string* run) {
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
 
+void refuse_checkpoint(const std::string& directory) {
+  if (!base::file_exists(base::join_path(directory, kManifestName))) return;
+  throw Error(
+      Status::io,
+      fmt::format("{} is a checkpoint, which a model saved into it would break: give another directory",
+                  directory),
+      "output_dir");
+}
+
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others) {
+  refuse_checkpoint(output_dir);
   base::clear_unfinished(output_dir, [](std::string_view target) {
-    return step_of(target) >= 0 || target == "trainer_state.json";
+    constexpr std::array<std::string_view, 6> kWritten = {"trainer_state.json", "report.html",
+                                                          "log_history.csv",    "log_history.jsonl",
+                                                          "config.json",        "generation_config.json"};
+    return step_of(target) >= 0 || io::is_weight_file(target) ||
+           std::find(kWritten.begin(), kWritten.end(), target) != kWritten.end();
   });
   if (others == Others::keep) return;
   std::vector<std::string> leaving;

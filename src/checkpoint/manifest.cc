@@ -13,8 +13,6 @@ namespace {
 using base::Json;
 using File = base::StagedDirectory::File;
 
-constexpr std::string_view kName = "checksums.json";
-
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
 // Of what the manifest says itself.
@@ -35,11 +33,11 @@ void write_manifest(base::StagedDirectory& staged, const std::string& run) {
   for (const File& file : staged.written())
     files[file.name] = {{"size", file.size}, {"xxh3", hex(file.xxh3)}};
   const Json manifest = {{"run", run}, {"files", files}, {"xxh3", own_sum(run, files)}};
-  staged.write(kName, manifest.dump(2) + "\n");
+  staged.write(kManifestName, manifest.dump(2) + "\n");
 }
 
 std::optional<Manifest> read_manifest(const std::string& directory) {
-  const std::string path = base::join_path(directory, kName);
+  const std::string path = base::join_path(directory, kManifestName);
   if (!base::file_exists(path)) return std::nullopt;
   const Json json = base::read_json_file(path);
   try {

@@ -9,6 +9,8 @@
 
 namespace trl::checkpoint {
 
+inline constexpr std::string_view kManifestName = "checksums.json";
+
 struct Manifest {
   std::string run;  // the same for all checkpoints of a run, resumed ones included
   std::vector<base::StagedDirectory::File> files;

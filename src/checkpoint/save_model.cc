@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "checkpoint/directory.h"
 #include "tensor/device.h"
 
 namespace trl::checkpoint {
@@ -64,6 +65,7 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
 
 void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
                 const base::WriteFault* fault, int64_t max_shard_bytes) {
+  refuse_checkpoint(directory);
   base::StagedDirectory staged(directory, fault);
   const std::vector<std::string> written = write_model(staged, model, files, max_shard_bytes);
   if (base::is_directory(directory)) {

@@ -33,8 +33,10 @@ bool wanted(const CommandLine& line, const trl_option* option) {
   const auto has = [](const std::vector<std::string>& names, const char* name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  return (!line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
-         has(line.sections, trl_option_section(option)) || has(line.keys, trl_option_name(option));
+  const char* const section = trl_option_section(option);
+  const bool trains = !has({"generate", "profile", "save"}, section);  // those are of other calls
+  return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
+         has(line.sections, section) || has(line.keys, trl_option_name(option));
 }
 
 // "a_b" -> "--a_b,--a-b"; "generate.a_b" -> that of "a_b" for the command generate, and "--generate.a_b"

@@ -18,6 +18,7 @@ namespace {
 struct Command {
   int (*run)(const Words&);
   const char* summary;
+  const char* usage = nullptr;  // of one that takes no flags; the others have a help of their own
 };
 
 const std::map<std::string, Command>& commands() {
@@ -25,8 +26,8 @@ const std::map<std::string, Command>& commands() {
       {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
-      {"options", {options, "list the keys that --config and the flags take"}},
-      {"env", {env, "print versions and what this machine offers"}},
+      {"options", {options, "list the keys that --config and the flags take", "trl options [trainer]"}},
+      {"env", {env, "print versions and what this machine offers", "trl env"}},
   };
   return kCommands;
 }
@@ -49,7 +50,12 @@ int run(const Words& words) {
   }
   const auto found = commands().find(words[0]);
   if (found == commands().end()) throw Failure(kUsage, "unknown command '" + words[0] + "'\n" + overview());
-  return found->second.run(Words(words.begin() + 1, words.end()));
+  const Command& command = found->second;
+  if (command.usage != nullptr && words.size() == 2 && (words[1] == "--help" || words[1] == "-h")) {
+    print(fmt::format("usage: {}\n\n{}\n", command.usage, command.summary));
+    return 0;
+  }
+  return command.run(Words(words.begin() + 1, words.end()));
 }
 
 }  // namespace

@@ -28,12 +28,6 @@ const Option& known(std::string_view key) {
   fail_key(key, "{}: unknown key; the nearest is {}", shown(key), near);
 }
 
-std::string underscored(std::string_view key) {
-  std::string name(key);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 // What the value is called today. A name that is an alias and has old values takes these alone.
 std::string current_value(const Option& option, const std::string& key, std::string_view value) {
   std::vector<std::string_view> written;

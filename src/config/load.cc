@@ -1,7 +1,10 @@
 // Configuration files: YAML or JSON with keys of the table, as `trl sft --config` reads them.
+#include <map>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "config/config.h"
+#include "config/option.h"
 #include "config/value.h"
 #include "config/yaml.h"
 
@@ -25,14 +28,23 @@ void Config::load_file(const std::string& path) {
 void Config::load_text(std::string_view text, std::string_view origin) {
   Config loaded = *this;
   const int source = ++loaded.sources_;
+  std::map<std::string, int64_t> lines;  // by name: a dash is an underscore
   for (const YamlEntry& entry : parse_yaml_mapping(text, origin, loaded.warnings_)) {
+    const auto [first, is_new] = lines.emplace(underscored(entry.key), entry.line);
+    if (!is_new) {
+      loaded.warnings_.push_back(
+          fmt::format("{}:{}: {}: the key is given twice, first in line {}; this one counts", origin,
+                      entry.line, entry.key, first->second));
+    }
     try {
       const Option* option = find_option(entry.key);
       if (option != nullptr && !takes(*option, entry.value)) {
         fail_key(entry.key, "{}: {} is not accepted; give {}", entry.key, shown(entry.text()),
                  accepted_text(*option));
       }
-      loaded.assign(entry.key, entry.text(), source);
+      const bool number =
+          option != nullptr && (option->type == OptionType::integer || option->type == OptionType::number);
+      loaded.assign(entry.key, number && entry.plain ? decimal(entry.text()) : entry.text(), source);
     } catch (const Error& error) {
       throw Error(error.status(), fmt::format("{}:{}: {}", origin, entry.line, error.message()), error.key());
     }

@@ -77,6 +77,8 @@ OptimArguments optim_arguments(const Config& config) {
   const Optim chosen = optim(config);
   const std::string name = chosen == Optim::adafactor ? "adafactor" : config.get("optim");
   NamedValues values(kOptimArgs, "optim " + name, pairs(config.get_text(kOptimArgs).value_or("")));
+  if (chosen == Optim::sgd || chosen == Optim::rmsprop || chosen == Optim::adagrad)
+    values.number("weight_decay", ">= 0", out.weight_decay);
   if (chosen == Optim::sgd) sgd(values, out);
   if (chosen == Optim::rmsprop) rmsprop(values, out);
   if (chosen == Optim::adagrad) adagrad(values, out);

@@ -18,6 +18,7 @@ struct OptimArguments {
   bool centered = false;
   double lr_decay = 0;
   double initial_accumulator_value = 0;
+  std::optional<double> weight_decay;  // has no effect, as in Trainer
 };
 
 Optim optim(const Config& config);  // `adafactor: true` stands for it too

@@ -69,4 +69,6 @@ std::string accepted_text(const Option& option);  // "true or false", "an intege
 std::vector<std::string_view> split_words(std::string_view text,
                                           char separator);  // trimmed, empty ones left out
 
+std::string underscored(std::string_view key);  // dashes and underscores are the same in a key
+
 }  // namespace trl::config

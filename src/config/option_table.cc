@@ -132,4 +132,10 @@ std::string accepted_text(const Option& option) {
   return type_text(option) + (option.nullable ? ", or null" : "");
 }
 
+std::string underscored(std::string_view key) {
+  std::string name(key);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 }  // namespace trl::config

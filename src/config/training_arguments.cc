@@ -153,7 +153,9 @@ void read_checkpoints(const Config& config, TrainingArguments& out) {
   out.save_only_model = config.get_bool("save_only_model");
   out.load_best_model_at_end = config.get_bool("load_best_model_at_end");
   out.metric_for_best_model = config.get_text("metric_for_best_model").value_or("");
-  if (out.load_best_model_at_end && out.metric_for_best_model.empty()) out.metric_for_best_model = "loss";
+  const bool compares =
+      out.load_best_model_at_end || out.lr_scheduler_type == Scheduler::reduce_lr_on_plateau;
+  if (compares && out.metric_for_best_model.empty()) out.metric_for_best_model = "loss";
   out.greater_is_better =
       config.get_optional_bool("greater_is_better").value_or(!out.metric_for_best_model.ends_with("loss"));
   if (!out.metric_for_best_model.empty() && !out.metric_for_best_model.starts_with("eval_"))
@@ -221,6 +223,12 @@ std::vector<std::string> run_notes(const Config& config) {
   }
   if (data.streaming && data.sampling == Sampling::random) {
     notes.push_back("dataset_streaming: rows are trained on in the order in which they are read");
+  }
+  if (const std::optional<double> decay = optim_arguments(config).weight_decay) {
+    notes.push_back(fmt::format(
+        "optim_args: weight_decay {} has no effect, as in Trainer: the weights decay by the option "
+        "weight_decay, which is {}",
+        base::format_double(*decay), config.get("weight_decay")));
   }
   if (config.get("save_strategy") == "no")
     notes.push_back("save_strategy no: no checkpoints are written, only the final model");

@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <charconv>
 #include <list>
 #include <sstream>
 
@@ -36,6 +37,10 @@ class Marks final : public YAML::EventHandler {
   }
   void OnMapEnd() override {}
 };
+
+bool is_text(const YAML::Node& node) {  // quoted, or said to be one
+  return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str";
+}
 
 struct Reader {
   std::string origin;
@@ -103,9 +108,8 @@ struct Reader {
   }
 
   base::Json scalar(const YAML::Node& node) {
-    const std::string& text = node.Scalar();
-    if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str")
-      return text;  // quoted, or said to be a text
+    if (is_text(node)) return node.Scalar();
+    const std::string text = decimal(node.Scalar());
     if (const std::optional<int64_t> integer = base::parse_int64(text)) return *integer;
     if (const std::optional<double> number = base::parse_double(text); number && std::isfinite(*number))
       return *number;
@@ -198,6 +202,24 @@ std::string as_yaml(std::string_view text) {
 
 }  // namespace
 
+std::string decimal(const std::string& text) {
+  std::string digits = text;
+  std::erase(digits, '_');
+  const size_t sign = digits.starts_with('-') || digits.starts_with('+') ? 1 : 0;
+  const std::string_view number = std::string_view(digits).substr(sign);
+  const int base = number.starts_with("0x")                     ? 16
+                   : number.starts_with("0b")                   ? 2
+                   : number.size() > 1 && number.front() == '0' ? 8
+                                                                : 10;
+  if (base == 10) return text;
+  const size_t begin = sign + (base == 8 ? 1 : 2);
+  int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data() + begin, end, value, base);
+  if (stop != end || error != std::errc() || value < 0) return text;
+  return std::to_string(digits.front() == '-' ? -value : value);
+}
+
 std::string YamlEntry::text() const { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin,
@@ -214,6 +236,7 @@ std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_vie
     YamlEntry entry{pair.key, pair.line, nullptr};
     if (pair.value.IsScalar()) {
       entry.value = pair.value.Scalar();
+      entry.plain = !is_text(pair.value);
     } else {
       entry.value = reader.convert(pair.value, 1);
     }

@@ -15,8 +15,13 @@ struct YamlEntry {
   int64_t line = 0;
   base::Json
       value;  // a scalar is its text (a string) or null; what is nested is typed, booleans as in YAML 1.1
+  bool plain = false;        // a scalar without quotes
   std::string text() const;  // as Config::set takes it
 };
+
+// An integer that YAML 1.1, which PyYAML reads, writes in another base (0x1F, 0b11, 010: octal), in decimal;
+// else the text.
+std::string decimal(const std::string& text);
 
 // The document must be one mapping. A key given twice: its last value, and a line in warnings. Throws
 // Error(format) or Error(invalid_config) with origin and line.

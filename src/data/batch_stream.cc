@@ -21,10 +21,10 @@ class InOrder final : public BatchStream {
   uint64_t fingerprint() override { return examples_->fingerprint(); }
   void tell() override { examples_->tell(); }
 
-  void start_epoch(int64_t epoch, int64_t skip) override {
+  void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override {
     settled();
     if (options_.sampling == Sampling::group_by_length && lengths_.empty()) lengths_ = examples_->lengths();
-    if (epoch != epoch_) order_ = EpochOrder(options_, epoch, lengths_);
+    if (epoch != epoch_) order_ = EpochOrder(options_, epoch, lengths_, evaluations_before);
     epoch_ = epoch;
     at_ = std::clamp<int64_t>(skip, 0, order_.size());
   }
@@ -76,7 +76,7 @@ class AsRead final : public BatchStream {
     counts_.report(source_->name() + " (as far as it was read)", arguments_, *context_.log);
   }
 
-  void start_epoch(int64_t, int64_t skip) override {
+  void start_epoch(int64_t, int64_t skip, std::span<const int64_t>) override {
     source_->rewind();
     counts_ = {};
     ready_.clear();
@@ -167,7 +167,12 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
 OrderOptions eval_order(const config::TrainingArguments& training, const config::SftDataArguments& data) {
   OrderOptions order;
   order.batch_size = training.per_device_eval_batch_size;
-  order.sampling = Sampling::sequential;
+  order.batch_key = "per_device_eval_batch_size";
+  order.sampling =
+      data.sampling == Sampling::group_by_length ? Sampling::group_by_length : Sampling::sequential;
+  order.group_batch = order.batch_size;
+  order.seed = static_cast<uint64_t>(training.data_seed.value_or(training.seed));
+  order.own_generator = true;
   order.drop_last = data.dataloader_drop_last;
   return order;
 }

@@ -22,12 +22,14 @@ class BatchStream {
   virtual ~BatchStream() = default;
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
-  virtual int64_t rows() = 0;                                     // -1: not known
-  virtual int64_t batches_per_epoch() = 0;                        // -1: not known
-  virtual uint64_t fingerprint() = 0;                             // 0: not known
-  virtual void tell() = 0;                                        // as Examples::tell
-  virtual void start_epoch(int64_t epoch, int64_t skip = 0) = 0;  // its first `skip` batches behind it
-  virtual bool next(HostBatch& batch) = 0;                        // false: the epoch is over
+  virtual int64_t rows() = 0;               // -1: not known
+  virtual int64_t batches_per_epoch() = 0;  // -1: not known
+  virtual uint64_t fingerprint() = 0;       // 0: not known
+  virtual void tell() = 0;                  // as Examples::tell
+  // Its first `skip` batches behind it. evaluations_before: as engine::BatchSource has it.
+  virtual void start_epoch(int64_t epoch, int64_t skip = 0,
+                           std::span<const int64_t> evaluations_before = {}) = 0;
+  virtual bool next(HostBatch& batch) = 0;  // false: the epoch is over
 };
 
 // Of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.

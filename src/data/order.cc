@@ -22,15 +22,22 @@ int64_t all_batches(const OrderOptions& o) {
 }
 
 // Trainer seeds torch's generator once for all epochs; in each the loader draws a number of its own, then the
-// sampler its permutation.
+// sampler its permutation. The loader of an evaluation draws a number too, while its sampler has a generator
+// of its own, made anew each time.
 std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
-                                    std::span<const uint32_t> lengths) {
+                                    std::span<const uint32_t> lengths,
+                                    std::span<const int64_t> evaluations_before) {
   base::TorchGenerator generator(options.seed);
-  for (int64_t before = 0; before < epoch; ++before) {
+  if (options.own_generator) return length_grouped(lengths, options.group_batch, generator);
+  int64_t evaluated = 0;
+  for (int64_t at = 0; at <= epoch; ++at) {
+    const auto place = static_cast<size_t>(at);
+    const int64_t before = place < evaluations_before.size() ? evaluations_before[place] : evaluated;
+    for (; evaluated < before; ++evaluated) generator.random_int64();
     generator.random_int64();
+    if (at == epoch) break;
     for (int64_t i = 0; i + 1 < options.rows; ++i) generator.random32();
   }
-  generator.random_int64();
   return length_grouped(lengths, options.group_batch, generator);
 }
 
@@ -54,7 +61,8 @@ std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t 
   return order;
 }
 
-EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths)
+EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths,
+                       std::span<const int64_t> evaluations_before)
     : options_(options), batches_(batches_per_epoch(options)) {
   switch (options.sampling) {
     case Sampling::random: {
@@ -63,7 +71,7 @@ EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<con
       break;
     }
     case Sampling::group_by_length:
-      rows_ = grouped_order(options, epoch, lengths);
+      rows_ = grouped_order(options, epoch, lengths, evaluations_before);
       break;
     case Sampling::sequential:
       break;
@@ -92,8 +100,9 @@ int64_t batches_per_epoch(const OrderOptions& options) {
   const int64_t batches = all_batches(options) / options.ranks;
   if (batches == 0) {
     fail_key("dataloader_drop_last",
-             "dataloader_drop_last: {} rows are fewer than one batch of {}, so no batch is left",
-             options.rows, options.batch_size * options.ranks);
+             "dataloader_drop_last: {} rows are fewer than one batch of {} ({}), so no batch is left; give a "
+             "smaller batch, or dataloader_drop_last: false",
+             options.rows, options.batch_size * options.ranks, options.batch_key);
   }
   return batches;
 }

@@ -14,11 +14,13 @@ using config::Sampling;
 struct OrderOptions {
   int64_t rows = 0;
   int64_t batch_size = 8;
+  std::string_view batch_key = "per_device_train_batch_size";  // that says so, for messages
   Sampling sampling = Sampling::random;
   bool drop_last = false;
-  uint64_t seed = 42;       // random: data_seed, or seed; group_by_length: seed
-  int64_t group_batch = 8;  // group_by_length: rows of one update
-  int64_t rank = 0;         // of the process, which takes batches rank, rank + ranks, ...
+  uint64_t seed = 42;          // random: data_seed, or seed; group_by_length: seed
+  int64_t group_batch = 8;     // group_by_length: rows of one update; of an evaluation: of one batch
+  bool own_generator = false;  // group_by_length: of an evaluation, whose passes are all alike
+  int64_t rank = 0;            // of the process, which takes batches rank, rank + ranks, ...
   int64_t ranks = 1;
 };
 
@@ -31,8 +33,10 @@ std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t 
 class EpochOrder {
  public:
   EpochOrder() = default;
-  // lengths: of every row, for group_by_length; else unused.
-  EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths = {});
+  // lengths: of every row, for group_by_length; else unused. evaluations_before: passes of evaluation before
+  // each epoch began, up to this one; none where there were none.
+  EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths = {},
+             std::span<const int64_t> evaluations_before = {});
   int64_t size() const { return batches_; }
   std::vector<int64_t> batch(int64_t index) const;
 

@@ -75,8 +75,11 @@ class BatchSource {
   virtual int64_t rows() noexcept = 0;               // -1: not known
   // Of the rows as they are trained on, in their order, so that a resume notices other ones. 0: not known.
   virtual uint64_t fingerprint() noexcept { return 0; }
-  // Makes epoch `epoch` current and skips its first `skip` batches.
-  virtual int32_t start_epoch(int64_t epoch, int64_t skip, ErrorSink& error) noexcept = 0;
+  // Makes epoch `epoch` current and skips its first `skip` batches. evaluations_before: how many passes of
+  // evaluation there were before each epoch began, up to this one: Trainer's group_by_length draws from
+  // torch's generator, and so does every such pass.
+  virtual int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                              ErrorSink& error) noexcept = 0;
   // ok: *batch is valid until the next call; end: the epoch is over.
   virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
 

@@ -73,6 +73,13 @@ void keep_min_p(std::span<float> logits, double min_p) {
   }
 }
 
+// By a temperature so small that quotients are beyond float32, the largest alone stay.
+void divide(std::span<float> logits, float temperature) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  const bool fits = temperature > 0 && std::isfinite(top / temperature);
+  for (float& logit : logits) logit = fits ? logit / temperature : logit == top ? 0.0f : kRemoved;
+}
+
 struct Normalizer {
   float top;
   double sum;  // of exp(logit - top)
@@ -107,7 +114,7 @@ void process_logits(std::span<float> logits, std::span<const int32_t> previous, 
     apply_repetition_penalty(logits, previous, static_cast<float>(s.repetition_penalty));
   if (s.temperature == 0) return;
   if (s.temperature != 1.0) {
-    for (float& logit : logits) logit /= static_cast<float>(s.temperature);
+    divide(logits, static_cast<float>(s.temperature));
   }
   if (s.top_k > 0) keep_top_k(logits, s.top_k);
   if (s.top_p < 1) keep_top_p(logits, s.top_p);

@@ -5,7 +5,10 @@ namespace trl::train {
 const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
   engine::ErrorCapture error;
   if (!positioned_) {
-    error.check(source_.start_epoch(epoch_, done_ + static_cast<int64_t>(window_.size()), error));
+    evaluations_.before.resize(std::max(evaluations_.before.size(), static_cast<size_t>(epoch_) + 1),
+                               evaluations_.done);
+    const auto before = std::span(evaluations_.before).first(static_cast<size_t>(epoch_) + 1);
+    error.check(source_.start_epoch(epoch_, done_ + static_cast<int64_t>(window_.size()), before, error));
     positioned_ = true;
     ended_ = false;
   }

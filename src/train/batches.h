@@ -17,6 +17,14 @@ class Batches {
   const std::vector<MicroBatch>& fill_window(int64_t count);
   void window_done();
   void next_epoch();
+  // Passes over evaluation rows: all so far, and those before each epoch began.
+  struct Evaluations {
+    int64_t done = 0;
+    std::vector<int64_t> before;
+  };
+  const Evaluations& evaluations() const { return evaluations_; }
+  void set_evaluations(Evaluations evaluations) { evaluations_ = std::move(evaluations); }
+  void count_evaluation() { ++evaluations_.done; }
   void go_to(int64_t epoch, int64_t done);  // the next window begins behind `done` micro-batches of `epoch`
   int64_t epoch() const { return epoch_; }
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
@@ -24,6 +32,7 @@ class Batches {
  private:
   engine::BatchSource& source_;
   const int64_t vocab_size_;
+  Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;
   bool positioned_ = false;  // the source stands behind the window's last batch

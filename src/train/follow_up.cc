@@ -26,7 +26,6 @@ void write_speed(telemetry::Record& record, const std::string& split, double sec
 class EvaluationLoss {
  public:
   void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
-  void set_last_rows(int64_t rows) { batches_.back().second = rows; }
   int64_t batches() const { return static_cast<int64_t>(batches_.size()); }
   double mean(bool finite_only) const {
     const auto finite = [](const auto& batch) { return std::isfinite(batch.first); };
@@ -150,9 +149,7 @@ const telemetry::Record& Trainer::evaluate() {
     seen += window[0].rows;
     batches.window_done();
   }
-  // gather_for_metrics cuts the last batch to what the dataset's length leaves, also when drop_last dropped
-  // that part.
-  if (loss.batches() > 0 && rows > 0 && rows % batch_size != 0) loss.set_last_rows(rows % batch_size);
+  batches_.count_evaluation();
   const int64_t samples = rows > 0 ? rows : seen;
 
   telemetry::Record record;
@@ -189,6 +186,7 @@ void Trainer::finish() {
   if (should_evaluate_) evaluate();
   if (should_save_) save_due();
   telemetry::write_trainer_state(state_, arguments().output_dir);
+  lock_.reset();
 }
 
 void Trainer::emit(engine::EventKind kind, const telemetry::Record& record) {

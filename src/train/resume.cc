@@ -75,6 +75,8 @@ base::Json Trainer::run_state() const {
         {"micro_batches_per_epoch", plan_.batches_per_epoch},
         {"gradient_accumulation_steps", arguments().gradient_accumulation_steps},
         {"in_epoch", in_epoch_},
+        {"evaluations", batches_.evaluations().done},
+        {"evaluations_before_epochs", batches_.evaluations().before},
         {"epoch_complete", epoch_complete_}}},
       {"due", {{"log", should_log_}, {"evaluate", should_evaluate_}, {"save", should_save_}}},
       {"sums",
@@ -199,6 +201,8 @@ bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& be
 // An epoch that has another length now: the position is counted from the steps, as Trainer does.
 void Trainer::restore_position(const Json& position) {
   int64_t epoch = position.at("epoch"), done = position.at("micro_batches_done");
+  batches_.set_evaluations({position.value("evaluations", int64_t{0}),
+                            position.value("evaluations_before_epochs", std::vector<int64_t>())});
   updates_in_epoch_ = position.at("updates_done");
   in_epoch_ = position.at("in_epoch");
   epoch_complete_ = position.at("epoch_complete");

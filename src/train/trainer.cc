@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/directory_lock.h"
 #include "tensor/parts.h"
 #include "train/step_profile.h"
 
@@ -111,6 +112,7 @@ bool Trainer::step() {
 void Trainer::begin() {
   if (begun_) return;
   using checkpoint::Others;
+  lock_ = checkpoint::lock_directory(arguments().output_dir);
   checkpoint::prepare_directory(arguments().output_dir, run_,
                                 arguments().save_strategy == config::Strategy::no ? Others::keep
                                 : arguments().overwrite_output_dir && !resumed_   ? Others::remove

@@ -132,6 +132,7 @@ class Trainer {
   double seconds_before_ = 0;
   std::string run_;  // one name for all its checkpoints
 
+  std::shared_ptr<void> lock_;  // of output_dir, from the first step to the end
   bool begun_ = false;
   bool resumed_ = false;  // the run had begun in another process
   bool stop_ = false;

@@ -101,5 +101,18 @@ TEST(Nearest, SuggestsOnlyCloseNames) {
   EXPECT_EQ(join(kNames), "learning_rate, max_length, max_steps");
 }
 
+TEST(Json, IntegersBeyond64BitsAreRefusedWhereTheyWouldBeTextAgain) {
+  EXPECT_EQ(parse_exact_json("[18446744073709551615, -9223372036854775808, 1e20]", "x").dump(),
+            "[18446744073709551615,-9223372036854775808,1e+20]");
+  try {
+    parse_exact_json(R"({"a": [{"maximum": 100000000000000000000}]})", "row 3");
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::format);
+    EXPECT_EQ(error.message(),
+              "row 3: 100000000000000000000 is beyond 64 bits; give it as a string, or as a float");
+  }
+}
+
 }  // namespace
 }  // namespace trl::base

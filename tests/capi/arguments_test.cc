@@ -88,7 +88,9 @@ std::vector<Case> cases() {
       {"trl_record_set_text",
        [](void* h, trl_error** e) { return trl_record_set_text(as<trl_record>(h), "text", "a", 1, e); }},
       {"trl_record_set_json",
-       [](void* h, trl_error** e) { return trl_record_set_json(as<trl_record>(h), "text", kJson, 2, e); }},
+       [](void* h, trl_error** e) {
+         return trl_record_set_json(as<trl_record>(h), "text", "no JSON", 7, e);
+       }},
       {"trl_dataset_get_row_count",
        [](void* h, trl_error** e) {
          int64_t count = 7;

@@ -1,11 +1,17 @@
 // A checkpoint is there whole or not at all, and a damaged one is refused by the name of its file.
 #include "checkpoint/checkpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/directory_lock.h"
+#include "checkpoint/save_model.h"
 #include "io/temporary_file.h"
+#include "support/error_of.h"
 #include "support/golden.h"
 #include "support/warnings.h"
 
@@ -225,6 +231,34 @@ TEST_F(Checkpoints, OneThatLostItsListOfFilesIsDamagedAndStandsInNobodysWay) {
     save_checkpoint(path("checkpoint-6"), example.contents);
     EXPECT_EQ(newest_good(root(), log)->directory(), path("checkpoint-6"));
   }
+}
+
+TEST_F(Checkpoints, NoModelIsSavedOverOne) {
+  Example example("aaaa");
+  save_checkpoint(path("checkpoint-1"), example.contents);
+  const auto before = bytes_of(path("checkpoint-1"));
+  EXPECT_EQ(test::error_of([&] { save_model(path("checkpoint-1"), *example.model, kFiles); }).second,
+            path("checkpoint-1") +
+                " is a checkpoint, which a model saved into it would break: give another directory");
+  EXPECT_THROW(prepare_directory(path("checkpoint-1"), "aaaa", Others::keep), Error);
+  EXPECT_EQ(bytes_of(path("checkpoint-1")), before);
+}
+
+TEST_F(Checkpoints, ALockIsOfOneProcessAtATime) {
+  const int other = ::open(root().c_str(), O_RDONLY | O_DIRECTORY);  // a lock of another descriptor
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  EXPECT_EQ(
+      test::error_of([&] { lock_directory(root()); }).second,
+      "output_dir: another run is writing into " + root() + ": wait for its end, or give another directory");
+  ::close(other);
+  auto first = lock_directory(root());
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(lock_directory(root()), first);
+  EXPECT_EQ(lock_directory(path("nowhere")), nullptr);
+  first.reset();
+  const int after = ::open(root().c_str(), O_RDONLY | O_DIRECTORY);
+  EXPECT_EQ(::flock(after, LOCK_EX | LOCK_NB), 0);
+  ::close(after);
 }
 
 TEST_F(Checkpoints, RotationKeepsTheNewestAndTheBest) {

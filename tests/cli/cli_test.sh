@@ -25,6 +25,18 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
+case_every_command_has_a_help() {
+  for command in sft generate profile options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+}
+case_keys_of_other_calls_are_refused() {
+  run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
+  run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of this command"
+}
+case_a_checkpoint_is_no_output_dir() {
+  run 0 "${sft[@]}" --max_steps 1 --save_steps 1
+  run 1 "${sft[@]}" --max_steps 1 --save_strategy no --output_dir model/checkpoint-1; says err "is a checkpoint"
+  run 0 "${sft[@]}" --max_steps 1 --save_steps 1 --resume_from_checkpoint true
+}
 case_version_takes_no_more() { run 2 --version extra; }
 case_extra_words_are_refused() {
   run 2 "${sft[@]}" --dataset_name a b; says err "'b'"
@@ -197,7 +209,11 @@ case_a_signal_before_the_first_step_ends_at_once() {
   mkfifo slow.jsonl
   sleep 60 >slow.jsonl & local writer=$!
   "$trl" sft --model_name_or_path "$model" --output_dir m --dataset_name slow.jsonl >out 2>err & child=$!
-  for _ in $(seq 600); do grep -q '^SigCgt:.*4002$' "/proc/$child/status" && break; sleep 0.1; done
+  local caught=0  # signals 2 and 15 are bits 1 and 14
+  while kill -0 "$child" && (( (0x$caught & 0x4002) != 0x4002 )); do
+    sleep 0.1
+    caught=$(sed -n 's/^SigCgt:\s*//p' "/proc/$child/status" || echo 0)
+  done
   kill -TERM "$child"; wait "$child" || code=$?
   kill "$writer"
   [ "$code" -eq 143 ] || die "exit code $code, expected 143"

@@ -192,6 +192,9 @@ TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
             "save_strategy no: no checkpoints are written, only the final model");
   EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 1u);
+  EXPECT_EQ(run_notes(with({{"optim", "sgd"}, {"optim_args", "weight_decay=0.1"}})).front(),
+            "optim_args: weight_decay 0.1 has no effect, as in Trainer: the weights decay by the option "
+            "weight_decay, which is 0");
 }
 
 TEST(Arguments, Checkpoints) {
@@ -222,6 +225,10 @@ TEST(Arguments, BestModel) {
   const TrainingArguments arguments = training_arguments(best({}));
   EXPECT_EQ(arguments.metric_for_best_model, "eval_loss");
   EXPECT_FALSE(arguments.greater_is_better);
+  EXPECT_EQ(
+      training_arguments(with({{"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "epoch"}}))
+          .metric_for_best_model,
+      "eval_loss");
   const TrainingArguments accuracy =
       training_arguments(best({{"metric_for_best_model", "mean_token_accuracy"}}));
   EXPECT_EQ(accuracy.metric_for_best_model, "eval_mean_token_accuracy");

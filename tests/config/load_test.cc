@@ -113,6 +113,28 @@ TEST(Load, TheLastOfAKeyGivenTwiceCountsWithAWarning) {
                 "x.yaml:6: num_cycles: the key is given twice, first in line 5; this one counts"}));
 }
 
+TEST(Load, DashesAndUnderscoresAreOneKey) {
+  Config config;
+  config.load_text("max-length: 10\nmax_length: 12\n", "x.yaml");
+  EXPECT_EQ(config.get_int("max_length"), 12);
+  EXPECT_EQ(config.warnings(),
+            (std::vector<std::string>{
+                "x.yaml:2: max_length: the key is given twice, first in line 1; this one counts"}));
+}
+
+TEST(Load, IntegersOfOtherBasesAreThoseOfPyYaml) {
+  const Config config = loaded(
+      "max_length: 010\nseed: 0x1F\nmax_steps: 0b1_01\nlogging_steps: 09\nrun_name: 010\n"
+      "lr_scheduler_kwargs: {num_cycles: 011, lr_end: '011'}\n");
+  EXPECT_EQ(config.get_int("max_length"), 8);
+  EXPECT_EQ(config.get_int("seed"), 31);
+  EXPECT_EQ(config.get_int("max_steps"), 5);
+  EXPECT_EQ(config.get_double("logging_steps"), 9);
+  EXPECT_EQ(config.get("run_name"), "010");
+  EXPECT_EQ(config.get_pairs("lr_scheduler_kwargs"),
+            (std::vector<std::pair<std::string, std::string>>{{"num_cycles", "9"}, {"lr_end", "011"}}));
+}
+
 TEST(Load, RefusesWhatIsNoMapping) {
   EXPECT_EQ(refusal("- a\n- b\n"), "x.yaml: a configuration is a mapping (key: value), and this is a list");
   EXPECT_EQ(refusal("text\n"),

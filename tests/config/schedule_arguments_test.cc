@@ -109,10 +109,10 @@ TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
   const auto refused = [](std::string_view optim, std::string_view args) {
     return refusal({{"optim", optim}, {"optim_args", args}});
   };
-  EXPECT_EQ(
-      refused("sgd", "momentun=0.9"),
-      "optim_args: 'momentun' is not an argument of optim sgd; accepted: momentum, dampening, nesterov, "
-      "maximize");
+  EXPECT_EQ(refused("sgd", "momentun=0.9"),
+            "optim_args: 'momentun' is not an argument of optim sgd; accepted: weight_decay, momentum, "
+            "dampening, nesterov, "
+            "maximize");
   EXPECT_EQ(refused("adamw_torch", "amsgrad=true"),
             "optim_args: 'amsgrad' is not an argument of optim adamw_torch; accepted: none");
   EXPECT_EQ(refused("sgd", "momentum"),

@@ -73,6 +73,32 @@ TEST(Order, GroupsByLength) {
   EXPECT_EQ(run, 15);
 }
 
+// Trainer draws from one generator; each pass of evaluation takes a number of it.
+TEST(Order, GroupedByLengthDependsOnTheEvaluationsBefore) {
+  const std::vector<uint32_t> lengths = {5, 9, 1, 7, 3, 8, 2, 6, 4};
+  OrderOptions options{.rows = 9, .batch_size = 2, .sampling = Sampling::group_by_length, .seed = 42};
+  options.group_batch = 2;
+  base::TorchGenerator generator(42);
+  std::vector<std::vector<uint32_t>> orders;
+  for (const int draws : {2, 3}) {  // an evaluation before the first epoch, two more before the second
+    for (int i = 0; i < draws; ++i) generator.random_int64();
+    orders.push_back(length_grouped(lengths, 2, generator));
+  }
+  const std::vector<int64_t> before = {1, 3};
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    const EpochOrder order(options, static_cast<int64_t>(epoch), lengths, before);
+    std::vector<uint32_t> rows;
+    for (int64_t i = 0; i < order.size(); ++i) {
+      for (const int64_t row : order.batch(i)) rows.push_back(static_cast<uint32_t>(row));
+    }
+    EXPECT_EQ(rows, orders[epoch]) << epoch;
+  }
+  options.own_generator = true;
+  base::TorchGenerator own(42);
+  const EpochOrder evaluation(options, 0, lengths);
+  EXPECT_EQ(evaluation.batch(0)[0], length_grouped(lengths, 2, own)[0]);
+}
+
 TEST(Order, SequentialAndDropLast) {
   OrderOptions options{.rows = 7, .batch_size = 3, .sampling = Sampling::sequential};
   EXPECT_EQ(epoch_batches(options, 5), (Batches{{0, 1, 2}, {3, 4, 5}, {6}}));
@@ -84,8 +110,10 @@ TEST(Order, SequentialAndDropLast) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.key(), "dataloader_drop_last");
-    EXPECT_EQ(error.message(),
-              "dataloader_drop_last: 2 rows are fewer than one batch of 3, so no batch is left");
+    EXPECT_EQ(
+        error.message(),
+        "dataloader_drop_last: 2 rows are fewer than one batch of 3 (per_device_train_batch_size), so no "
+        "batch is left; give a smaller batch, or dataloader_drop_last: false");
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -97,6 +98,18 @@ TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
   s.repetition_penalty = 2;
   process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));
+}
+
+TEST(Sampling, ATemperatureNextToNothingIsGreedy) {
+  const float removed = -std::numeric_limits<float>::infinity();
+  for (const double temperature : {1e-30, 1e-39, 1e-300}) {
+    engine::Sampling s;
+    s.temperature = temperature;
+    std::vector<float> logits = {1e10f, 3e10f, -3e10f};
+    process_logits(logits, {}, s);
+    EXPECT_EQ(logits, (std::vector<float>{removed, 0, removed})) << temperature;
+    EXPECT_EQ(choose_sampled(logits, 0.5).id, 1);
+  }
 }
 
 TEST(Sampling, DrawsFollowTheDistribution) {

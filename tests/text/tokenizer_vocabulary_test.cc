@@ -107,6 +107,8 @@ TEST(TokenizerVocabulary, FollowsThePreTokenizer) {
   EXPECT_EQ(ids("qwen2", "'Lx"), (Ids{272, 'x'}));
   EXPECT_EQ(ids("gpt-2", "'Lx"), (Ids{'\'', 'L', 'x'}));
   EXPECT_EQ(ids("qwen2", "e\xCC\x81"), (Ids{261}));  // NFC
+  // A mark of a lower class goes between the parts of a composed letter: U+00EA U+0323 is U+1EC7.
+  EXPECT_EQ(ids("qwen2", "\xC3\xAA\xCC\xA3"), (Ids{0xE1, 0xBB, 0x87}));
   EXPECT_EQ(ids("llama-bpe", "e\xCC\x81"), (Ids{'e', 0xCC, 0x81}));
 }
 

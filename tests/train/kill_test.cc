@@ -33,8 +33,9 @@ class Source final : public engine::BatchSource {
   Source(engine::BatchSource& source, Points& points) : source_(source), points_(points) {}
   int64_t batches_per_epoch() noexcept override { return source_.batches_per_epoch(); }
   int64_t rows() noexcept override { return source_.rows(); }
-  int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink& error) noexcept override {
-    return source_.start_epoch(epoch, skip, error);
+  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                      engine::ErrorSink& error) noexcept override {
+    return source_.start_epoch(epoch, skip, evaluations_before, error);
   }
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
     points_.pass();

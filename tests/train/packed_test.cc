@@ -68,7 +68,7 @@ class Summed {
 void expect_no_contamination(const test::Settings& settings) {
   test::SftRun run = tiny_run(settings, {0, 23});
   engine::ErrorCapture error;
-  ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, error)));
+  ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, {}, error)));
   engine::Batch batch;
   ASSERT_TRUE(error.check(run.train_stream().next(&batch, error)));
   const data::HostBatch host = run.train_stream().last();
@@ -115,7 +115,7 @@ TEST(Packed, LossCountsEveryTokenButTheFirstOfEachDocument) {
   test::SftRun run =
       tiny_run({{"packing", "true"}, {"max_length", "64"}, {"per_device_train_batch_size", "64"}});
   engine::ErrorCapture error;
-  ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, error)));
+  ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, {}, error)));
   engine::Batch batch;
   ASSERT_TRUE(error.check(run.train_stream().next(&batch, error)));
   EXPECT_EQ(Summed(run.setup.arguments, run.model()).items(batch),

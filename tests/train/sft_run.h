@@ -53,8 +53,9 @@ class Stream final : public engine::BatchSource {
   int64_t batches_per_epoch() noexcept override { return stream_->batches_per_epoch(); }
   int64_t rows() noexcept override { return stream_->rows(); }
   uint64_t fingerprint() noexcept override { return stream_->fingerprint(); }
-  int32_t start_epoch(int64_t epoch, int64_t skip, engine::ErrorSink&) noexcept override {
-    stream_->start_epoch(epoch, skip);
+  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                      engine::ErrorSink&) noexcept override {
+    stream_->start_epoch(epoch, skip, evaluations_before);
     return 0;
   }
   int32_t next(engine::Batch* out, engine::ErrorSink& error) noexcept override {

@@ -1,18 +1,14 @@
 // Small runs of the recorded qwen2 model on the language-modeling rows.
 #pragma once
-#include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "support/scratch.h"
 #include "train/sft_run.h"
 
 namespace trl::test {
 
 using Settings = std::vector<std::pair<const char*, const char*>>;
-
-inline std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("trl_train_test_" + name)).string();
-}
 
 inline config::Config tiny_config(const Settings& settings) {
   config::Config config;
@@ -21,7 +17,8 @@ inline config::Config tiny_config(const Settings& settings) {
                           {"logging_steps", "1"},    {"save_strategy", "no"},
                           {"learning_rate", "1e-3"}, {"per_device_train_batch_size", "4"}};
   for (const auto& [key, value] : usual) config.set(key, value);
-  config.set("output_dir", scratch("output"));
+  static const Scratch scratch;  // of this process: a run locks its output directory
+  config.set("output_dir", scratch / "output");
   for (const auto& [key, value] : settings) config.set(key, value);
   return config;
 }

@@ -94,7 +94,8 @@ class Form final : public Normalizer {
   }
 
  private:
-  // Neither changes, nor is reordered, nor joins what stands before it.
+  // Neither changes, nor is reordered, nor joins what stands before it. A composed letter is settled only as
+  // long as no mark comes behind it, which may have to stand between its parts.
   bool settled(char32_t c) const {
     if (c < (compatible_ ? 0xA0u : composes_ ? 0x300u : 0xC0u)) return true;
     if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables
@@ -110,7 +111,7 @@ class Form final : public Normalizer {
                                                         (compatible_ ? UTF8PROC_COMPAT : 0));
     for (size_t at = 0; at < text.size();) {
       const char32_t c = base::next_code_point(text, at);
-      if (settled(c)) {
+      if (is_later(c)) {
         parts.push_back({c, 0, 0});
         continue;
       }

@@ -80,6 +80,19 @@ TEST(Train, StopEndsAfterTheStep) {
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "trainer_state.json"));
 }
 
+TEST(Train, ANegativeAnswerStopsAndIsTheCallbacksError) {
+  NEED_MODEL();
+  Session run;
+  Events events;
+  events.answer_at_step_two = -5;
+  Error error;
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), Events::on_event, &events, error), TRL_E_CALLBACK);
+  EXPECT_EQ(trl_error_callback_code(error.get()), -5);
+  EXPECT_EQ(events.count(TRL_ON_STEP), 2);
+  EXPECT_EQ(events.count(TRL_ON_SAVE), 0);
+  EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "trainer_state.json"));
+}
+
 TEST(Train, SaveAndEvaluateOnRequest) {
   NEED_MODEL();
   Session run({}, nullptr, true);
@@ -188,13 +201,17 @@ TEST(Busy, ASecondCallIsRefused) {
   training.join();
 }
 
-TEST(Evaluate, GivesItsNumbers) {
+TEST(Evaluate, GivesTheLossThatTrainingOnTheSameBatchBeginsWith) {
   NEED_MODEL();
-  Session run({}, nullptr, true), without;
+  const host::Settings one_batch = {{"per_device_train_batch_size", "64"},
+                                    {"per_device_eval_batch_size", "64"}};
+  Session run(one_batch, nullptr, true), without;
   const trl_metrics* metrics = nullptr;
   Error error;
   ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
-  EXPECT_NEAR(host::metric(metrics, "eval_loss"), 6.5, 0.5);
+  const double loss = host::metric(metrics, "eval_loss");
+  ASSERT_EQ(trl_trainer_step(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
+  EXPECT_NEAR(host::metric(metrics, "loss"), loss, 1e-5);
   EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), &metrics, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(metrics, nullptr);
 }
