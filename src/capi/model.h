@@ -19,7 +19,6 @@ class Model {
   Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options);
   engine::Model& get() const { return *model_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
-  const std::string& path() const { return path_; }
   const std::string& describe() const { return described_; }
   std::shared_ptr<Tokenizer> tokenizer();  // its own, opened on first use
   std::mutex& in_use() { return in_use_; }
