@@ -48,17 +48,17 @@ Owner owner(const std::string& checkpoint, std::string* run) {
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
 
-void refuse_checkpoint(const std::string& directory) {
+void refuse_checkpoint(const std::string& directory, std::string_view key) {
   if (!base::file_exists(base::join_path(directory, kManifestName))) return;
   throw Error(
       Status::io,
       fmt::format("{} is a checkpoint, which a model saved into it would break: give another directory",
                   directory),
-      "output_dir");
+      std::string(key));
 }
 
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others) {
-  refuse_checkpoint(output_dir);
+  refuse_checkpoint(output_dir, "output_dir");
   base::clear_unfinished(output_dir, [](std::string_view target) {
     constexpr std::array<std::string_view, 6> kWritten = {"trainer_state.json", "report.html",
                                                           "log_history.csv",    "log_history.jsonl",

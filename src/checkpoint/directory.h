@@ -10,8 +10,9 @@ namespace trl::checkpoint {
 
 std::string checkpoint_name(int64_t step);
 
-// Throws Error(io) where directory is a checkpoint: a model saved into it would break it.
-void refuse_checkpoint(const std::string& directory);
+// Throws Error(io) where directory is a checkpoint: a model saved into it would break it. key: that names the
+// directory, or none.
+void refuse_checkpoint(const std::string& directory, std::string_view key = "");
 
 // Checkpoints of another run: left alone by a run that writes none, an error, or removed.
 enum class Others { keep, refuse, remove };
