@@ -66,10 +66,6 @@ base::Json typed(const Option& option, const std::string& value) {
   return base::Json::parse(value);
 }
 
-std::string plain(const base::Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 }  // namespace
 
 void Config::assign(std::string_view key, std::string_view value, int source) {
@@ -158,7 +154,7 @@ std::vector<std::string> Config::get_list(std::string_view key) const {
   std::vector<std::string> list;
   const base::Json json = base::Json::parse(get(key), nullptr, false);
   if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is no list", key);
-  for (const base::Json& item : json) list.push_back(plain(item));
+  for (const base::Json& item : json) list.push_back(as_text(item));
   return list;
 }
 
@@ -166,7 +162,7 @@ std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_v
   std::vector<std::pair<std::string, std::string>> pairs;
   const base::Json json = base::Json::parse(get(key), nullptr, false);
   if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is no mapping", key);
-  for (const auto& [name, value] : json.items()) pairs.emplace_back(name, plain(value));
+  for (const auto& [name, value] : json.items()) pairs.emplace_back(name, as_text(value));
   return pairs;
 }
 

@@ -108,19 +108,15 @@ std::string canonical_map(const Option& option, std::string_view key, std::strin
   return map.dump();
 }
 
-std::string plain(const base::Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 // The part of the value that neither the default nor the no-ops cover; empty: all of it is covered.
 std::string uncovered(const Option& option, const std::string& value) {
   if (value == option.default_value) return {};
   const std::vector<std::string_view> no_ops = split_words(option.no_ops, '|');
   if (option.type == OptionType::list || option.type == OptionType::map) {
     const base::Json json = base::Json::parse(value);
-    if (json.is_string()) return shown(plain(json));
+    if (json.is_string()) return shown(as_text(json));
     for (const auto& [name, item] : json.items()) {
-      const std::string text = plain(item);
+      const std::string text = as_text(item);
       if (json.is_array() && !contains(no_ops, text)) return shown(text);
       if (json.is_object() && !contains(no_ops, name) && !contains(no_ops, name + "=" + text)) {
         return fmt::format("{}: {}", name, shown(text));
@@ -154,6 +150,10 @@ std::string shown(std::string_view value) {
     text += "...";
   }
   return "'" + text + "'";
+}
+
+std::string as_text(const base::Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::optional<bool> parse_bool(std::string_view text) {

@@ -220,7 +220,7 @@ std::string decimal(const std::string& text) {
   return std::to_string(digits.front() == '-' ? -value : value);
 }
 
-std::string YamlEntry::text() const { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string YamlEntry::text() const { return as_text(value); }
 
 std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_view origin,
                                           std::vector<std::string>& warnings) {

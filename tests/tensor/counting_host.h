@@ -1,5 +1,7 @@
 // A host with a memory counter of its own, for tests that look at what is charged.
 #pragma once
+#include <atomic>
+
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -9,6 +11,7 @@ class CountingHost final : public engine::Host {
  public:
   void log(int32_t, std::string_view, std::string_view) noexcept override {}
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
+    if (charges++ >= refuse_from) return false;
     return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
   }
   void release(int32_t kind, int64_t bytes) noexcept override {
@@ -17,6 +20,8 @@ class CountingHost final : public engine::Host {
   int64_t memory_limit() noexcept override { return counter.limit(); }
   int64_t memory_now() noexcept override { return counter.now(); }
   base::MemoryCounter counter;
+  std::atomic<int64_t> charges{0};
+  std::atomic<int64_t> refuse_from{INT64_MAX};  // this charge and all after it find no room
 };
 
 }  // namespace trl::test

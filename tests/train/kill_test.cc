@@ -10,6 +10,7 @@
 #include <random>
 
 #include "io/temporary_file.h"
+#include "train/forwarded_source.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -28,22 +29,15 @@ struct Points {
   int64_t last = 0;  // 0: none
 };
 
-class Source final : public engine::BatchSource {
+class KillingSource final : public test::ForwardedSource {
  public:
-  Source(engine::BatchSource& source, Points& points) : source_(source), points_(points) {}
-  int64_t batches_per_epoch() noexcept override { return source_.batches_per_epoch(); }
-  int64_t rows() noexcept override { return source_.rows(); }
-  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
-                      engine::ErrorSink& error) noexcept override {
-    return source_.start_epoch(epoch, skip, evaluations_before, error);
-  }
+  KillingSource(engine::BatchSource& source, Points& points) : ForwardedSource(source), points_(points) {}
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
     points_.pass();
-    return source_.next(batch, error);
+    return ForwardedSource::next(batch, error);
   }
 
  private:
-  engine::BatchSource& source_;
   Points& points_;
 };
 
@@ -77,7 +71,7 @@ TEST(Kill, DISABLED_child) {
                                      {"resume_from_checkpoint", "auto"},
                                      {"output_dir", output.c_str()}},
                                     {0, 13}, test::Rows{20, 23});
-  Source source(*run.setup.train, points);
+  KillingSource source(*run.setup.train, points);
   KillingEvents events(points);
   const base::WriteFault before_write = [&](const std::string&, size_t) { points.pass(); };
   run.setup.train = &source;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "support/warnings.h"
+#include "train/forwarded_source.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -12,25 +13,18 @@ using test::tiny_run;
 using test::value;
 
 // Leaves out the batch with this index.
-class Without final : public engine::BatchSource {
+class Without final : public test::ForwardedSource {
  public:
-  Without(engine::BatchSource& source, int64_t index) : source_(source), index_(index) {}
-  int64_t batches_per_epoch() noexcept override { return source_.batches_per_epoch(); }
-  int64_t rows() noexcept override { return source_.rows(); }
-  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
-                      engine::ErrorSink& error) noexcept override {
-    return source_.start_epoch(epoch, skip, evaluations_before, error);
-  }
+  Without(engine::BatchSource& source, int64_t index) : ForwardedSource(source), index_(index) {}
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
     if (calls_++ == index_) {
-      const int32_t status = source_.next(batch, error);
+      const int32_t status = ForwardedSource::next(batch, error);
       if (status != 0) return status;
     }
-    return source_.next(batch, error);
+    return ForwardedSource::next(batch, error);
   }
 
  private:
-  engine::BatchSource& source_;
   const int64_t index_;
   int64_t calls_ = 0;
 };

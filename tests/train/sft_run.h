@@ -15,30 +15,15 @@
 #include "model/model.h"
 #include "support/golden.h"
 #include "tensor/counted.h"
+#include "tensor/counting_host.h"
 #include "train/trainer.h"
 
 namespace trl::test {
 
-// The memory counter that the engine's tensors are charged to in these tests.
-class TestHost final : public engine::Host {
- public:
-  void log(int32_t, std::string_view, std::string_view) noexcept override {}
-  bool try_charge(int32_t kind, int64_t bytes) noexcept override {
-    if (charges++ >= refuse_from) return false;
-    return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
-  }
-  void release(int32_t kind, int64_t bytes) noexcept override {
-    counter.release(static_cast<base::MemoryKind>(kind), bytes);
-  }
-  int64_t memory_limit() noexcept override { return counter.limit(); }
-  int64_t memory_now() noexcept override { return counter.now(); }
-  base::MemoryCounter counter;
-  std::atomic<int64_t> charges{0};
-  std::atomic<int64_t> refuse_from{INT64_MAX};  // this charge and all after it find no room
-};
-inline TestHost& host() {  // of the process, as in libtrl.so
-  static TestHost* const host = [] {
-    auto* made = new TestHost;
+// The memory counter that the engine's tensors are charged to in these tests, of the process as in libtrl.so.
+inline CountingHost& host() {
+  static CountingHost* const host = [] {
+    auto* made = new CountingHost;
     tensor::set_host(made);
     return made;
   }();

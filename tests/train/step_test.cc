@@ -177,7 +177,7 @@ TEST(Step, every_allocation_may_fail) {
   const test::Settings settings = {
       {"max_steps", "2"}, {"per_device_train_batch_size", "2"}, {"gradient_checkpointing", "true"}};
   const Outcome want = undisturbed(settings);
-  test::TestHost& host = test::host();
+  test::CountingHost& host = test::host();
   test::SftRun run = tiny_run(settings, {0, 63}, test::Rows{0, 1});
   Trainer& trainer = run.start();
   const std::vector<at::Tensor> before = run.weights();

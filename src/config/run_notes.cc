@@ -1,0 +1,41 @@
+// What the log says of a configuration before a run: options that act otherwise than their name says.
+#include "base/error.h"
+#include "base/number.h"
+#include "config/data_arguments.h"
+#include "config/optim_arguments.h"
+#include "config/training_arguments.h"
+
+namespace trl::config {
+
+std::vector<std::string> run_notes(const Config& config) {
+  std::vector<std::string> notes;
+  const SftDataArguments data = sft_data_arguments(config);
+  if (data.padding_free && data.packing == Packing::wrapped) {
+    notes.push_back(
+        "padding_free with packing_strategy wrapped: the documents of a packed row still see each other, as "
+        "in TRL");
+  }
+  if (data.padding_free && data.packing == Packing::none &&
+      config.get_int("per_device_train_batch_size") == 1) {
+    notes.push_back("padding_free with per_device_train_batch_size 1: there is no padding to be free of");
+  }
+  if (data.streaming && data.sampling == Sampling::random) {
+    notes.push_back("dataset_streaming: rows are trained on in the order in which they are read");
+  }
+  if (const std::optional<double> decay = optim_arguments(config).weight_decay) {
+    notes.push_back(fmt::format(
+        "optim_args: weight_decay {} has no effect, as in Trainer: the weights decay by the option "
+        "weight_decay, which is {}",
+        base::format_double(*decay), config.get("weight_decay")));
+  }
+  if (config.get("save_strategy") == "no")
+    notes.push_back("save_strategy no: no checkpoints are written, only the final model");
+  if (config.get("loss_type") == "chunked_nll")
+    notes.push_back("loss_type chunked_nll: it is called nll now");
+  if (config.get("truncation_mode") == "keep_end") {
+    notes.push_back("truncation_mode keep_end: it is deprecated in TRL and goes with its version 2");
+  }
+  return notes;
+}
+
+}  // namespace trl::config
