@@ -1034,7 +1034,7 @@ TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history
- * ...
+ * ... What is not finite is a string here ("NaN", "Infinity", "-Infinity"), a bare word in that file.
  *
  * @param trainer [in] not changed in what it trains.
  * @param out_json [out] borrowed until the next call on this trainer.
@@ -1130,9 +1130,10 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param user_data [in] given to on_token.
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens or one
- * too long, TRL_E_OUT_OF_MEMORY. Contract: completions owned by the caller; exclusive; blocks; token, log;
- * after an error out_completions is NULL and the generator usable.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
+ * TRL_E_OUT_OF_MEMORY. Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
+ * where the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
+ * generator usable.
  * @since 0.1
  */
 TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts,

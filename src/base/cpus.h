@@ -1,6 +1,15 @@
-// How many threads this process may use: the affinity mask and the cgroup's quota, whichever is less; at
-// least 1.
+// How many threads this process may use.
 #pragma once
+#include <string>
+#include <string_view>
+
 namespace trl::base {
+
+// The affinity mask and the quotas of the cgroup and of those above it, whichever is less; at least 1.
 int available_cpus();
-}
+
+// What the quotas allow; a large number without any. groups: lines of /proc/self/cgroup; mounts: where the
+// hierarchies are mounted, /sys/fs/cgroup.
+int cgroup_cpus(std::string_view groups, const std::string& mounts);
+
+}  // namespace trl::base

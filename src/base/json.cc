@@ -105,4 +105,26 @@ std::string json_type(const Json& value) {
   return value.is_number() ? "number" : value.type_name();
 }
 
+std::string quote_nonfinite(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      out += text[i++];
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      const std::string_view rest = text.substr(i);
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!rest.starts_with(word)) continue;
+        out += fmt::format("\"{}\"", word);
+        i += word.size();
+        break;
+      }
+    }
+    if (i < text.size()) out += text[i];
+  }
+  return out;
+}
+
 }  // namespace trl::base

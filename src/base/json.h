@@ -16,6 +16,8 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
 // The same; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text again.
 Json parse_exact_json(std::string_view text, std::string_view origin);
 Json read_json_file(const std::string& path);
+// NaN, Infinity and -Infinity, words that Python writes and JSON does not have, as strings.
+std::string quote_nonfinite(std::string_view text);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"
 

@@ -1,6 +1,5 @@
 // trl_option_*: the walk over the option table. An option's handle is its row; a pointer to anything else is
 // refused.
-#include <array>
 #include <string>
 
 #include "capi/guard.h"
@@ -18,26 +17,14 @@ namespace {
 
 using trl::config::Option;
 
-std::string trainer_names(uint32_t bits) {
-  static constexpr std::array<std::string_view, 9> kNames = {"sft",  "dpo", "reward",     "kto", "grpo",
-                                                             "rloo", "gkd", "online_dpo", "ppo"};
-  std::string names;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if ((bits & (1u << i)) == 0) continue;
-    if (!names.empty()) names += ',';
-    names += kNames[i];
-  }
-  return names;
-}
-
 const std::vector<trl_option>& table() {
   static const std::vector<trl_option>* const rows = [] {
     auto* made = new std::vector<trl_option>;
     for (const Option& o : trl::config::options()) {
       made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.origin),
-                       std::string(o.default_value), std::string(o.accepted), trainer_names(o.trainers),
-                       std::string(o.aliases), std::string(o.doc), std::string(o.since),
-                       std::string(o.unsupported)});
+                       std::string(o.default_value), std::string(o.accepted),
+                       trl::config::trainer_names(o.trainers, ","), std::string(o.aliases),
+                       std::string(o.doc), std::string(o.since), std::string(o.unsupported)});
     }
     return made;
   }();

@@ -140,7 +140,7 @@ bool Trainer::step_locked() {
   const bool stepped = error.check(answered(trainer_->step(&numbers, error)));
   metrics_.assign(numbers);
   if (!stepped && !finished_) {
-    error.check(trainer_->finish(error));
+    error.check(answered(trainer_->finish(error)));
     finished_ = true;
     train_batches_->tell();
   }
@@ -186,13 +186,13 @@ void Trainer::evaluate() {
 void Trainer::save(const std::string& directory, engine::SaveKind kind) {
   exclusively([&] {
     engine::ErrorCapture error;
-    error.check(trainer_->save(directory, kind, error));
+    error.check(answered(trainer_->save(directory, kind, error)));
   });
 }
 
 const char* Trainer::describe() {
   return exclusively([&] {
-    described_ = trainer_->state_json();
+    described_ = base::quote_nonfinite(trainer_->state_json());
     return described_.c_str();
   });
 }

@@ -65,8 +65,10 @@ class Flags {
     app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
         ->type_name("FILE")
         ->take_last();
-    for (const TextFlag& text : line.texts)
+    for (const TextFlag& text : line.texts) {
       app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT")->take_last();
+      texts_.push_back(text.value);
+    }
     for (const Switch& one : line.switches)
       app_.add_flag(spellings(one.name, command_), *one.value, one.help);
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
@@ -77,7 +79,7 @@ class Flags {
   bool parse(Words words, Config& config) {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back,
     for (std::string& word : words) {          // and would take a list in brackets apart at its commas
-      if (word.starts_with('[')) word.insert(0, 1, ' ');
+      if (word.starts_with('[')) word.insert(0, 1, kMark);
     }
     try {
       app_.parse(words);
@@ -88,6 +90,10 @@ class Flags {
       throw Failure(kUsage, error.what());
     }
     if (help_) return true;
+    unmark(file_);
+    for (std::optional<std::string>* own : texts_) {
+      if (own->has_value()) unmark(**own);
+    }
     Error error;
     if (app_.count("--config") > 0) {
       if (file_.empty()) throw Failure(kUsage, "--config: a file is expected, and the name is empty");
@@ -95,7 +101,7 @@ class Flags {
       if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
       check(status, error);
     }
-    for (const std::string& word : app_.remaining()) refuse(word, config);
+    for (std::string& word : app_.remaining()) refuse(unmark(word), config);
     for (const Flag& flag : flags_) {
       if (flag.option->count() > 0)
         check(trl_config_set(config.get(), flag.key.c_str(), text(flag).c_str(), error.out()), error);
@@ -131,10 +137,13 @@ class Flags {
     return type == TRL_TYPE_BOOLEAN ? flag.option->expected(0, 1) : flag.option->expected(1);
   }
 
+  static std::string& unmark(std::string& word) {
+    if (word.starts_with(kMark)) word.erase(0, 1);
+    return word;
+  }
+
   static std::string text(Flag flag) {
-    for (std::string& value : flag.values) {
-      if (value.starts_with(" [")) value.erase(0, 1);
-    }
+    for (std::string& value : flag.values) unmark(value);
     if (flag.negated) return "false";
     if (flag.values.empty() || flag.values.back().empty()) return flag.type == TRL_TYPE_BOOLEAN ? "true" : "";
     if (flag.type != TRL_TYPE_LIST || flag.values.size() == 1) return flag.values.back();
@@ -146,6 +155,10 @@ class Flags {
   static std::string quoted(const std::string& value) {
     std::string text = "\"";
     for (const char c : value) {
+      if (static_cast<unsigned char>(c) < 0x20) {
+        text += fmt::format("\\u{:04x}", c);  // YAML would fold a line break
+        continue;
+      }
       if (c == '"' || c == '\\') text += '\\';
       text += c;
     }
@@ -164,10 +177,12 @@ class Flags {
     throw Failure(kUsage, word + ": not an option of this command");
   }
 
+  static constexpr char kMark = '\x1f';  // before a bracket that begins a word
   CLI::App app_;
   std::string command_;
   bool help_ = false;
   std::string file_;
+  std::vector<std::optional<std::string>*> texts_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string_view>
 
 namespace trl::cli {
@@ -20,6 +21,7 @@ void say(std::string_view text) {
 }
 
 void on_signal(int number) {
+  const int before = errno;  // whatever was interrupted still reads its own
   int none = 0;
   if (!g_signal.compare_exchange_strong(none, number)) _exit(128 + number);
   trl_trainer* const trainer = g_trainer.load();
@@ -29,6 +31,7 @@ void on_signal(int number) {
   }
   say("\ntrl: stopping at the next safe point; once more to quit at once\n");
   trl_trainer_cancel(trainer);
+  errno = before;
 }
 
 void install(int number, struct sigaction& before) {

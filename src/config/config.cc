@@ -96,10 +96,6 @@ void Config::assign(std::string_view key, std::string_view value, int source) {
 
 void Config::set(std::string_view key, std::string_view value) { assign(key, value, kCalls); }
 
-void Config::set_default(std::string_view key, std::string_view value) {
-  if (!is_set(key)) assign(key, value, ++sources_);
-}
-
 bool Config::is_set(std::string_view key) const { return values_.contains(std::string(known(key).name)); }
 
 std::string Config::get(std::string_view key) const {
@@ -164,12 +160,6 @@ std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_v
   if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is no mapping", key);
   for (const auto& [name, value] : json.items()) pairs.emplace_back(name, as_text(value));
   return pairs;
-}
-
-std::map<std::string, std::string> Config::get_map(std::string_view key) const {
-  std::map<std::string, std::string> map;
-  for (auto& [name, value] : get_pairs(key)) map.emplace(name, std::move(value));
-  return map;
 }
 
 std::string Config::to_json() const {

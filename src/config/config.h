@@ -19,7 +19,6 @@ class Config {
   // value set before is replaced, one that was set under another name of the same key by set() is an error
   // when it differs.
   void set(std::string_view key, std::string_view value);
-  void set_default(std::string_view key, std::string_view value);  // only where it was not set
   // YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces what was set before.
   void load_file(const std::string& path);
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
@@ -36,7 +35,6 @@ class Config {
   std::vector<std::string> get_list(std::string_view key) const;  // null: empty
   std::vector<std::pair<std::string, std::string>> get_pairs(
       std::string_view key) const;  // a map, in order; null: empty
-  std::map<std::string, std::string> get_map(std::string_view key) const;
 
   std::string to_json() const;  // what was set, typed
   const std::map<std::string, std::string>& values() const {

@@ -130,9 +130,4 @@ SftDataArguments sft_data_arguments(const Config& config) {
   return out;
 }
 
-PreferenceDataArguments preference_data_arguments(const Config& config) {
-  return {sft_data_arguments(config), config.get_optional_int("max_prompt_length"),
-          config.get_optional_int("max_completion_length")};
-}
-
 }  // namespace trl::config

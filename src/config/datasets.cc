@@ -59,6 +59,10 @@ void take_splits(const std::vector<std::string>& splits, DatasetArguments& out) 
 void take_configs(const std::vector<std::string>& configs, DatasetArguments& out) {
   constexpr std::string_view kConfigs = "dataset_configs";
   if (configs.empty()) return;
+  if (out.key == "dataset_name" && configs.size() == 1) {
+    if (configs.front() != "null") out.entries.front().config = out.eval_split->config = configs.front();
+    return;
+  }
   if (out.key != "dataset_mixer" || configs.size() != out.entries.size()) {
     fail_key(kConfigs, "{}: it names a configuration for each entry of dataset_mixer; there are {} for {}",
              kConfigs, configs.size(),

@@ -111,6 +111,12 @@ void refuse_evaluation(const TrainingArguments& arguments) {
     fail_key("eval_on_start", "eval_on_start needs an evaluation dataset (eval_dataset_name)");
 }
 
+int64_t update_count(double steps, int64_t max_steps) {
+  constexpr double kNever = 9e18;
+  const double count = steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps;
+  return static_cast<int64_t>(std::min(count, kNever));
+}
+
 void read_events(const Config& config, TrainingArguments& out) {
   read_logging(config, out);
   read_checkpoints(config, out);

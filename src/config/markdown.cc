@@ -58,12 +58,7 @@ std::string support(const Option& option) {
 }
 
 std::string trainers(const Option& option) {
-  if (option.trainers == kAllTrainers) return "all";
-  std::string out;
-  for (uint32_t bit = 1; bit <= kAllTrainers; bit <<= 1) {
-    if ((option.trainers & bit) != 0) out += fmt::format("{}{}", out.empty() ? "" : ", ", trainer_name(bit));
-  }
-  return out;
+  return option.trainers == kAllTrainers ? "all" : trainer_names(option.trainers, ", ");
 }
 
 std::string row(const Option& option) {

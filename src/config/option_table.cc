@@ -103,11 +103,12 @@ std::string_view type_name(OptionType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-std::string_view trainer_name(uint32_t bit) {
+std::string trainer_names(uint32_t bits, std::string_view separator) {
+  std::vector<std::string_view> names;
   for (size_t i = 0; i < kTrainerNames.size(); ++i) {
-    if (bit == 1u << i) return kTrainerNames[i];
+    if ((bits & (1u << i)) != 0) names.push_back(kTrainerNames[i]);
   }
-  return {};
+  return joined(names, separator);
 }
 
 std::vector<std::string_view> split_words(std::string_view text, char separator) {

@@ -85,6 +85,10 @@ struct TrainingArguments {
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
 
+// logging_steps, warmup_steps and the like as updates: below 1 they are a share of max_steps, rounded up;
+// what is beyond 64 bits never comes.
+int64_t update_count(double steps, int64_t max_steps);
+
 // Without evaluation rows there may be no evaluation.
 void refuse_evaluation(const TrainingArguments& arguments);
 

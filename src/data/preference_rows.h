@@ -39,7 +39,6 @@ class KtoRows {
   KtoRows(RowReader reader, const Row& first);
   // A paired row is two: the chosen one and the rejected one.
   void examples(Row& row, std::vector<Made<UnpairedExample>>& out) const;
-  bool paired() const { return paired_; }
 
  private:
   Made<UnpairedExample> example(const Row& row) const;

@@ -53,7 +53,6 @@ class RecordStore {
   void add_block(std::string block, int64_t records);
   void spill();
   std::string block_bytes(size_t block) const;
-  const std::string& decoded(size_t block) const;
 
   const Options options_;
   mutable std::mutex mutex_;

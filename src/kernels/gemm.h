@@ -1,4 +1,4 @@
-// C = alpha op(A) op(B) + beta C: the only caller of oneDNN. Row-major, leading dimensions in elements.
+// C = op(A) op(B) + beta C: the only caller of oneDNN. Row-major, leading dimensions in elements.
 #pragma once
 #include <ATen/ATen.h>
 

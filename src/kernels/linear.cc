@@ -1,5 +1,7 @@
 // Linear layers and the embedding: the ops that own large weights. Gradients of weights go straight into
 // Parameter::grad, in its type, by a product that accumulates.
+#include <array>
+
 #include "base/counter.h"
 #include "kernels/gemm.h"
 #include "kernels/op.h"
@@ -133,14 +135,19 @@ at::Tensor noisy(at::Tensor x, const Noise& noise) {
   const int64_t width = x.size(1);
   const auto size = static_cast<float>(noise.size);
   tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
-    std::vector<float> row(static_cast<size_t>(width));
+    std::array<float, 1024> piece;
     for (int64_t t = begin; t < end; ++t) {
       const base::CounterKey key = base::counter_key({noise.key, static_cast<uint64_t>(t)});
-      cpu().convert(at_byte(x, t * width), type_of(x), row.data(), Type::f32, width);
-      for (int64_t i = 0; i < width; ++i) {
-        row[static_cast<size_t>(i)] += size * base::counter_uniform(key, static_cast<uint32_t>(i));
+      for (int64_t first = 0; first < width; first += std::ssize(piece)) {
+        const int64_t count = std::min(width - first, std::ssize(piece));
+        char* const place = at_byte(x, t * width + first);
+        cpu().convert(place, type_of(x), piece.data(), Type::f32, count);
+        for (int64_t i = 0; i < count; ++i) {
+          piece[static_cast<size_t>(i)] +=
+              size * base::counter_uniform(key, static_cast<uint32_t>(first + i));
+        }
+        cpu().convert(piece.data(), Type::f32, place, type_of(x), count);
       }
-      cpu().convert(row.data(), Type::f32, at_byte(x, t * width), type_of(x), width);
     }
   });
   return x;

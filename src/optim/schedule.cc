@@ -11,11 +11,6 @@ using config::Curve;
 using config::ScheduleArguments;
 using config::Scheduler;
 
-int64_t warmup_updates(double warmup_steps, int64_t max_steps) {
-  return warmup_steps >= 1 ? static_cast<int64_t>(warmup_steps)
-                           : static_cast<int64_t>(std::ceil(static_cast<double>(max_steps) * warmup_steps));
-}
-
 double share(int64_t part, int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
 }
@@ -29,7 +24,8 @@ double above(double floor, double factor) { return std::max(0.0, factor * (1.0 -
 
 double inverse_sqrt(const ScheduleArguments& a, int64_t done, int64_t warmup) {
   const int64_t timescale = a.timescale.value_or(warmup > 0 ? warmup : 10'000);
-  return 1.0 / std::sqrt(static_cast<double>(done + timescale - warmup) / static_cast<double>(timescale));
+  return 1.0 / std::sqrt((static_cast<double>(done - warmup) + static_cast<double>(timescale)) /
+                         static_cast<double>(timescale));
 }
 
 double polynomial(const ScheduleArguments& a, double learning_rate, double progress) {
@@ -72,7 +68,7 @@ double schedule_factor(const config::TrainingArguments& arguments, int64_t done,
   const ScheduleArguments& a = arguments.lr_scheduler_kwargs;
   const Scheduler type = arguments.lr_scheduler_type;
   if (type == Scheduler::constant || type == Scheduler::reduce_lr_on_plateau) return 1.0;
-  const int64_t warmup = warmup_updates(arguments.warmup_steps, max_steps);
+  const int64_t warmup = config::update_count(arguments.warmup_steps, max_steps);
   if (type == Scheduler::cosine_warmup_with_min_lr) {
     return cosine_warmup_with_min_lr(a, done, max_steps, warmup);
   }

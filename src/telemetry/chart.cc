@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kWidth = 620, kHeight = 260;
 constexpr double kLeft = 66, kRight = 14, kTop = 14, kBottom = 34;
-constexpr size_t kMostPoints = 600;  // of a line; beyond, each is the mean of several
+constexpr double kResolution = 1e-9;  // values nearer to each other, relative to their size, are one height
+constexpr size_t kMostPoints = 600;   // of a line; beyond, each is the mean of several
 
 // One axis: values to places, and the ticks on it.
 struct Axis {
@@ -20,8 +21,9 @@ struct Axis {
 };
 
 Axis make_axis(double low, double high, double first, double last, int about) {
-  if (!(high > low)) {
-    const double room = low == 0 ? 1 : std::abs(low) * 0.05;
+  const double most = std::max(std::abs(low), std::abs(high));
+  if (!(high - low > most * kResolution)) {
+    const double room = most == 0 ? 1 : most * 0.05;
     low -= room;
     high += room;
   }
@@ -121,7 +123,6 @@ std::string html_text(std::string_view text) {
   return out;
 }
 
-// Multiples of 1, 2 or 5 times a power of ten.
 std::vector<double> round_ticks(double low, double high, int about) {
   const double wanted = (high - low) / about;
   const double power = std::pow(10.0, std::floor(std::log10(wanted)));
@@ -130,9 +131,9 @@ std::vector<double> round_ticks(double low, double high, int about) {
     if (nice * power >= wanted * (1 - 1e-9)) unit = nice;
   }
   std::vector<double> ticks;
-  for (double i = std::ceil(low / (unit * power)); i * unit * power <= high * (1 + 1e-12); ++i) {
-    ticks.push_back(i * unit * power);
-  }
+  const double step = unit * power, begin = std::ceil(low / step);
+  for (int i = 0; i <= 2 * about && (begin + i) * step <= high * (1 + 1e-12); ++i)
+    ticks.push_back((begin + i) * step);
   return ticks;
 }
 

@@ -41,29 +41,6 @@ std::string callbacks_json(const TrainerState& state) {
                    state.should_save, state.should_training_stop);
 }
 
-// Python writes what is not finite as words that JSON does not have: they become strings.
-std::string quote_nonfinite(std::string_view text) {
-  std::string out;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
-      out += text[i++];
-    } else if (text[i] == '"') {
-      quoted = !quoted;
-    } else if (!quoted) {
-      const std::string_view rest = text.substr(i);
-      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
-        if (!rest.starts_with(word)) continue;
-        out += fmt::format("\"{}\"", word);
-        i += word.size();
-        break;
-      }
-    }
-    if (i < text.size()) out += text[i];
-  }
-  return out;
-}
-
 double number(const base::Json& value) {
   if (!value.is_string()) return value.get<double>();
   return base::parse_double(value.get<std::string>()).value();
@@ -115,7 +92,7 @@ std::string trainer_state_json(const TrainerState& state) {
 }
 
 TrainerState parse_trainer_state(std::string_view text, std::string_view origin) {
-  const base::Json json = base::parse_json(quote_nonfinite(text), origin);
+  const base::Json json = base::parse_json(base::quote_nonfinite(text), origin);
   try {
     TrainerState state;
     state.epoch = number(json.at("epoch"));

@@ -33,14 +33,4 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   }
 }
 
-// body(i) for each i in [0, count), taken by whichever thread is free: for pieces of unequal cost, the
-// largest first.
-template <typename Body>
-void parallel_each(int64_t count, const Body& body) {
-  std::atomic<int64_t> next{0};
-  parallel_for(std::min<int64_t>(threads(), count), 1, [&](int64_t, int64_t) {
-    for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i);
-  });
-}
-
 }  // namespace trl::tensor

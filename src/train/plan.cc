@@ -14,11 +14,6 @@ constexpr int64_t kDefaultSteps = 500;  // TrainerState's, where nothing else is
 
 int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-// A number of updates, or below 1 a share of all of them.
-int64_t absolute_steps(double steps, int64_t max_steps) {
-  return static_cast<int64_t>(steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps);
-}
-
 }  // namespace
 
 int64_t Plan::window(int64_t update, int64_t accumulation) const {
@@ -62,15 +57,15 @@ Plan make_plan(const config::TrainingArguments& arguments, int64_t batches, int6
     plan.num_train_epochs = static_cast<int64_t>(std::ceil(arguments.num_train_epochs));
     plan.num_train_samples = static_cast<double>(rows) * arguments.num_train_epochs;
   }
-  plan.logging_steps = std::max<int64_t>(1, absolute_steps(arguments.logging_steps, plan.max_steps));
+  plan.logging_steps = std::max<int64_t>(1, config::update_count(arguments.logging_steps, plan.max_steps));
   const double eval_steps = arguments.eval_steps.value_or(0);
   if (eval_steps > 0) {
-    plan.eval_steps = absolute_steps(eval_steps, plan.max_steps);
+    plan.eval_steps = config::update_count(eval_steps, plan.max_steps);
   } else {
     plan.eval_steps = arguments.eval_strategy == config::Strategy::steps ? plan.logging_steps : kDefaultSteps;
   }
   plan.eval_steps = std::max<int64_t>(1, plan.eval_steps);
-  plan.save_steps = std::max<int64_t>(1, absolute_steps(arguments.save_steps, plan.max_steps));
+  plan.save_steps = std::max<int64_t>(1, config::update_count(arguments.save_steps, plan.max_steps));
   return plan;
 }
 

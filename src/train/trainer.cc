@@ -112,6 +112,7 @@ bool Trainer::step() {
 void Trainer::begin() {
   if (begun_) return;
   using checkpoint::Others;
+  if (arguments().save_strategy != config::Strategy::no) base::make_directories(arguments().output_dir);
   lock_ = checkpoint::lock_directory(arguments().output_dir);
   checkpoint::prepare_directory(arguments().output_dir, run_,
                                 arguments().save_strategy == config::Strategy::no ? Others::keep

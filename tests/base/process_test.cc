@@ -7,10 +7,12 @@
 #include "base/cancel.h"
 #include "base/cpus.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "support/golden.h"
+#include "support/scratch.h"
 
 namespace trl::base {
 namespace {
@@ -94,6 +96,32 @@ TEST(CancelToken, ChecksAndClears) {
 }
 
 TEST(Cpus, AtLeastOne) { EXPECT_GE(available_cpus(), 1); }
+
+TEST(Cpus, QuotasOfTheGroupAndOfThoseAboveIt) {
+  const test::Scratch mounts;
+  const auto write = [&](const std::string& file, std::string_view text) {
+    make_directories(mounts / file.substr(0, file.rfind('/')));
+    replace_file(mounts / file, text);
+  };
+  const auto cpus = [&](std::string_view groups) { return cgroup_cpus(groups, mounts / "fs"); };
+  EXPECT_GT(cpus(""), 1000);
+  EXPECT_GT(cpus("0::/gone\n1:cpu:/\n"), 1000);
+  write("fs/a/b/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cpus("0::/a/b\n"), 3);
+  write("fs/a/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpus("0::/a/b\n"), 3);
+  write("fs/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cpus("0::/a/b\n"), 2);
+  EXPECT_EQ(cpus("0::/a\n"), 2);
+  write("fs/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cpus("0::/elsewhere"), 1);
+  write("fs/cpu/job/cpu.cfs_period_us", "100000\n");
+  write("fs/cpu/job/cpu.cfs_quota_us", "-1\n");
+  EXPECT_GT(cpus("4:cpu,cpuacct:/job\n3:cpuset:/\n"), 1000);
+  write("fs/cpu/job/cpu.cfs_quota_us", "400000\n");
+  EXPECT_EQ(cpus("4:cpu,cpuacct:/job\n3:cpuset:/\n"), 4);
+  EXPECT_GT(cpus("3:cpuset:/job\n"), 1000);
+}
 
 TEST(Random, RandpermIsTorchs) {
   TRL_NEED_GOLDEN("order/cases.json");

@@ -48,6 +48,25 @@ case_the_last_of_a_flag_counts() {
   run 0 "${sft[@]}" --config gone.yaml --config c.yaml --bf16 --bf16 false --max_steps 2 --max_steps 1
   [ "$(grep -c '"loss"' out)" -eq 1 ] || die "records"
 }
+case_a_word_may_begin_with_a_bracket() {
+  for prompt in "[INST] hi" " [INST] hi"; do
+    run 0 generate --model_name_or_path "$model" --max_new_tokens 6 "--prompt=$prompt"; mv out "out.$prompt"
+    run 0 generate --model_name_or_path "$model" --max_new_tokens 6 --prompt "$prompt"; cmp out "out.$prompt" || die "$prompt"
+  done
+  ! cmp -s "out.[INST] hi" "out. [INST] hi" || die "the space before a bracket was lost"
+  run 1 sft --config "[a].yaml"; says err "error: [a].yaml"
+}
+case_line_breaks_of_a_list_stay() {
+  local words=(generate --model_name_or_path "$model" --prompt hi --temperature 1 --seed 3 --max_new_tokens 20)
+  run 0 "${words[@]}"; mv out whole
+  grep -q ' ' whole || die "no space to stop at"
+  run 0 "${words[@]}" --stop $'\n' "%%%"; cmp out whole || die "it stopped"
+}
+case_a_run_that_lost_its_numbers_goes_on() {
+  local lost=("${sft[@]}" --learning_rate 1e30 --on_nonfinite continue --logging_nan_inf_filter false --max_steps 4 --save_steps 2)
+  run 0 "${lost[@]}"; grep -q NaN model/trainer_state.json || die "no NaN"
+  run 0 "${lost[@]}" --resume_from_checkpoint model/checkpoint-2
+}
 case_a_malformed_file_is_usage() { printf 'a: [1\n' >c.yaml; run 2 sft --config c.yaml; says err "c.yaml"; }
 case_a_reader_that_leaves_stops_nothing() {
   "$trl" "${sft[@]}" --max_steps 20 2>err | head -n 1 >out

@@ -66,11 +66,14 @@ TEST(Config, RefusesWhatIsNoNumberOrOutOfRange) {
   for (const std::string_view bad : {"nan", "inf", "1e999", "0x10", "1,5", "1 ", "true", "1__0", "_1"}) {
     refusal("learning_rate", bad);
   }
-  EXPECT_EQ(refusal("max_steps", "2.5"), "max_steps: '2.5' is not accepted; give an integer >= -1");
-  EXPECT_EQ(refusal("max_steps", "-2"), "max_steps: '-2' is not accepted; give an integer >= -1");
-  EXPECT_EQ(refusal("max_steps", "1e300"), "max_steps: '1e300' is not accepted; give an integer >= -1");
+  EXPECT_EQ(refusal("max_steps", "2.5"),
+            "max_steps: '2.5' is not accepted; give an integer in [-1, 9000000000]");
+  EXPECT_EQ(refusal("max_steps", "-2"),
+            "max_steps: '-2' is not accepted; give an integer in [-1, 9000000000]");
+  EXPECT_EQ(refusal("max_steps", "1e300"),
+            "max_steps: '1e300' is not accepted; give an integer in [-1, 9000000000]");
   EXPECT_EQ(refusal("per_device_train_batch_size", "0"),
-            "per_device_train_batch_size: '0' is not accepted; give an integer > 0");
+            "per_device_train_batch_size: '0' is not accepted; give an integer in [1, 1000000000]");
   EXPECT_EQ(refusal("adam_beta2", "1"), "adam_beta2: '1' is not accepted; give a number in [0, 1)");
   EXPECT_EQ(refusal("generate.top_p", "0"), "generate.top_p: '0' is not accepted; give a number in (0, 1]");
   EXPECT_EQ(refusal("seed", "4294967296"),
@@ -132,7 +135,6 @@ TEST(Config, ReadsListsAndMaps) {
   config.set("dataset_columns", "{b: x, a: y}");
   const std::vector<std::pair<std::string, std::string>> pairs = {{"b", "x"}, {"a", "y"}};
   EXPECT_EQ(config.get_pairs("dataset_columns"), pairs);
-  EXPECT_EQ(config.get_map("dataset_columns").at("a"), "y");
   EXPECT_TRUE(config.get_list("label_names").empty());
 }
 
@@ -388,19 +390,7 @@ TEST(Config, OneWarningForEachKey) {
   ASSERT_EQ(config.warnings().size(), 1u);
   EXPECT_TRUE(config.warnings().front().starts_with("run_name: "));
   config.set("use_flash_attention_2", "true");
-  config.set_default("attn_implementation", "eager");
   EXPECT_EQ(config.get("attn_implementation"), "flash_attention_2");
-}
-
-TEST(Config, DefaultsGiveWay) {
-  Config config;
-  config.set_default("max_steps", "5");
-  EXPECT_EQ(config.get_int("max_steps"), 5);
-  config.set("max_steps", "9");
-  config.set_default("max_steps", "5");
-  EXPECT_EQ(config.get_int("max_steps"), 9);
-  EXPECT_EQ(config.get("learning_rate"), "2e-05");
-  EXPECT_FALSE(config.is_set("learning_rate"));
 }
 
 TEST(Config, MessagesStayShort) {

@@ -127,6 +127,14 @@ TEST(Datasets, MixturesOfAlignmentHandbook) {
   EXPECT_FALSE(c.eval_entries[0].share.has_value());
 }
 
+TEST(Datasets, OneConfigurationOfADatasetName) {
+  EXPECT_EQ(rows("dataset_name: a\ndataset_configs: [en]\n").entries[0].config, "en");
+  EXPECT_EQ(rows("dataset_name: a\ndataset_configs:\n- default\n").entries[0].config, "default");
+  EXPECT_EQ(refused("dataset_name: a\ndataset_configs: [x, y]\n"),
+            "dataset_configs: it names a configuration for each entry of dataset_mixer; there are 2 for "
+            "dataset_name");
+}
+
 TEST(Datasets, WhatIsRefused) {
   EXPECT_EQ(refused("seed: 1\n"), "no rows are named: give dataset_name, datasets or dataset_mixture");
   EXPECT_EQ(

@@ -112,8 +112,9 @@ TEST(Recipes, TrlDocumentation) {
   ASSERT_EQ(rows.entries.size(), 1u);
   EXPECT_EQ(rows.entries[0].path, "json");
   EXPECT_EQ(rows.entries[0].data_files, std::vector<std::string>{"data/rows.jsonl"});
-  EXPECT_EQ(config.get_map("env").at("TOKENIZERS_PARALLELISM"), "false");
-  EXPECT_EQ(config.get_map("env").at("OMP_NUM_THREADS"), "2");
+  const std::vector<std::pair<std::string, std::string>> env = {{"TOKENIZERS_PARALLELISM", "false"},
+                                                                {"OMP_NUM_THREADS", "2"}};
+  EXPECT_EQ(config.get_pairs("env"), env);
   EXPECT_EQ(training_arguments(config).per_device_train_batch_size, 2);
 }
 

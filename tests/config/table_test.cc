@@ -107,8 +107,8 @@ TEST(OptionTable, DescribesItself) {
   EXPECT_EQ(accepted_text(*find_option("bf16")), "true or false, or null");
   EXPECT_EQ(accepted_text(*find_option("deepspeed")), "a mapping or the name of a file, or null");
   EXPECT_EQ(type_name(OptionType::choice), "choice");
-  EXPECT_EQ(trainer_name(kOnlineDpo), "online_dpo");
-  EXPECT_EQ(trainer_name(0), "");
+  EXPECT_EQ(trainer_names(kSft | kOnlineDpo, ", "), "sft, online_dpo");
+  EXPECT_EQ(trainer_names(0, ", "), "");
   const std::vector<std::string_view> expected = {"auto", "on", "off"};
   EXPECT_EQ(choices(*find_option("fused_kernels")), expected);
   EXPECT_TRUE(choices(*find_option("seed")).empty());

@@ -225,5 +225,16 @@ TEST(Chart, ticks_are_round) {
   EXPECT_EQ(short_number(123456, 6), "123456");
 }
 
+TEST(Chart, values_one_bit_apart_are_one_height) {
+  const double low = 5.915146589641507, high = std::nextafter(low, 6);
+  EXPECT_LE(round_ticks(low, high, 5).size(), 11u);
+  const std::string svg = to_svg({"entropy", {{"entropy", {{1, low}, {2, high}}}}});
+  size_t labels = 0;
+  for (size_t at = 0; (at = svg.find("class=\"y\"", at)) != svg.npos; ++at) ++labels;
+  EXPECT_GE(labels, 4u);
+  EXPECT_LE(labels, 12u);
+  EXPECT_EQ(svg.find("nan"), svg.npos);
+}
+
 }  // namespace
 }  // namespace trl::telemetry

@@ -29,6 +29,13 @@ TEST(Plan, by_epochs) {
   EXPECT_EQ(make_plan(a, 1, 3).window(0, 2), 1);
 }
 
+TEST(Plan, steps_beyond_64_bits_never_come) {
+  EXPECT_EQ(config::update_count(1e20, 10), 9'000'000'000'000'000'000);
+  EXPECT_EQ(config::update_count(7, 10), 7);
+  EXPECT_EQ(config::update_count(0.25, 10), 3);
+  EXPECT_EQ(config::update_count(0, 10), 0);
+}
+
 TEST(Plan, by_steps) {
   config::TrainingArguments a = arguments();
   a.max_steps = 9;

@@ -1,4 +1,8 @@
 // When a run saves, what it keeps, which is the best, and what a resume notices.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include "checkpoint/directory.h"
 #include "io/temporary_file.h"
 #include "support/warnings.h"
@@ -163,6 +167,17 @@ TEST_F(Saving, AnotherRunsCheckpointsStopItBeforeTheFirstStep) {
   SavingRun without(out(), {{"max_steps", "2"}, {"save_strategy", "no"}});
   without.train();
   EXPECT_EQ(checkpoints(), (Names{"checkpoint-1", "checkpoint-2"}));
+}
+
+TEST_F(Saving, ANewOutputDirectoryIsLockedFromTheFirstStep) {
+  SavingRun run(out(), {});
+  Trainer& trainer = run.sft.start();
+  EXPECT_FALSE(base::is_directory(out()));
+  ASSERT_TRUE(trainer.step());
+  const int other = ::open(out().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_GE(other, 0);
+  EXPECT_NE(::flock(other, LOCK_EX | LOCK_NB), 0);
+  ::close(other);
 }
 
 TEST_F(Saving, TrueAndAutoTakeTheNewestGoodOne) {

@@ -101,7 +101,6 @@ class Object {
   virtual bool callable() const { return false; }
   virtual Value call(Run& run, Arguments arguments);
   virtual Value attribute(Run& run, std::string_view name);  // undefined when there is none
-  virtual bool is_namespace() const { return false; }
 };
 
 // Arguments bound to parameter names, as a Python function binds them.

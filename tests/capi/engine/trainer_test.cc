@@ -109,6 +109,26 @@ TEST(Train, SaveAndEvaluateOnRequest) {
   EXPECT_EQ(evaluations, 1);
 }
 
+TEST(Train, ACancelWithinTheLastEventIsAnsweredOnce) {
+  NEED_MODEL();
+  Session run({}, nullptr, true);
+  const auto at_the_end = [](void* trainer, int32_t kind, const trl_metrics*) -> int32_t {
+    if (kind != TRL_ON_TRAIN_END) return 0;
+    trl_trainer_cancel(static_cast<trl_trainer*>(trainer));
+    return TRL_EVENT_EVALUATE;
+  };
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), at_the_end, run.trainer.get(), nullptr), TRL_E_CANCELLED);
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+}
+
+TEST(Train, WhatIsNotFiniteIsAStringInTheDescription) {
+  NEED_MODEL();
+  Session run({{"learning_rate", "1e30"}, {"on_nonfinite", "continue"}, {"logging_nan_inf_filter", "false"}});
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+  const Json log = host::state(run.trainer.get())["log_history"];
+  EXPECT_EQ(log[6]["loss"], "NaN");
+}
+
 TEST(Step, EqualsTrainAndLendsItsNumbers) {
   NEED_MODEL();
   Session stepped, trained;
