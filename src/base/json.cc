@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_nesting.h"
 
 namespace trl::base {
 
@@ -14,20 +15,34 @@ std::string plain_reason(std::string_view what) {
   const size_t colon = what.find(": ");
   return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));
 }
+
+// A place in a text for messages.
+struct Place {
+  std::string_view text;
+  std::string_view origin;
+  int64_t first_line;
+  int64_t first_column;
+  [[noreturn]] void fail_at(size_t byte, std::string_view reason) const {
+    const std::string_view before = text.substr(0, byte);
+    const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
+    const size_t newline = before.rfind('\n');
+    const int64_t column = newline == std::string_view::npos
+                               ? first_column + static_cast<int64_t>(before.size())
+                               : static_cast<int64_t>(before.size() - newline);
+    fail(Status::format, "{}:{}:{}: {}", origin, line, column, reason);
+  }
+};
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const Place place{text, origin, first_line, first_column};
+  if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
+    place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
-    const size_t byte = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    const std::string_view before = text.substr(0, byte);
-    const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
-    const size_t newline = before.rfind('\n');
-    const int64_t column = newline == std::string_view::npos ? first_column + static_cast<int64_t>(byte)
-                                                             : static_cast<int64_t>(byte - newline);
-    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin, line, column, plain_reason(error.what()));
+    place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
     const std::string reason = plain_reason(error.what());
     const size_t quote = reason.find('\'');

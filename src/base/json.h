@@ -8,9 +8,11 @@
 namespace trl::base {
 
 using Json = nlohmann::ordered_json;
+inline constexpr int kMaxJsonDepth = 128;
 
 // origin: file name or other name for messages; first_line, first_column: where the text begins in it.
-// Throws Error(format): "<origin>:<line>:<column>: ...". A leading byte order mark is skipped.
+// Throws Error(format): "<origin>:<line>:<column>: ...", also for what is nested deeper than kMaxJsonDepth:
+// parsed values are walked recursively. A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
 // The same; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text again.

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "data/columns.h"
-#include "io/jsonl.h"
 
 namespace trl::data {
 
@@ -27,9 +26,7 @@ base::Json read_tools(const Row& row) {
   if (column == nullptr) return nullptr;
   base::Json tools = *column;
   if (tools.is_string()) {
-    const std::string source = tools.get<std::string>();
-    if (io::nested_deeper(source, io::kMaxJsonDepth)) fail_column(row, "tools", "JSON of a moderate depth");
-    tools = base::parse_exact_json(source, row.where + ": column 'tools'");
+    tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
   }
   const bool objects = tools.is_array() &&
                        std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });

@@ -27,7 +27,7 @@ void check_type(const ArrowSchema& schema, const std::string& path, int depth) {
   const auto refuse = [&](std::string_view why) {
     fail(Status::format, "Arrow column '{}': {} ({})", path, why, format);
   };
-  if (depth > kMaxJsonDepth) refuse("nested too deep");
+  if (depth > base::kMaxJsonDepth) refuse("nested too deep");
   const auto check_children = [&](int64_t count) {
     if (count >= 0 && schema.n_children != count) refuse("a type with the wrong number of children");
     for (int64_t i = 0; i < schema.n_children; ++i) {

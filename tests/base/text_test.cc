@@ -84,6 +84,23 @@ TEST(Json, ErrorsNameOriginLineAndColumn) {
   EXPECT_EQ(json_type(parse_json("1.5", "test")), "number");
 }
 
+TEST(Json, DepthIsBounded) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto error = [](const std::string& text) {
+    try {
+      parse_json(text, "f", 2);
+      return std::string("none");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), Status::format);
+      return e.message();
+    }
+  };
+  EXPECT_EQ(error("{\"a\": " + nested(127) + "}"), "none");
+  EXPECT_EQ(error("{\n\"a\": " + nested(128) + "}"), "f:3:133: nested deeper than 128 levels");
+  EXPECT_EQ(error("{\"a\": " + std::string(1'000'000, '[')), "f:2:134: nested deeper than 128 levels");
+  EXPECT_EQ(error("[\"" + std::string(200, '[') + "\\\"" + std::string(200, '[') + "\"]"), "none");
+}
+
 TEST(Hash, KnownValues) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(xxh3_64(""), 0x2D06800538D394C2ull);

@@ -195,6 +195,12 @@ TEST(Tokenizer, Refusals) {
                           Json({{"messages", Json::array()}, {"add_generation_prompt", "yes"}})}) {
     apply(tokenizer.get(), bad, error, TRL_E_FORMAT);
   }
+  const std::string deep =
+      "{\"messages\": [], \"chat_template_kwargs\": {\"a\": " + std::string(200'000, '[');
+  EXPECT_EQ(
+      trl_tokenizer_apply_chat_template(tokenizer.get(), deep.data(), deep.size(), nullptr, 0, &size, error),
+      TRL_E_FORMAT);
+  EXPECT_NE(error.message().find("nested deeper than 128 levels"), std::string::npos) << error.message();
   EXPECT_EQ(trl_tokenizer_apply_chat_template(tokenizer.get(), "[", 1, nullptr, 0, &size, error),
             TRL_E_FORMAT);
   trl_tokenizer* none = nullptr;

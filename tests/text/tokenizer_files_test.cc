@@ -142,14 +142,14 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"cut off", tiny_json().dump().substr(0, 900), Status::format, "not valid JSON"},
       {"a list", "[1]", Status::format, "a list where an object belongs"},
       {"empty", "", Status::format, "tokenizer.json:1:1: not valid JSON"},
-      {"deep", std::string(100000, '['), Status::format, "nested deeper than 64 levels"},
+      {"deep", std::string(100000, '['), Status::format, "nested deeper than 128 levels"},
       {"deep objects",
        [] {
          std::string s;
          for (int i = 0; i < 100000; ++i) s += "{\"a\":";
          return s;
        }(),
-       Status::format, "nested deeper than 64 levels"},
+       Status::format, "nested deeper than 128 levels"},
       {"no model", "{}", Status::format, "'model' is missing"},
       {"no vocabulary", R"({"model": {"type": "BPE", "merges": []}})", Status::format,
        "vocabulary is missing"},
