@@ -21,6 +21,8 @@ void make_directories(const std::string& path);
 void remove_tree(const std::string& path) noexcept;
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component
+// Of a file below a directory: no component is empty, "." or "..".
+bool is_plain_path(std::string_view path);
 
 // A whole file mapped read-only (private). Movable; the bytes live as long as the object.
 class MappedFile {

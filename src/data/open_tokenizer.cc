@@ -52,7 +52,9 @@ std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path) {
   vocabulary.add_bos = flag(file, "tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = flag(file, "tokenizer.ggml.add_eos_token");
   if (file.find("tokenizer.chat_template") != nullptr)
-    vocabulary.chat_template = file.text("tokenizer.chat_template");
+    vocabulary.chat_templates["default"] = file.text("tokenizer.chat_template");
+  for (const std::string& name : list_or_empty<std::vector<std::string>>(file, "tokenizer.chat_templates"))
+    vocabulary.chat_templates[name] = file.text("tokenizer.chat_template." + name);
   return text::Tokenizer::from_vocabulary(vocabulary, path);
 }
 

@@ -21,7 +21,8 @@ using test::LetterTokenizer;
 
 struct Shop {
   explicit Shop(std::string chat_template = "", int threads = 2)
-      : tokenizer(std::move(chat_template)), pool(threads) {
+      : Shop(LetterTokenizer(std::move(chat_template)), threads) {}
+  explicit Shop(LetterTokenizer given, int threads = 2) : tokenizer(std::move(given)), pool(threads) {
     context.tokenizer = &tokenizer;
     context.arguments = &arguments;
     context.log = &log;
@@ -234,6 +235,22 @@ TEST(Prepare, ToolsAndTemplateVariables) {
       std::string::npos);
   EXPECT_EQ(shop.error("{" + messages + R"(,"chat_template_kwargs":{"tokenize":false}})").status(),
             Status::unsupported);
+}
+
+TEST(Prepare, ToolsCallForTheTemplateOfTheirName) {
+  const std::string row = R"({"messages":[{"role":"user","content":"x"}])";
+  const std::string rows = row + R"(,"tools":[{"n":"a"}]})" + "\n" + row + "}\n" + row + R"(,"tools":null})" +
+                           "\n" + row + R"(,"tools":[]})";
+  Shop both(LetterTokenizer({{"default", "dd"}, {"tool_use", "tt"}, {"rag", "{%"}}));
+  EXPECT_EQ(trained(*both.prepare(rows)), (Rows{"tt tt", "dd dd", "dd dd", "tt tt"}));
+  Shop none(LetterTokenizer({{"rag", "rr"}, {"tool_use", "tt"}}));
+  EXPECT_EQ(trained(*none.prepare(row + R"(,"tools":[{"n":"a"}]})")), (Rows{"tt tt"}));
+  EXPECT_EQ(
+      none.error(row + "}").message(),
+      "chat_template: t.jsonl:1 is conversational, and the tokenizer's chat templates are 'rag', 'tool_use', "
+      "and none of them is 'default'; give one through chat_template or chat_template_path");
+  none.arguments.assistant_only_loss = true;
+  EXPECT_EQ(none.error(row + R"(,"tools":[]})").key(), "assistant_only_loss");
 }
 
 TEST(Prepare, ColumnsThatContradictEachOtherAreAnError) {

@@ -50,19 +50,36 @@ TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
   EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
 }
 
-TEST(TokenizerFiles, FindsTheTemplate) {
+using Templates = std::map<std::string, std::string>;
+
+TEST(TokenizerFiles, FindsTheTemplates) {
   const Json json = chat_json();
-  EXPECT_EQ(open(json)->chat_template(), "");
-  EXPECT_EQ(open(json, {{"chat_template", "{{ a }}"}})->chat_template(), "{{ a }}");
+  EXPECT_EQ(open(json)->chat_templates(), Templates{});
+  EXPECT_EQ(open(json, {{"chat_template", "{{ a }}"}})->chat_templates(),
+            (Templates{{"default", "{{ a }}"}}));
   const Json named = {
       {"chat_template",
        {{{"name", "tool_use"}, {"template", "t"}}, {{"name", "default"}, {"template", "d"}}}}};
-  EXPECT_EQ(open(json, named)->chat_template(), "d");
+  const Templates both = {{"default", "d"}, {"tool_use", "t"}};
+  EXPECT_EQ(open(json, named)->chat_templates(), both);
+  EXPECT_EQ(open(json, {{"chat_template", both}})->chat_templates(), both);
   Folder folder;
   folder.put("tokenizer.json", json.dump())
       .put("tokenizer_config.json", named.dump())
       .put("chat_template.jinja", "file");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_template(), "file");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_templates(), (Templates{{"default", "file"}}));
+  folder.put("additional_chat_templates/rag.jinja", "r").put("additional_chat_templates/note.txt", "");
+  const auto more = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(more->chat_templates(), (Templates{{"default", "file"}, {"rag", "r"}}));
+  EXPECT_EQ(file(*more, "additional_chat_templates/rag.jinja"), "r");
+  const auto other = more->with({.chat_template = "own"});
+  EXPECT_EQ(other->chat_templates(), (Templates{{"default", "own"}}));
+  EXPECT_EQ(file(*other, "chat_template.jinja"), "own");
+  EXPECT_EQ(file(*other, "additional_chat_templates/rag.jinja"), "(none)");
+  folder.put("additional_chat_templates/rag.jinja", "\xFF");
+  EXPECT_NE(
+      error_of([&] { Tokenizer::from_directory(folder.path()); }).message().find("rag.jinja: invalid UTF-8"),
+      std::string::npos);
 }
 
 TEST(TokenizerFiles, KeepsFilesAsTheyWere) {
@@ -80,16 +97,16 @@ TEST(TokenizerFiles, WritesOverrides) {
       open(chat_json(), {{"model_max_length", 7}, {"eos_token", "<end>"}, {"chat_template", "old"}});
   const auto second = first->with({.eos = "<pad>", .pad = "<end>", .chat_template = "new"});
   EXPECT_EQ(first->special().eos, "<end>");
-  EXPECT_EQ(first->chat_template(), "old");
+  EXPECT_EQ(first->chat_templates().at("default"), "old");
   EXPECT_EQ(second->special().eos, "<pad>");
   EXPECT_EQ(second->special().pad, "<end>");
-  EXPECT_EQ(second->chat_template(), "new");
+  EXPECT_EQ(second->chat_templates().at("default"), "new");
   Folder folder;
   for (const auto& [name, bytes] : second->files()) folder.put(name, bytes);
   const auto third = Tokenizer::from_directory(folder.path());
   EXPECT_EQ(third->special().eos, "<pad>");
   EXPECT_EQ(third->special().pad, "<end>");
-  EXPECT_EQ(third->chat_template(), "new");
+  EXPECT_EQ(third->chat_templates().at("default"), "new");
   const Json config = base::parse_json(file(*second, "tokenizer_config.json"), "tokenizer_config.json");
   EXPECT_EQ(config, (Json{{"model_max_length", 7}, {"eos_token", "<pad>"}, {"pad_token", "<end>"}}));
   EXPECT_EQ(file(*first->with({}), "tokenizer_config.json"), file(*first, "tokenizer_config.json"));

@@ -1,5 +1,5 @@
 // As transformers 5 reads them: special_tokens_map.json counts only without added_tokens_decoder and then
-// wins over tokenizer_config.json; chat_template.jinja wins over a template in tokenizer_config.json.
+// wins over tokenizer_config.json; files of chat templates win over those in tokenizer_config.json.
 #include "text/tokenizer/settings.h"
 
 #include <algorithm>
@@ -18,7 +18,6 @@ namespace {
 using base::Json;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
-constexpr const char* kTemplate = "chat_template.jinja";
 
 Json read_object(const Files& files, const char* name, const std::string& directory) {
   const std::string* text = find_file(files, name);
@@ -85,13 +84,40 @@ void read_tokens(const Field& config, Settings& settings) {
   }
 }
 
-// A string, or a list of {"name", "template"} of which the one named "default" is used.
-std::string read_template(const Field& field) {
-  if (field.value().is_string()) return field.text();
-  for (const Field& item : field.list()) {
-    if (item.at("name").text() == "default") return item.at("template").text();
+using Templates = std::map<std::string, std::string>;
+
+// A string, a list of {"name", "template"}, or an object of them.
+Templates read_templates(const Field& field) {
+  Templates templates;
+  if (field.value().is_string()) {
+    templates["default"] = field.text();
+  } else if (field.is_object()) {
+    for (const auto& [name, text] : field.value().items())
+      templates[name] = Field(text, field.where() + "." + name).text();
+  } else {
+    for (const Field& item : field.list()) templates[item.at("name").text()] = item.at("template").text();
   }
-  return {};
+  return templates;
+}
+
+// "default" of chat_template.jinja, NAME of additional_chat_templates/NAME.jinja; empty: another file.
+std::string template_name(std::string_view file) {
+  if (file == kTemplate) return "default";
+  const std::string folder = std::string(kMoreTemplates) + "/";
+  if (!file.starts_with(folder) || !file.ends_with(kTemplateEnding)) return {};
+  return std::string(file.substr(folder.size(), file.size() - folder.size() - kTemplateEnding.size()));
+}
+
+Templates read_template_files(const Files& files, const std::string& directory) {
+  Templates templates;
+  for (const auto& [name, text] : files) {
+    const std::string key = template_name(name);
+    if (key.empty()) continue;
+    if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
+      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, name), bad);
+    templates[key] = text;
+  }
+  return templates;
 }
 
 void put_token(Json& config, const char* key, const std::optional<std::string>& token) {
@@ -126,13 +152,10 @@ Settings read_settings(const Files& files, const std::string& directory) {
   }
   read_tokens(root, settings);
   settings.names_pad = config.contains("pad_token");
-  if (const std::string* text = find_file(files, kTemplate)) {
-    if (const size_t bad = base::find_invalid_utf8(*text); bad != base::kValid)
-      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, kTemplate), bad);
-    settings.chat_template = *text;
-  } else if (const std::optional<Field> field = root.find("chat_template")) {
-    settings.chat_template = read_template(*field);
-  }
+  settings.chat_templates = read_template_files(files, directory);
+  if (const std::optional<Field> field = root.find("chat_template"); field && settings.chat_templates.empty())
+    settings.chat_templates = read_templates(*field);
+  std::erase_if(settings.chat_templates, [](const auto& named) { return named.second.empty(); });
   return settings;
 }
 
@@ -153,7 +176,10 @@ Files with_overrides(Files files, const Tokenizer::Overrides& overrides) {
     put_token(map, "pad_token", overrides.pad);
     replace_file(files, kMap, map.dump(2) + "\n");
   }
-  if (overrides.chat_template) replace_file(files, kTemplate, *overrides.chat_template);
+  if (overrides.chat_template) {
+    std::erase_if(files, [](const auto& file) { return !template_name(file.first).empty(); });
+    replace_file(files, kTemplate, *overrides.chat_template);
+  }
   return files;
 }
 

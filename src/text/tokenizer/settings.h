@@ -1,5 +1,6 @@
 // What the files beside tokenizer.json say: special tokens, BOS and EOS, the chat template.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,9 @@ namespace trl::text {
 // A tokenizer's files, name and bytes; tokenizer.json is among them.
 using Files = std::vector<std::pair<std::string, std::string>>;
 const std::string* find_file(const Files& files, std::string_view name);
+inline constexpr const char* kTemplate = "chat_template.jinja";
+inline constexpr const char* kMoreTemplates = "additional_chat_templates";  // a folder of NAME.jinja
+inline constexpr std::string_view kTemplateEnding = ".jinja";
 
 struct Settings {
   Tokenizer::Special special;
@@ -21,7 +25,7 @@ struct Settings {
   std::vector<AddedToken> named;  // bos_token, eos_token ...
   std::vector<AddedToken> extra;  // additional_special_tokens, extra_special_tokens
   bool names_pad = false;         // pad_token is given, if only as null
-  std::string chat_template;
+  std::map<std::string, std::string> chat_templates;
 };
 
 // directory: for messages

@@ -20,7 +20,7 @@ class PipelineTokenizer final : public Tokenizer {
     pipeline_ = std::make_shared<const Pipeline>(
         read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path), settings, path);
     special_ = std::move(settings.special);
-    template_ = std::move(settings.chat_template);
+    templates_ = std::move(settings.chat_templates);
     if (!special_.pad && !settings.names_pad) special_.pad = pipeline_->padding_token();
   }
 
@@ -49,7 +49,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::optional<std::string> id_to_token(int32_t id) const override { return pipeline_->id_to_token(id); }
   int64_t vocab_size() const override { return pipeline_->end(); }
   const Special& special() const override { return special_; }
-  const std::string& chat_template() const override { return template_; }
+  const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
 
   std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
     check("eos_token", overrides.eos);
@@ -57,7 +57,7 @@ class PipelineTokenizer final : public Tokenizer {
     auto copy = std::make_unique<PipelineTokenizer>(*this);
     if (overrides.eos) copy->special_.eos = overrides.eos;
     if (overrides.pad) copy->special_.pad = overrides.pad;
-    if (overrides.chat_template) copy->template_ = *overrides.chat_template;
+    if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
     copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides));
     return copy;
   }
@@ -77,7 +77,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::shared_ptr<const Files> files_;
   std::string origin_;
   Special special_;
-  std::string template_;
+  std::map<std::string, std::string> templates_;
 };
 }  // namespace
 
@@ -95,6 +95,12 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
+  }
+  if (base::is_directory(in(kMoreTemplates))) {
+    for (const std::string& file : base::list_directory(in(kMoreTemplates))) {
+      const std::string name = base::join_path(kMoreTemplates, file);
+      if (file.ends_with(kTemplateEnding)) files.emplace_back(name, base::read_file(in(name.c_str())));
+    }
   }
   return std::make_unique<PipelineTokenizer>(std::move(files), path);
 }
