@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -51,6 +52,64 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
     const size_t at = number.empty() ? std::string_view::npos : text.find(number);
     fail(Status::format, "{}:{}:{}: a number is too large: {}", origin, first_line,
          first_column + static_cast<int64_t>(at == std::string_view::npos ? 0 : at), number);
+  }
+}
+
+namespace {
+
+constexpr char kMark = '\x7F';
+constexpr std::pair<std::string_view, double> kNonfinite[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", std::numeric_limits<double>::infinity()},
+    {"-Infinity", -std::numeric_limits<double>::infinity()}};
+
+// What is not finite outside strings becomes a string of marks of the same length, so that places stay.
+std::string mark_nonfinite(std::string_view text) {
+  std::string out(text);
+  JsonNesting nesting;
+  for (size_t at = 0; (at = nesting.next_event(text, at)) < text.size(); ++at) {
+    nesting.feed(text[at]);
+    if (nesting.in_string) continue;
+    for (const auto& [word, value] : kNonfinite) {
+      if (!text.substr(at).starts_with(word)) continue;
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), word.size(), kMark);
+      out[at] = out[at + word.size() - 1] = '"';
+      at += word.size() - 1;
+      break;
+    }
+  }
+  return out;
+}
+
+// false: a mark is a key.
+bool restore_nonfinite(Json& json) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (key.starts_with(kMark)) return false;
+    }
+  }
+  if (json.is_structured()) return std::all_of(json.begin(), json.end(), restore_nonfinite);
+  if (!json.is_string() || !json.get_ref<const std::string&>().starts_with(kMark)) return true;
+  const size_t size = json.get_ref<const std::string&>().size() + 2;
+  for (const auto& [word, value] : kNonfinite) {
+    if (word.size() == size) json = value;
+  }
+  return true;
+}
+
+}  // namespace
+
+Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line,
+                       int64_t first_column) {
+  try {
+    return parse_json(text, origin, first_line, first_column);
+  } catch (const Error&) {
+    const std::string marked = mark_nonfinite(text);
+    const bool has_marks = text.find(kMark) != text.npos || text.find("\\u007") != text.npos;
+    if (marked == text || has_marks) throw;
+    Json json = parse_json(marked, origin, first_line, first_column);
+    if (!restore_nonfinite(json)) throw;
+    return json;
   }
 }
 

@@ -15,7 +15,11 @@ inline constexpr int kMaxJsonDepth = 128;
 // parsed values are walked recursively. A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
-// The same; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text again.
+// The same; NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
+Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
+                       int64_t first_column = 1);
+// As parse_json; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text
+// again.
 Json parse_exact_json(std::string_view text, std::string_view origin);
 Json read_json_file(const std::string& path);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes

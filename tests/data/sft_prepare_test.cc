@@ -135,6 +135,18 @@ TEST(Prepare, OnlySelectedColumnsAreRead) {
             std::string::npos);
 }
 
+// As Python's json.dumps writes them.
+TEST(Prepare, NumbersThatAreNotFiniteMayStandInOtherColumns) {
+  Shop shop;
+  EXPECT_EQ(trained(*shop.prepare("{\"score\": NaN, \"text\":\"b\", \"range\": [-Infinity, Infinity]}")),
+            trained(*shop.prepare("{\"text\":\"b\"}")));
+  EXPECT_EQ(shop.error("{\"text\":\"a\"}\n{\"text\":NaN}").message(),
+            "t.jsonl:2: column 'text' is a number, where text is expected; the row's columns: text");
+  EXPECT_NE(
+      shop.error("{\"text\":\"a\"}\n{\"a\":NaN, \"text\":}").message().find("t.jsonl:2:18: not valid JSON"),
+      std::string::npos);
+}
+
 TEST(Prepare, Conversations) {
   Shop shop(kPlainTemplate);
   const Rows want = {"u:hi$a:yo$ u:hi$a:yo$"};
