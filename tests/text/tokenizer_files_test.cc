@@ -50,6 +50,26 @@ TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
   EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
 }
 
+// The expected values are AutoTokenizer's (transformers 5).
+TEST(TokenizerFiles, ReadsAddedTokensOfTheOldFile) {
+  Folder folder;
+  folder.put("tokenizer.json", chat_json().dump()).put("tokenizer_config.json", R"({"eos_token": "<end>"})");
+  const std::string old = R"({"<two>": 269, "<one>": 268, "<end>": 265, "<not>": 266, "he": 256})";
+  folder.put("added_tokens.json", old);
+  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(tokenizer->encode("<one><two><end>he", false), (Ids{268, 269, 265, 256}));
+  EXPECT_EQ(tokenizer->token_to_id("<not>"), std::nullopt);
+  EXPECT_EQ(tokenizer->decode(Ids{268, 265}, true), "<one>");
+  EXPECT_EQ(file(*tokenizer, "added_tokens.json"), old);
+  folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {}})");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->token_to_id("<one>"), std::nullopt);
+  folder.put("tokenizer_config.json", "{}").put("added_tokens.json", R"({"<one>": "x"})");
+  EXPECT_NE(error_of([&] { Tokenizer::from_directory(folder.path()); })
+                .message()
+                .find("added_tokens.json: '<one>': a string"),
+            std::string::npos);
+}
+
 using Templates = std::map<std::string, std::string>;
 
 TEST(TokenizerFiles, FindsTheTemplates) {

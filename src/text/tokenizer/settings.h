@@ -21,10 +21,11 @@ inline constexpr std::string_view kTemplateEnding = ".jinja";
 
 struct Settings {
   Tokenizer::Special special;
-  std::vector<AddedToken> added;  // added_tokens_decoder, by id
-  std::vector<AddedToken> named;  // bos_token, eos_token ...
-  std::vector<AddedToken> extra;  // additional_special_tokens, extra_special_tokens
-  bool names_pad = false;         // pad_token is given, if only as null
+  std::map<int32_t, AddedToken> added;  // added_tokens_decoder, or added_tokens.json
+  bool added_yields = false;            // added_tokens.json: an id that tokenizer.json adds is that token
+  std::vector<AddedToken> named;        // bos_token, eos_token ...
+  std::vector<AddedToken> extra;        // additional_special_tokens, extra_special_tokens
+  bool names_pad = false;               // pad_token is given, if only as null
   std::map<std::string, std::string> chat_templates;
 };
 

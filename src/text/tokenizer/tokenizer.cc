@@ -92,8 +92,8 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
     fail(Status::not_found, "{}: no such file", in("tokenizer.json"));
   }
   Files files;
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "added_tokens.json", kTemplate}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
   }
   if (base::is_directory(in(kMoreTemplates))) {

@@ -36,8 +36,8 @@ class Tokenizer {
  public:
   static std::unique_ptr<Tokenizer> from_directory(
       const std::string& path);  // tokenizer.json, tokenizer_config.json,
-                                 // special_tokens_map.json, chat_template.jinja,
-                                 // additional_chat_templates/*.jinja
+                                 // special_tokens_map.json, added_tokens.json,
+                                 // chat_template.jinja, additional_chat_templates/*.jinja
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);
   virtual ~Tokenizer() = default;
