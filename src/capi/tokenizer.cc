@@ -115,7 +115,7 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
 }
 
 std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options) {
-  auto tokenizer = data::open_tokenizer(path);
+  auto tokenizer = data::open_tokenizer(path, current_log());
   const bool changed = std::any_of(std::begin(kTokenizerKeys), std::end(kTokenizerKeys),
                                    [&](std::string_view key) { return options.is_set(key); });
   if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::sft_data_arguments(options));
