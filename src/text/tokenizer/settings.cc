@@ -172,6 +172,8 @@ Settings read_settings(const Files& files, const std::string& directory) {
     read_added_file(Field(tokens, base::join_path(directory, kAdded)), settings);
   }
   settings.names_pad = config.contains("pad_token");
+  settings.tokenizer_class = root.text_or("tokenizer_class", "");
+  if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
   settings.chat_templates = read_template_files(files, directory);
   if (const std::optional<Field> field = root.find("chat_template"); field && settings.chat_templates.empty())
     settings.chat_templates = read_templates(*field);

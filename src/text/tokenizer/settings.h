@@ -27,6 +27,8 @@ struct Settings {
   std::vector<AddedToken> extra;        // additional_special_tokens, extra_special_tokens
   bool names_pad = false;               // pad_token is given, if only as null
   std::map<std::string, std::string> chat_templates;
+  std::string tokenizer_class;  // may be empty
+  std::optional<bool> add_prefix_space;
 };
 
 // directory: for messages

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/plain_vocabulary.h"
+#include "text/tokenizer/prefix_space.h"
 #include "text/tokenizer/settings.h"
 
 namespace trl::text {
@@ -13,12 +14,13 @@ namespace trl::text {
 namespace {
 class PipelineTokenizer final : public Tokenizer {
  public:
-  PipelineTokenizer(Files files, const std::string& origin)
+  PipelineTokenizer(Files files, const std::string& origin, const std::string& model_type)
       : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
     Settings settings = read_settings(*files_, origin);
     const std::string path = base::join_path(origin, "tokenizer.json");
-    pipeline_ = std::make_shared<const Pipeline>(
-        read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path), settings, path);
+    TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
+    apply_prefix_space(json.rest, settings, model_type, base::join_path(origin, "tokenizer_config.json"));
+    pipeline_ = std::make_shared<const Pipeline>(std::move(json), settings, path);
     special_ = std::move(settings.special);
     templates_ = std::move(settings.chat_templates);
     if (!special_.pad && !settings.names_pad) special_.pad = pipeline_->padding_token();
@@ -79,6 +81,12 @@ class PipelineTokenizer final : public Tokenizer {
   Special special_;
   std::map<std::string, std::string> templates_;
 };
+// Of a config.json that may not be there.
+std::string model_type_of(const std::string& path) {
+  if (!base::file_exists(path)) return {};
+  const base::Json config = base::read_json_file(path);
+  return Field(config, path).text_or("model_type", "");
+}
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
@@ -102,12 +110,13 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
       if (file.ends_with(kTemplateEnding)) files.emplace_back(name, base::read_file(in(name.c_str())));
     }
   }
-  return std::make_unique<PipelineTokenizer>(std::move(files), path);
+  return std::make_unique<PipelineTokenizer>(std::move(files), path, model_type_of(in("config.json")));
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const PlainVocabulary& vocabulary,
                                                       std::string_view origin) {
-  return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin));
+  return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin),
+                                             "");
 }
 
 }  // namespace trl::text
