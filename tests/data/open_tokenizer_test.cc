@@ -60,5 +60,13 @@ TEST(OpenTokenizer, GgufFilesMayNameTheirTemplates) {
             (std::map<std::string, std::string>{{"default", "plain"}, {"tool_use", "tools"}}));
 }
 
+TEST(OpenTokenizer, KnowsAGitLfsPointer) {
+  const test::TemporaryDirectory directory;
+  const std::string path =
+      directory.write("m.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n");
+  EXPECT_EQ(error_of([&] { open_tokenizer(path); }).message(),
+            path + ": it is a Git LFS pointer, not the file itself: fetch it with git lfs pull");
+}
+
 }  // namespace
 }  // namespace trl::data

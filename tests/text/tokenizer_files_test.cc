@@ -183,6 +183,16 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
   EXPECT_NE(model.message().find("SentencePiece"), std::string::npos);
 }
 
+TEST(TokenizerFiles, KnowsAGitLfsPointer) {
+  Folder folder;
+  folder.put("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7031645\n");
+  const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  EXPECT_EQ(error.status(), Status::format);
+  EXPECT_EQ(error.message(), folder.path() +
+                                 "/tokenizer.json: it is a Git LFS pointer, not the file itself: fetch it "
+                                 "with git lfs pull");
+}
+
 struct Broken {
   const char* what;
   std::string text;

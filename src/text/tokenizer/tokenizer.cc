@@ -104,6 +104,7 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
                            "added_tokens.json", kTemplate}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
   }
+  base::refuse_lfs_pointer(*find_file(files, "tokenizer.json"), in("tokenizer.json"));
   if (base::is_directory(in(kMoreTemplates))) {
     for (const std::string& file : base::list_directory(in(kMoreTemplates))) {
       const std::string name = base::join_path(kMoreTemplates, file);
