@@ -79,6 +79,21 @@ TEST(TokenizerFiles, TakesThePrefixSpaceFromTheConfiguration) {
   EXPECT_EQ(ids("llama", {{"tokenizer_class", "GPT2Tokenizer"}, {"add_prefix_space", false}}), plain);
 }
 
+TEST(TokenizerFiles, RefusesAPrefixSpaceThatTransformersLeavesOut) {
+  TRL_NEED_GOLDEN("models/mistral/tokenizer.json");
+  const std::string json = base::read_file(test::golden_path("models/mistral/tokenizer.json"));
+  const auto status = [&](const char* model_type, bool space) {
+    Folder folder;
+    folder.put("tokenizer.json", json).put("config.json", Json{{"model_type", model_type}}.dump());
+    folder.put("tokenizer_config.json",
+               Json{{"tokenizer_class", "LlamaTokenizerFast"}, {"add_prefix_space", space}}.dump());
+    return error_of([&] { Tokenizer::from_directory(folder.path()); }).status();
+  };
+  EXPECT_EQ(status("llama", false), Status::unsupported);
+  EXPECT_EQ(status("llama", true), Status::ok);
+  EXPECT_EQ(status("mistral", false), Status::ok);
+}
+
 // The expected values are AutoTokenizer's (transformers 5).
 TEST(TokenizerFiles, ReadsAddedTokensOfTheOldFile) {
   Folder folder;

@@ -15,11 +15,27 @@ std::string class_of(std::string name, const std::string& model_type) {
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   return name;
 }
+
+// As the converters of SentencePiece's models write it.
+bool prepends(const Json& tokenizer) {
+  const auto says = [&](const char* key, const char* word) {
+    const auto found = tokenizer.find(key);
+    return found != tokenizer.end() && found->dump().find(word) != std::string::npos;
+  };
+  return says("normalizer", "\"Prepend\"") ||
+         (says("pre_tokenizer", "\"Metaspace\"") && !says("pre_tokenizer", "\"never\""));
+}
 }  // namespace
 
 void apply_prefix_space(Json& tokenizer, const Settings& settings, const std::string& model_type,
                         const std::string& where) {
   const std::string name = class_of(settings.tokenizer_class, model_type);
+  if (name == "LlamaTokenizer" && settings.add_prefix_space == false && prepends(tokenizer))
+    fail(Status::unsupported,
+         "{}: add_prefix_space: false with the class LlamaTokenizer, where tokenizer.json puts a space "
+         "before the text and "
+         "transformers none; take it out of tokenizer.json, or the key out of here",
+         where);
   if (!settings.add_prefix_space || (name != "Qwen2Tokenizer" && name != "GPT2Tokenizer")) return;
   const auto found = tokenizer.find("pre_tokenizer");
   if (found == tokenizer.end() || !found->is_object()) return;
