@@ -816,7 +816,8 @@ TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const in
                                         size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Renders a conversation with the tokenizer's chat template.
+ * Renders a conversation with the tokenizer's chat template: of named ones with "tool_use" where tools are
+ * given, else with "default".
  *
  * @param tokenizer [in] not changed.
  * @param json [in] a list of messages, or an object with `messages` and, where wanted, `tools`,
@@ -840,7 +841,7 @@ TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokeni
 
 /**
  * What the tokenizer is, as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
- * ids, and chat_template.
+ * ids, and chat_template (an object, name to template, where the tokenizer has named ones).
  *
  * @param tokenizer [in] not changed.
  * @param out_json [out] borrowed until tokenizer is destroyed.
@@ -1034,7 +1035,7 @@ TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history
- * ... What is not finite is a string here ("NaN", "Infinity", "-Infinity"), a bare word in that file.
+ * ... What is not finite is null here, where that file has the bare words NaN and Infinity.
  *
  * @param trainer [in] not changed in what it trains.
  * @param out_json [out] borrowed until the next call on this trainer.

@@ -130,6 +130,21 @@ std::string join_path(std::string_view directory, std::string_view name) {
 
 std::string file_name(std::string_view path) { return fs::path(path).filename().string(); }
 
+void refuse_lfs_pointer(std::string_view bytes, const std::string& path) {
+  if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
+    fail(Status::format, "{}: it is a Git LFS pointer, not the file itself: fetch it with git lfs pull",
+         path);
+}
+
+bool is_plain_path(std::string_view path) {
+  for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
+    end = path.find('/', begin);
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return path.find('\0') == path.npos;
+}
+
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   const Descriptor descriptor(path_);
   size_ = descriptor.size();

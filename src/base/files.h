@@ -15,12 +15,16 @@ namespace trl::base {
 std::string system_reason(int code);  // of an errno, in English: "No such file or directory"
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
-std::string read_file(const std::string& path);                    // throws not_found or io, naming the path
+std::string read_file(const std::string& path);  // throws not_found or io, naming the path
+// Throws Error(format) for what a clone without Git LFS leaves in the place of a large file.
+void refuse_lfs_pointer(std::string_view bytes, const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
 void make_directories(const std::string& path);
 void remove_tree(const std::string& path) noexcept;
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component
+// Of a file below a directory: no component is empty, "." or "..".
+bool is_plain_path(std::string_view path);
 
 // A whole file mapped read-only (private). Movable; the bytes live as long as the object.
 class MappedFile {

@@ -1,9 +1,11 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_nesting.h"
 
 namespace trl::base {
 
@@ -14,20 +16,34 @@ std::string plain_reason(std::string_view what) {
   const size_t colon = what.find(": ");
   return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));
 }
+
+// A place in a text for messages.
+struct Place {
+  std::string_view text;
+  std::string_view origin;
+  int64_t first_line;
+  int64_t first_column;
+  [[noreturn]] void fail_at(size_t byte, std::string_view reason) const {
+    const std::string_view before = text.substr(0, byte);
+    const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
+    const size_t newline = before.rfind('\n');
+    const int64_t column = newline == std::string_view::npos
+                               ? first_column + static_cast<int64_t>(before.size())
+                               : static_cast<int64_t>(before.size() - newline);
+    fail(Status::format, "{}:{}:{}: {}", origin, line, column, reason);
+  }
+};
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const Place place{text, origin, first_line, first_column};
+  if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
+    place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
-    const size_t byte = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    const std::string_view before = text.substr(0, byte);
-    const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
-    const size_t newline = before.rfind('\n');
-    const int64_t column = newline == std::string_view::npos ? first_column + static_cast<int64_t>(byte)
-                                                             : static_cast<int64_t>(byte - newline);
-    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin, line, column, plain_reason(error.what()));
+    place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
     const std::string reason = plain_reason(error.what());
     const size_t quote = reason.find('\'');
@@ -36,6 +52,64 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
     const size_t at = number.empty() ? std::string_view::npos : text.find(number);
     fail(Status::format, "{}:{}:{}: a number is too large: {}", origin, first_line,
          first_column + static_cast<int64_t>(at == std::string_view::npos ? 0 : at), number);
+  }
+}
+
+namespace {
+
+constexpr char kMark = '\x7F';
+constexpr std::pair<std::string_view, double> kNonfinite[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", std::numeric_limits<double>::infinity()},
+    {"-Infinity", -std::numeric_limits<double>::infinity()}};
+
+// What is not finite outside strings becomes a string of marks of the same length, so that places stay.
+std::string mark_nonfinite(std::string_view text) {
+  std::string out(text);
+  JsonNesting nesting;
+  for (size_t at = 0; (at = nesting.next_event(text, at)) < text.size(); ++at) {
+    nesting.feed(text[at]);
+    if (nesting.in_string) continue;
+    for (const auto& [word, value] : kNonfinite) {
+      if (!text.substr(at).starts_with(word)) continue;
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), word.size(), kMark);
+      out[at] = out[at + word.size() - 1] = '"';
+      at += word.size() - 1;
+      break;
+    }
+  }
+  return out;
+}
+
+// false: a mark is a key.
+bool restore_nonfinite(Json& json) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (key.starts_with(kMark)) return false;
+    }
+  }
+  if (json.is_structured()) return std::all_of(json.begin(), json.end(), restore_nonfinite);
+  if (!json.is_string() || !json.get_ref<const std::string&>().starts_with(kMark)) return true;
+  const size_t size = json.get_ref<const std::string&>().size() + 2;
+  for (const auto& [word, value] : kNonfinite) {
+    if (word.size() == size) json = value;
+  }
+  return true;
+}
+
+}  // namespace
+
+Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line,
+                       int64_t first_column) {
+  try {
+    return parse_json(text, origin, first_line, first_column);
+  } catch (const Error&) {
+    const std::string marked = mark_nonfinite(text);
+    const bool has_marks = text.find(kMark) != text.npos || text.find("\\u007") != text.npos;
+    if (marked == text || has_marks) throw;
+    Json json = parse_json(marked, origin, first_line, first_column);
+    if (!restore_nonfinite(json)) throw;
+    return json;
   }
 }
 
@@ -103,28 +177,6 @@ void append_json_string(std::string& out, std::string_view utf8) {
 std::string json_type(const Json& value) {
   if (value.is_array()) return "list";
   return value.is_number() ? "number" : value.type_name();
-}
-
-std::string quote_nonfinite(std::string_view text) {
-  std::string out;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
-      out += text[i++];
-    } else if (text[i] == '"') {
-      quoted = !quoted;
-    } else if (!quoted) {
-      const std::string_view rest = text.substr(i);
-      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
-        if (!rest.starts_with(word)) continue;
-        out += fmt::format("\"{}\"", word);
-        i += word.size();
-        break;
-      }
-    }
-    if (i < text.size()) out += text[i];
-  }
-  return out;
 }
 
 }  // namespace trl::base

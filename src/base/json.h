@@ -8,16 +8,20 @@
 namespace trl::base {
 
 using Json = nlohmann::ordered_json;
+inline constexpr int kMaxJsonDepth = 128;
 
 // origin: file name or other name for messages; first_line, first_column: where the text begins in it.
-// Throws Error(format): "<origin>:<line>:<column>: ...". A leading byte order mark is skipped.
+// Throws Error(format): "<origin>:<line>:<column>: ...", also for what is nested deeper than kMaxJsonDepth:
+// parsed values are walked recursively. A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
-// The same; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text again.
+// The same; NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
+Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
+                       int64_t first_column = 1);
+// As parse_json; Error(format) also for an integer beyond 64 bits, which would lose digits where it is text
+// again.
 Json parse_exact_json(std::string_view text, std::string_view origin);
 Json read_json_file(const std::string& path);
-// NaN, Infinity and -Infinity, words that Python writes and JSON does not have, as strings.
-std::string quote_nonfinite(std::string_view text);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"
 

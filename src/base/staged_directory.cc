@@ -76,7 +76,9 @@ StagedDirectory::~StagedDirectory() {
 }
 
 void StagedDirectory::write(std::string_view name, const std::function<void(FileWriter&)>& body) {
-  FileWriter writer(join_path(staging_, name), fault_);
+  const std::string path = join_path(staging_, name);
+  make_directories(parent_of(path));
+  FileWriter writer(path, fault_);
   body(writer);
   writer.close();
   written_.push_back({std::string(name), writer.size(), writer.xxh3()});
@@ -96,14 +98,23 @@ void StagedDirectory::commit_new() {
   sync_directory(parent_of(target_));
 }
 
+// Folders of the written files, and the directory itself.
+void StagedDirectory::sync(const std::string& directory) const {
+  for (const File& file : written_) {
+    if (file.name.find('/') != std::string::npos) sync_directory(parent_of(join_path(directory, file.name)));
+  }
+  sync_directory(directory);
+}
+
 void StagedDirectory::commit() {
-  sync_directory(staging_);
+  sync(staging_);
   if (!file_exists(target_)) return commit_new();
   std::vector<std::function<void()>> undo;  // the old files lie in staging_ until all is done
   try {
     for (const File& file : written_) {
       const std::string from = join_path(staging_, file.name), to = join_path(target_, file.name);
       if (fault_ != nullptr && *fault_) (*fault_)(to, 0);
+      make_directories(parent_of(to));
       if (swap_names(from, to)) {
         undo.push_back([from, to] { swap_names(from, to); });
       } else if (errno == ENOENT) {
@@ -115,10 +126,11 @@ void StagedDirectory::commit() {
     }
     for (const std::string& name : replaced_) {
       const std::string from = join_path(target_, name), to = join_path(staging_, name);
+      make_directories(parent_of(to));
       move(from, to);
       undo.push_back([from, to] { ::rename(to.c_str(), from.c_str()); });
     }
-    sync_directory(target_);
+    sync(target_);
   } catch (...) {
     for (size_t i = undo.size(); i-- > 0;) undo[i]();
     throw;
@@ -126,7 +138,7 @@ void StagedDirectory::commit() {
 }
 
 void StagedDirectory::commit_whole() {
-  sync_directory(staging_);
+  sync(staging_);
   if (!file_exists(target_)) return commit_new();
   if (fault_ != nullptr && *fault_) (*fault_)(target_, 0);
   if (!swap_names(staging_, target_)) {

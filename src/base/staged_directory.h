@@ -25,6 +25,7 @@ class StagedDirectory {
   StagedDirectory(const StagedDirectory&) = delete;
   StagedDirectory& operator=(const StagedDirectory&) = delete;
 
+  // name: of a file, also of one in a folder.
   void write(std::string_view name, std::string_view bytes);
   void write(std::string_view name, const std::function<void(FileWriter&)>& body);  // body does not close
   const std::vector<File>& written() const { return written_; }
@@ -39,6 +40,7 @@ class StagedDirectory {
 
  private:
   void commit_new();
+  void sync(const std::string& directory) const;
   void move(const std::string& from, const std::string& to);
 
   std::string target_;

@@ -37,8 +37,12 @@ base::Json describe_tokenizer(const text::Tokenizer& tokenizer) {
     const auto id = known ? tokenizer.token_to_id(tokens[name].get<std::string>()) : std::nullopt;
     out[std::string(name) + "_id"] = id ? base::Json(*id) : base::Json(nullptr);
   }
-  const std::string& source = tokenizer.chat_template();
-  out["chat_template"] = source.empty() ? base::Json(nullptr) : base::Json(source);
+  const auto& templates = tokenizer.chat_templates();
+  const bool one = templates.size() == 1 && templates.contains("default");
+  if (one)
+    out["chat_template"] = templates.at("default");
+  else
+    out["chat_template"] = templates.empty() ? base::Json(nullptr) : base::Json(templates);
   return out;
 }
 
@@ -71,18 +75,20 @@ void need_room(const void* to, size_t capacity, size_t* out_count, std::string_v
 }  // namespace
 
 Tokenizer::Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer)
-    : tokenizer_(std::move(tokenizer)), described_(describe_tokenizer(*tokenizer_).dump()) {
-  if (!tokenizer_->chat_template().empty()) template_.emplace(tokenizer_->chat_template());
+    : tokenizer_(std::move(tokenizer)),
+      templates_(tokenizer_->chat_templates()),
+      described_(describe_tokenizer(*tokenizer_).dump()) {}
+
+std::string Tokenizer::render(const base::Json& messages, const text::RenderOptions& options) const {
+  if (const text::ChatTemplate* chosen = templates_.find(options.tools))
+    return chosen->render(messages, options).text;
+  fail(Status::not_found, "{}; give one with chat_template or chat_template_path", templates_.why_none());
 }
 
 std::string Tokenizer::apply_chat_template(const base::Json& conversation) const {
-  if (!template_) {
-    fail(Status::not_found,
-         "the tokenizer has no chat template; give one with chat_template or chat_template_path");
-  }
   text::RenderOptions options;
   options.variables = special_tokens(*tokenizer_);
-  if (conversation.is_array()) return template_->render(conversation, options).text;
+  if (conversation.is_array()) return render(conversation, options);
   if (!conversation.is_object() || !conversation.contains("messages")) {
     fail(Status::format, "json: a list of messages or an object with messages is needed, not a {}",
          base::json_type(conversation));
@@ -105,11 +111,11 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
     if (!given->is_object()) fail(Status::format, "json: chat_template_kwargs must be an object");
     for (const auto& [name, value] : given->items()) options.variables[name] = value;
   }
-  return template_->render(conversation["messages"], options).text;
+  return render(conversation["messages"], options);
 }
 
 std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options) {
-  auto tokenizer = data::open_tokenizer(path);
+  auto tokenizer = data::open_tokenizer(path, current_log());
   const bool changed = std::any_of(std::begin(kTokenizerKeys), std::end(kTokenizerKeys),
                                    [&](std::string_view key) { return options.is_set(key); });
   if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::sft_data_arguments(options));

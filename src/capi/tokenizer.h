@@ -1,4 +1,4 @@
-// A tokenizer handle, with its parsed chat template.
+// A tokenizer handle, with its parsed chat templates.
 #pragma once
 #include <memory>
 #include <optional>
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "capi/handle.h"
 #include "config/config.h"
-#include "text/chat_template/chat_template.h"
+#include "text/chat_template/chat_templates.h"
 #include "text/tokenizer/tokenizer.h"
 #include "trl/trl.h"
 
@@ -22,8 +22,9 @@ class Tokenizer {
   const std::string& describe() const { return described_; }
 
  private:
+  std::string render(const base::Json& messages, const text::RenderOptions& options) const;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::optional<text::ChatTemplate> template_;
+  const text::ChatTemplates templates_;
   std::string described_;
 };
 

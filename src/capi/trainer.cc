@@ -25,8 +25,8 @@ std::string needed_model_path(const config::Config& config) {
 
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path) {
-  return std::make_shared<Tokenizer>(
-      data::training_tokenizer(*data::open_tokenizer(model_path), config::sft_data_arguments(config)));
+  return std::make_shared<Tokenizer>(data::training_tokenizer(
+      *data::open_tokenizer(model_path, current_log()), config::sft_data_arguments(config)));
 }
 
 // What a machine may lack, before rows and weights are read.
@@ -192,7 +192,7 @@ void Trainer::save(const std::string& directory, engine::SaveKind kind) {
 
 const char* Trainer::describe() {
   return exclusively([&] {
-    described_ = base::quote_nonfinite(trainer_->state_json());
+    described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
     return described_.c_str();
   });
 }

@@ -20,12 +20,6 @@ std::string own_sum(const Json& run, const Json& files) {
   return hex(base::xxh3_64(Json{{"run", run}, {"files", files}}.dump()));
 }
 
-// Plain names only: what a manifest says is not to be believed.
-bool is_plain(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
-         name.find('\0') == name.npos;
-}
-
 }  // namespace
 
 void write_manifest(base::StagedDirectory& staged, const std::string& run) {
@@ -46,7 +40,8 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
       fail(Status::format, "{}: the checkpoint is damaged: the file is not what was written (checksum)",
            path);
     for (const auto& [name, file] : json.at("files").items()) {
-      if (!is_plain(name)) fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
+      if (!base::is_plain_path(name))  // what a manifest says is not to be believed
+        fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
       const std::string sum = file.at("xxh3").get<std::string>();
       size_t used = 0;
       const uint64_t value = std::stoull(sum, &used, 16);

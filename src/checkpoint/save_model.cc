@@ -42,10 +42,9 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
 }
 
 void check_name(std::string_view name) {
-  const bool plain = !name.empty() && name != "." && name != ".." &&
-                     name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
   const bool ours = name == kConfig || name == kGenerationConfig || io::is_weight_file(name);
-  if (!plain || ours) fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
+  if (!base::is_plain_path(name) || ours)
+    fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
 }
 
 }  // namespace

@@ -107,25 +107,31 @@ void select_columns(Row& row, const std::vector<std::string>& names) {
 }
 
 void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to) {
-  std::vector<base::Json> moved;
-  for (const auto& [from, to] : from_to) {
-    const auto found = row.value.find(from);
-    if (found == row.value.end()) {
+  for (size_t i = 0; i < from_to.size(); ++i) {
+    const auto& [from, to] = from_to[i];
+    const auto named = [&](size_t count, const std::string& name, auto member) {
+      return std::any_of(from_to.begin(), from_to.begin() + static_cast<std::ptrdiff_t>(count),
+                         [&](const auto& pair) { return pair.*member == name; });
+    };
+    using Pair = std::pair<std::string, std::string>;
+    if (!row.value.contains(from)) {
       fail(Status::format, "{}: no column '{}' to rename to '{}' (dataset_columns); the row's columns: {}",
            row.where, from, to, column_names(row));
     }
-    moved.push_back(std::move(*found));
-    row.value.erase(found);
-  }
-  for (size_t i = 0; i < moved.size(); ++i) {
-    if (row.value.contains(from_to[i].second)) {
+    const bool stays = row.value.contains(to) && !named(from_to.size(), to, &Pair::first);
+    if (stays || named(i, to, &Pair::second)) {
       fail(Status::format,
            "{}: column '{}' cannot be renamed to '{}' (dataset_columns): there is such a column; the "
            "row's columns: {}",
-           row.where, from_to[i].first, from_to[i].second, column_names(row));
+           row.where, from, to, column_names(row));
     }
-    row.value[from_to[i].second] = std::move(moved[i]);
   }
+  std::vector<base::Json> moved;
+  for (const auto& [from, to] : from_to) {
+    moved.push_back(std::move(row.value[from]));
+    row.value.erase(from);
+  }
+  for (size_t i = 0; i < moved.size(); ++i) row.value[from_to[i].second] = std::move(moved[i]);
 }
 
 void messages_from_value(base::Json& messages) {

@@ -35,7 +35,28 @@ bool flag(const io::Gguf& file, std::string_view key) {
   fail(Status::format, "{}: {} is not a boolean", file.path(), key);
 }
 
-std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path) {
+// What is not there is taken as llama.cpp takes it: merges must be, all tokens are plain ones without their
+// types, and the pre-tokenizer is "default".
+void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabulary, base::LogSink& log) {
+  constexpr std::string_view kMerges = "tokenizer.ggml.merges", kTypes = "tokenizer.ggml.token_type",
+                             kPre = "tokenizer.ggml.pre";
+  if (vocabulary.model != "gpt2") return;  // refused by its name
+  if (file.find(kMerges) == nullptr)
+    fail(Status::format, "{}: {} is missing: a BPE without its merges splits all text into bytes",
+         file.path(), kMerges);
+  if (file.find(kTypes) == nullptr)
+    log.warning(
+        "data",
+        "{}: {} is missing: no token is special, and one that is written out in a text is read as text",
+        file.path(), kTypes);
+  if (file.find(kPre) == nullptr)
+    log.warning("data",
+                "{}: {} is missing: text is split as 'default' has it, which may not be what the model was "
+                "trained with",
+                file.path(), kPre);
+}
+
+std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path, base::LogSink& log) {
   const io::Gguf file(path);
   text::PlainVocabulary vocabulary;
   vocabulary.model = file.text("tokenizer.ggml.model");
@@ -52,7 +73,10 @@ std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path) {
   vocabulary.add_bos = flag(file, "tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = flag(file, "tokenizer.ggml.add_eos_token");
   if (file.find("tokenizer.chat_template") != nullptr)
-    vocabulary.chat_template = file.text("tokenizer.chat_template");
+    vocabulary.chat_templates["default"] = file.text("tokenizer.chat_template");
+  for (const std::string& name : list_or_empty<std::vector<std::string>>(file, "tokenizer.chat_templates"))
+    vocabulary.chat_templates[name] = file.text("tokenizer.chat_template." + name);
+  check_vocabulary(file, vocabulary, log);
   return text::Tokenizer::from_vocabulary(vocabulary, path);
 }
 
@@ -73,7 +97,7 @@ std::string read_template(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path) {
+std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, base::LogSink* log) {
   if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path);
   if (!base::file_exists(model_path)) {
     fail(Status::not_found, "{}: not found; give a local path: a model directory or a GGUF file", model_path);
@@ -81,7 +105,8 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path) {
   if (!io::is_gguf(model_path)) {
     fail(Status::format, "{}: neither a model directory nor a GGUF file", model_path);
   }
-  return from_gguf(model_path);
+  base::NullLog nobody;
+  return from_gguf(model_path, log != nullptr ? *log : nobody);
 }
 
 std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,

@@ -3,12 +3,14 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "config/data_arguments.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {
 
-std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path);
+// log: hears of what a GGUF file leaves to be guessed; may be null.
+std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, base::LogSink* log = nullptr);
 
 // The tokenizer that SFT trains with and saves: eos_token, chat_template or chat_template_path applied, and
 // the pad token pad_token, else its own, else its EOS. Throws Error(invalid_config) where one of them cannot

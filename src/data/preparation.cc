@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
 constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
-constexpr uint64_t kFormat = 3;  // of what is kept, and of how rows become tokens: another one is another key
+constexpr uint64_t kFormat = 4;  // of what is kept, and of how rows become tokens: another one is another key
 
 // Of all that prepared rows depend on.
 uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool completion_only) {
@@ -41,8 +41,13 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
     add(name);
     add(bytes);
   }
-  add(context.tokenizer->chat_template());
+  for (const auto& [name, source] : context.tokenizer->chat_templates()) {
+    add(name);
+    add(source);
+  }
   add(context.tokenizer->special().eos.value_or(""));
+  // Whether a word gets a space before it also hangs on the model's type, which is in none of these files.
+  for (const int32_t id : context.tokenizer->encode("a", false)) add(std::to_string(id));
   return hash.digest();
 }
 

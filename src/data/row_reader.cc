@@ -24,7 +24,7 @@ void RowReader::normalize(Row& row) const {
 }
 
 void RowReader::decide(const Row& first, std::string_view column) {
-  if (content_of(first, column) == Content::messages) renderer_.emplace(tokenizer_, first.where);
+  if (content_of(first, column) == Content::messages) renderer_.emplace(tokenizer_, first);
 }
 
 void RowReader::require(const Row& row, std::string_view column) const {

@@ -6,30 +6,17 @@
 
 #include "base/error.h"
 #include "data/columns.h"
-#include "io/jsonl.h"
 
 namespace trl::data {
 
 namespace {
-
-const std::string& template_of(const text::Tokenizer& tokenizer, const std::string& where) {
-  if (tokenizer.chat_template().empty()) {
-    fail_key("chat_template",
-             "chat_template: {} is conversational, and the tokenizer has no chat template; give one "
-             "through chat_template or chat_template_path",
-             where);
-  }
-  return tokenizer.chat_template();
-}
 
 base::Json read_tools(const Row& row) {
   const base::Json* column = find_column(row, "tools");
   if (column == nullptr) return nullptr;
   base::Json tools = *column;
   if (tools.is_string()) {
-    const std::string source = tools.get<std::string>();
-    if (io::nested_deeper(source, io::kMaxJsonDepth)) fail_column(row, "tools", "JSON of a moderate depth");
-    tools = base::parse_exact_json(source, row.where + ": column 'tools'");
+    tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
   }
   const bool objects = tools.is_array() &&
                        std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
@@ -103,25 +90,40 @@ size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t>
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-Renderer::Renderer(const text::Tokenizer& tokenizer, const std::string& where)
-    : template_(template_of(tokenizer, where)) {
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first)
+    : templates_(tokenizer.chat_templates()) {
   const text::Tokenizer::Special& special = tokenizer.special();
   if (special.bos) variables_["bos_token"] = *special.bos;
   if (special.eos) variables_["eos_token"] = *special.eos;
   if (special.unk) variables_["unk_token"] = *special.unk;
   if (special.pad) variables_["pad_token"] = *special.pad;
+  template_of(first, options_of(first).tools);
+}
+
+text::RenderOptions Renderer::options_of(const Row& row) const {
+  text::RenderOptions options;
+  options.variables = variables_;
+  options.tools = read_tools(row);
+  read_template_variables(row, options);
+  return options;
+}
+
+const text::ChatTemplate& Renderer::template_of(const Row& row, const base::Json& tools) const {
+  if (const text::ChatTemplate* found = templates_.find(tools)) return *found;
+  fail_key(
+      "chat_template",
+      "chat_template: {} is conversational, and {}; give one through chat_template or chat_template_path",
+      row.where, templates_.why_none());
 }
 
 text::Rendered Renderer::render(const Row& row, const base::Json& messages,
                                 bool add_generation_prompt) const {
-  text::RenderOptions options;
+  text::RenderOptions options = options_of(row);
   options.add_generation_prompt = add_generation_prompt;
-  options.variables = variables_;
-  options.tools = read_tools(row);
-  read_template_variables(row, options);
+  const text::ChatTemplate& chosen = template_of(row, options.tools);
   text::Rendered rendered;
   try {
-    rendered = template_.render(messages, options);
+    rendered = chosen.render(messages, options);
   } catch (const Error& error) {
     throw Error(error.status(),
                 row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "data/row.h"
-#include "text/chat_template/chat_template.h"
+#include "text/chat_template/chat_templates.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {
@@ -18,18 +18,23 @@ std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text);
 // How many ids both begin with.
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b);
 
-// Messages -> text by the tokenizer's chat template. Concurrent on const.
+// Messages -> text by the tokenizer's chat template for such a row. Concurrent on const.
 class Renderer {
  public:
-  // where: the row that needs a template, for the error that there is none.
-  Renderer(const text::Tokenizer& tokenizer, const std::string& where);
-  const text::ChatTemplate& chat_template() const { return template_; }
-  void set_chat_template(const std::string& source) { template_ = text::ChatTemplate(source); }
+  // first: a row that needs a template; throws Error(invalid_config) where there is none for it.
+  Renderer(const text::Tokenizer& tokenizer, const Row& first);
+  const text::ChatTemplates& chat_templates() const { return templates_; }
+  void set_chat_template(const std::string& source) {
+    templates_ = text::ChatTemplates({{"default", source}});
+  }
   // With `tools` and `chat_template_kwargs` of the row.
   text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
 
  private:
-  text::ChatTemplate template_;
+  text::RenderOptions options_of(const Row& row) const;
+  const text::ChatTemplate& template_of(const Row& row, const base::Json& tools) const;
+
+  text::ChatTemplates templates_;
   base::Json variables_ = base::Json::object();  // special tokens by name
 };
 

@@ -87,7 +87,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
         "bfd_split",
         first_where_);
   }
-  if (is_conversational(format_)) open_template();
+  if (is_conversational(format_)) open_template(row);
 }
 
 // The order of formats is TRL's, and a row does not show which one was meant.
@@ -109,12 +109,15 @@ void SftRows::tell_unread(const Row& given, bool from_value) const {
       given.where, fmt::join(read, " and "), fmt::join(unread, ", "));
 }
 
-void SftRows::open_template() {
-  renderer_.emplace(tokenizer_, first_where_);
+// Markers are looked for in the default template; a variant that has them takes the place of all templates,
+// as in TRL.
+void SftRows::open_template(const Row& first) {
+  renderer_.emplace(tokenizer_, first);
   if (!arguments_.assistant_only_loss) return;
-  const text::ChatTemplate& given = renderer_->chat_template();
-  if (!given.has_generation_markers()) {
-    const std::optional<std::string> training = text::training_template(given.source());
+  const text::ChatTemplate* given = renderer_->chat_templates().find(nullptr);
+  if (given == nullptr || !given->has_generation_markers()) {
+    const std::optional<std::string> training =
+        given == nullptr ? std::nullopt : text::training_template(given->source());
     if (!training) throw Error(Status::unsupported, std::string(kNoMarkers), "assistant_only_loss");
     renderer_->set_chat_template(*training);
   }

@@ -41,7 +41,7 @@ class SftRows {
     std::vector<uint8_t> assistant;  // empty: not asked for
   };
   void tell_unread(const Row& given, bool from_value) const;
-  void open_template();
+  void open_template(const Row& first);
   void warn_unless_stop_is_trained() const;
   void append_eos(Row& row) const;
   Rendering render(const Row& row, const base::Json& messages, bool add_generation_prompt,

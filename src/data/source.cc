@@ -37,8 +37,8 @@ class JsonSource final : public Source {
 
 // A host's values come from outside as a file's do.
 void check_value(const base::Json& value, const std::string& where, int depth) {
-  if (depth > io::kMaxJsonDepth)
-    fail(Status::format, "{}: nested deeper than {} levels", where, io::kMaxJsonDepth);
+  if (depth > base::kMaxJsonDepth)
+    fail(Status::format, "{}: nested deeper than {} levels", where, base::kMaxJsonDepth);
   if (value.is_string()) {
     const size_t bad = base::find_invalid_utf8(value.get_ref<const std::string&>());
     if (bad != base::kValid) fail(Status::format, "{}: invalid UTF-8 at byte {} of a string", where, bad);

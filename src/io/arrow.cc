@@ -16,6 +16,7 @@ namespace trl::io {
 
 namespace {
 
+const char* name_of(const ArrowSchema& schema) { return schema.name == nullptr ? "" : schema.name; }
 bool is_text(std::string_view format) { return format == "u" || format == "U" || format == "vu"; }
 bool is_index(std::string_view format) {
   return format.size() == 1 && std::string_view("cCsSiIlL").find(format[0]) != std::string_view::npos;
@@ -27,12 +28,14 @@ void check_type(const ArrowSchema& schema, const std::string& path, int depth) {
   const auto refuse = [&](std::string_view why) {
     fail(Status::format, "Arrow column '{}': {} ({})", path, why, format);
   };
-  if (depth > kMaxJsonDepth) refuse("nested too deep");
+  if (depth > base::kMaxJsonDepth) refuse("nested too deep");
   const auto check_children = [&](int64_t count) {
     if (count >= 0 && schema.n_children != count) refuse("a type with the wrong number of children");
     for (int64_t i = 0; i < schema.n_children; ++i) {
       const ArrowSchema& child = *schema.children[i];
-      check_type(child, path.empty() ? child.name : fmt::format("{}.{}", path, child.name), depth + 1);
+      check_type(child,
+                 path.empty() ? std::string(name_of(child)) : fmt::format("{}.{}", path, name_of(child)),
+                 depth + 1);
     }
   };
   if (schema.dictionary != nullptr) {
@@ -147,7 +150,7 @@ struct Writer {
     out += '{';
     for (int64_t i = 0; i < schema.n_children; ++i) {
       if (i > 0) out += ',';
-      text(schema.children[i]->name);
+      text(name_of(*schema.children[i]));
       out += ':';
       value(*schema.children[i], *array.children[i], at);
     }
@@ -258,7 +261,7 @@ bool ArrowRows::next(std::string& json) {
   json += '{';
   for (int64_t i = 0; i < schema_.n_children; ++i) {
     if (i > 0) json += ',';
-    writer.column = schema_.children[i]->name;
+    writer.column = name_of(*schema_.children[i]);
     writer.text(writer.column);
     json += ':';
     writer.value(*schema_.children[i], *batch_.children[i], at);

@@ -317,7 +317,9 @@ double Gguf::number(std::string_view key) const {
 
 bool is_gguf(const std::string& path) {
   if (!base::file_exists(path) || base::is_directory(path)) return false;
-  return base::MappedFile(path).bytes().starts_with(kMagic);
+  const base::MappedFile file(path);
+  base::refuse_lfs_pointer(file.bytes(), path);
+  return file.bytes().starts_with(kMagic);
 }
 
 }  // namespace trl::io

@@ -43,7 +43,8 @@ class Gguf {
   std::map<std::string, GgufTensor, std::less<>> tensors_;
 };
 
-bool is_gguf(const std::string& path);  // a regular file that begins with the magic
+// A regular file that begins with the magic. Throws Error(format) for a Git LFS pointer.
+bool is_gguf(const std::string& path);
 // Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block
 // (32).
 void dequantize(const GgufTensor& tensor, int64_t first, int64_t count, float* out);

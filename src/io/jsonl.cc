@@ -1,12 +1,12 @@
-// See jsonl.h. A row's length and depth are bounded before it is parsed. The text is searched, not walked
-// byte by byte: a file of rows is cut at the speed of memory.
+// See jsonl.h. A row's length is bounded before it is parsed. The text is searched, not walked byte by byte:
+// a file of rows is cut at the speed of memory.
 #include "io/jsonl.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/utf8.h"
 
 namespace trl::io {
@@ -15,62 +15,7 @@ namespace {
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
 
-// Not zero when one of the eight bytes is this one.
-uint64_t has_byte(uint64_t word, char byte) {
-  constexpr uint64_t kOnes = 0x0101010101010101u;
-  const uint64_t zero = word ^ (kOnes * static_cast<unsigned char>(byte));
-  return (zero - kOnes) & ~zero & (kOnes << 7);
-}
-
-// The first quote, backslash or line break from `at` on: what matters inside a string.
-size_t string_event(std::string_view text, size_t at) {
-  for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, sizeof word);
-    if ((has_byte(word, '"') | has_byte(word, '\\') | has_byte(word, '\n')) != 0) break;
-  }
-  while (at < text.size() && text[at] != '"' && text[at] != '\\' && text[at] != '\n') ++at;
-  return at;
-}
-
-// Brackets outside strings, as far as they can be told from text that may not be JSON at all.
-struct Nesting {
-  int depth = 0;
-  bool in_string = false;
-  bool escaped = false;
-  void feed(char byte) {
-    if (in_string) {
-      if (escaped) {
-        escaped = false;
-      } else if (byte == '\\') {
-        escaped = true;
-      } else if (byte == '"') {
-        in_string = false;
-      }
-    } else if (byte == '"') {
-      in_string = true;
-    } else if (byte == '{' || byte == '[') {
-      ++depth;
-    } else if (byte == '}' || byte == ']') {
-      --depth;
-    }
-  }
-  // Where the next byte stands that feed() or a reader of lines must see.
-  size_t next_event(std::string_view text, size_t at) const {
-    return in_string && !escaped ? string_event(text, at) : at;
-  }
-};
-
 }  // namespace
-
-bool nested_deeper(std::string_view text, int limit) {
-  Nesting nesting;
-  for (size_t at = 0; (at = nesting.next_event(text, at)) < text.size(); ++at) {
-    nesting.feed(text[at]);
-    if (nesting.depth > limit) return true;
-  }
-  return false;
-}
 
 void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column) {
   const size_t bad = base::find_invalid_utf8(text);
@@ -82,12 +27,6 @@ void check_utf8(std::string_view text, std::string_view file, int64_t line, int6
        newline == std::string_view::npos ? column + static_cast<int64_t>(bad)
                                          : static_cast<int64_t>(bad - newline),
        static_cast<unsigned char>(text[bad]));
-}
-
-void check_json_text(std::string_view text, std::string_view file, int64_t line, int64_t column) {
-  check_utf8(text, file, line, column);
-  if (nested_deeper(text, kMaxJsonDepth))
-    fail(Status::format, "{}:{}: nested deeper than {} levels", file, line, kMaxJsonDepth);
 }
 
 JsonRows::JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes)
@@ -169,7 +108,7 @@ void JsonRows::cut_line(const Place& place, std::string* bytes) {
 }
 
 void JsonRows::cut_element(const Place& place, std::string* bytes) {
-  Nesting nesting;
+  base::JsonNesting nesting;
   bool empty = true;
   for (size_t length = 0;;) {
     if (window_.at_end()) fail_here("the file ends inside the array, in the element of line {}", place.line);

@@ -10,15 +10,10 @@
 
 namespace trl::io {
 
-inline constexpr int kMaxJsonDepth = 128;                          // nesting within one row
 inline constexpr size_t kMaxRowBytes = size_t{256} * 1024 * 1024;  // text of one row
 
-// These throw Error(format); line, column: of the first byte. Invalid UTF-8 (file:line:column);
+// Throws Error(format) for invalid UTF-8, naming file:line:column; line, column: of the first byte.
 void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column);
-// the same, and brackets outside strings that are nested deeper than kMaxJsonDepth: parsed values are walked
-// recursively later on.
-void check_json_text(std::string_view text, std::string_view file, int64_t line, int64_t column);
-bool nested_deeper(std::string_view text, int limit);
 
 class JsonRows {
  public:

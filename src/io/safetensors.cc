@@ -147,6 +147,7 @@ void check_tiling(std::vector<Range> ranges, uint64_t size, const std::string& p
 
 Safetensors::Safetensors(const std::string& path) : file_(path) {
   const std::string_view bytes = file_.bytes();
+  base::refuse_lfs_pointer(bytes, path);
   if (bytes.size() < 8)
     fail(Status::format, "{}: {} bytes are too few for a safetensors file", path, bytes.size());
   uint64_t header_bytes = 0;

@@ -130,7 +130,8 @@ class Input {
   size_t end_ = 0;
 };
 
-// gzip, also several members one behind the other (RFC 1952, 2.2).
+// gzip, also several members one behind the other (RFC 1952, 2.2), with zero bytes behind them as tapes pad
+// files.
 class GzipStream final : public ByteStream {
  public:
   explicit GzipStream(std::unique_ptr<ByteStream> raw) : input_(std::move(raw)) {
@@ -147,6 +148,10 @@ class GzipStream final : public ByteStream {
       if (bytes.empty()) {
         if (inside_) fail(Status::format, "{}: the gzip stream ends early: the file is truncated", name());
         return 0;
+      }
+      if (!inside_ && bytes.front() == '\0') {
+        input_.consume(std::min(bytes.find_first_not_of('\0'), bytes.size()));
+        continue;
       }
       if (!inside_) inflateReset(&state_);
       inside_ = true;

@@ -40,8 +40,8 @@ class Decoder::Loader {
     const std::vector<int64_t>* found = source_.shape(name);
     if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
     if (*found != shape) {
-      fail(Status::format, "{} has shape {}, config.json asks for {}", source_.place(name),
-           shape_text(*found), shape_text(shape));
+      fail(Status::format, "{} has shape {}, {} for {}", source_.place(name), shape_text(*found),
+           source_.asks(name), shape_text(shape));
     }
     used_.insert(name);
     auto parameter = std::make_unique<Parameter>();

@@ -50,6 +50,7 @@ class DirectoryWeights final : public WeightSource {
   std::string place(const std::string& name) const override {
     return fmt::format("{}: tensor {}", weights_.directory(), name);
   }
+  std::string asks(const std::string&) const override { return "config.json asks"; }
   const std::vector<int64_t>* shape(const std::string& name) const override {
     const io::TensorView* view = weights_.find(name);
     return view != nullptr ? &view->shape : nullptr;
@@ -123,6 +124,14 @@ std::string gguf_name(std::string_view name) {
   return {};
 }
 
+// The key that says how many rows or columns a tensor has beside hidden_size.
+std::string_view size_key(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+  if (has(".k_proj.") || has(".v_proj.")) return "attention.head_count_kv";
+  if (has(".q_proj.") || has(".o_proj.")) return "attention.head_count";
+  return has(".mlp.") ? "feed_forward_length" : "embedding_length";
+}
+
 class GgufWeights final : public WeightSource {
  public:
   GgufWeights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config)
@@ -132,6 +141,11 @@ class GgufWeights final : public WeightSource {
 
   std::string place(const std::string& name) const override {
     return fmt::format("{}: tensor {}", file_->path(), gguf_name(name));
+  }
+  std::string asks(const std::string& name) const override {
+    const std::string key = fmt::format("{}.{}", file_->text("general.architecture"), size_key(name));
+    return fmt::format("the metadata ({}{}) ask", key,
+                       file_->find(key) == nullptr ? " is missing: attention.head_count counts" : "");
   }
   const std::vector<int64_t>* shape(const std::string& name) const override {
     const auto found = file_->tensors().find(gguf_name(name));

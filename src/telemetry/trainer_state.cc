@@ -41,18 +41,13 @@ std::string callbacks_json(const TrainerState& state) {
                    state.should_save, state.should_training_stop);
 }
 
-double number(const base::Json& value) {
-  if (!value.is_string()) return value.get<double>();
-  return base::parse_double(value.get<std::string>()).value();
-}
-
 Record parse_record(const base::Json& json) {
   Record record;
   for (const auto& [name, value] : json.items()) {
     if (value.is_number_integer()) {
       record.set_integer(name, value.get<int64_t>());
     } else {
-      record.set(name, number(value));
+      record.set(name, value.get<double>());
     }
   }
   return record;
@@ -92,13 +87,13 @@ std::string trainer_state_json(const TrainerState& state) {
 }
 
 TrainerState parse_trainer_state(std::string_view text, std::string_view origin) {
-  const base::Json json = base::parse_json(base::quote_nonfinite(text), origin);
+  const base::Json json = base::parse_python_json(text, origin);
   try {
     TrainerState state;
-    state.epoch = number(json.at("epoch"));
+    state.epoch = json.at("epoch").get<double>();
     state.global_step = json.at("global_step").get<int64_t>();
-    state.total_flos = number(json.at("total_flos"));
-    if (!json.at("best_metric").is_null()) state.best_metric = number(json.at("best_metric"));
+    state.total_flos = json.at("total_flos").get<double>();
+    if (!json.at("best_metric").is_null()) state.best_metric = json.at("best_metric").get<double>();
     if (!json.at("best_global_step").is_null()) state.best_global_step = json.at("best_global_step");
     if (!json.at("best_model_checkpoint").is_null())
       state.best_model_checkpoint = json.at("best_model_checkpoint");

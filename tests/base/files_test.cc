@@ -93,6 +93,27 @@ TEST_F(Files, StagedDirectoryMergesAndRemovesWhatItReplaces) {
   EXPECT_EQ(list_directory(target), (std::vector<std::string>{"a", "mine"}));
 }
 
+TEST_F(Files, StagedDirectoryHoldsFolders) {
+  for (const char* text : {"1", "2"}) {
+    StagedDirectory staged(path("model"));
+    staged.write("more/a", text);
+    staged.commit();
+    EXPECT_EQ(read_file(path("model/more/a")), text);
+  }
+  StagedDirectory staged(path("model"));
+  staged.write("other/b", "3");
+  staged.replaces("more/a");
+  staged.commit();
+  EXPECT_EQ(read_file(path("model/other/b")), "3");
+  EXPECT_FALSE(file_exists(path("model/more/a")));
+}
+
+TEST_F(Files, PlainPathsStayBelowTheirDirectory) {
+  for (const char* plain : {"a", "a.b/c", "..a", "a/..b/c"}) EXPECT_TRUE(is_plain_path(plain)) << plain;
+  for (const char* other : {"", ".", "..", "../x", "a/..", "a//b", "/a", "a/"})
+    EXPECT_FALSE(is_plain_path(other)) << other;
+}
+
 TEST_F(Files, StagedDirectoryKnowsWhatItWrote) {
   StagedDirectory staged(path("model"));
   staged.write("a", "12");

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -82,6 +83,44 @@ TEST(Json, ErrorsNameOriginLineAndColumn) {
   }
   EXPECT_EQ(json_type(parse_json("[1]", "test")), "list");
   EXPECT_EQ(json_type(parse_json("1.5", "test")), "number");
+}
+
+TEST(Json, DepthIsBounded) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto error = [](const std::string& text) {
+    try {
+      parse_json(text, "f", 2);
+      return std::string("none");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), Status::format);
+      return e.message();
+    }
+  };
+  EXPECT_EQ(error("{\"a\": " + nested(127) + "}"), "none");
+  EXPECT_EQ(error("{\n\"a\": " + nested(128) + "}"), "f:3:133: nested deeper than 128 levels");
+  EXPECT_EQ(error("{\"a\": " + std::string(1'000'000, '[')), "f:2:134: nested deeper than 128 levels");
+  EXPECT_EQ(error("[\"" + std::string(200, '[') + "\\\"" + std::string(200, '[') + "\"]"), "none");
+}
+
+TEST(Json, NumbersOfPythonThatAreNotFinite) {
+  const Json json =
+      parse_python_json(R"({"NaN": [NaN,Infinity , -Infinity], "a": "NaN \"Infinity", "b": 1})", "x");
+  EXPECT_TRUE(std::isnan(json["NaN"][0].get<double>()));
+  EXPECT_EQ(json["NaN"][1], std::numeric_limits<double>::infinity());
+  EXPECT_EQ(json["NaN"][2], -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(json["a"], "NaN \"Infinity");
+  const auto error = [](const std::string& text) {
+    try {
+      parse_python_json(text, "f", 3);
+      return std::string("none");
+    } catch (const Error& e) {
+      return e.message().substr(0, e.message().find(" not valid"));
+    }
+  };
+  EXPECT_EQ(error("[NaN,\n NaN, x]"), "f:4:7:");
+  for (const char* bad : {"[NaNx]", "[1NaN]", "[--Infinity]", "[nan]", "{NaN: 1}", "[+Infinity]", "NaN NaN"})
+    EXPECT_NE(error(bad), "none") << bad;
+  EXPECT_THROW(parse_json("NaN", "x"), Error);
 }
 
 TEST(Hash, KnownValues) {

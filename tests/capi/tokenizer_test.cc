@@ -78,6 +78,25 @@ TEST(Tokenizer, RecordedIdsAndTexts) {
   EXPECT_GT(cases, 200);
 }
 
+TEST(Tokenizer, ToolsCallForTheTemplateOfTheirName) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const host::Scratch scratch;
+  const std::string model = scratch / "model";
+  host::write_file(model + "/tokenizer.json", host::read_file(host::golden("models/qwen2/tokenizer.json")));
+  host::write_file(model + "/additional_chat_templates/tool_use.jinja", "tools");
+  const Json messages = {{{"role", "user"}, {"content", "x"}}};
+  Error error;
+  apply(open(model).get(), messages, error, TRL_E_NOT_FOUND);
+  EXPECT_TRUE(error.names("'tool_use'")) << error.message();
+  host::write_file(model + "/chat_template.jinja", "plain");
+  const auto tokenizer = open(model);
+  EXPECT_EQ(apply(tokenizer.get(), messages, error), "plain");
+  EXPECT_EQ(apply(tokenizer.get(), {{"messages", messages}, {"tools", Json::array()}}, error), "tools");
+  const char* described = nullptr;
+  ASSERT_EQ(trl_tokenizer_describe(tokenizer.get(), &described, error), TRL_OK);
+  EXPECT_EQ(host::parse(described)["chat_template"], (Json{{"default", "plain"}, {"tool_use", "tools"}}));
+}
+
 TEST(Tokenizer, RecordedConversations) {
   NEED_GOLDEN("chat_templates/index.json");
   std::map<std::string, Json> conversations;
@@ -195,6 +214,12 @@ TEST(Tokenizer, Refusals) {
                           Json({{"messages", Json::array()}, {"add_generation_prompt", "yes"}})}) {
     apply(tokenizer.get(), bad, error, TRL_E_FORMAT);
   }
+  const std::string deep =
+      "{\"messages\": [], \"chat_template_kwargs\": {\"a\": " + std::string(200'000, '[');
+  EXPECT_EQ(
+      trl_tokenizer_apply_chat_template(tokenizer.get(), deep.data(), deep.size(), nullptr, 0, &size, error),
+      TRL_E_FORMAT);
+  EXPECT_NE(error.message().find("nested deeper than 128 levels"), std::string::npos) << error.message();
   EXPECT_EQ(trl_tokenizer_apply_chat_template(tokenizer.get(), "[", 1, nullptr, 0, &size, error),
             TRL_E_FORMAT);
   trl_tokenizer* none = nullptr;

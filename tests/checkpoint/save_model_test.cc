@@ -71,6 +71,15 @@ TEST(SaveModel, ReloadsEqual) {
   EXPECT_EQ(saved, 14);
 }
 
+TEST(SaveModel, FilesMayLieInFolders) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const TemporaryDirectory directory;
+  const auto model = open("llama");
+  const engine::NamedBytes file{"additional_chat_templates/tool_use.jinja", "tools"};
+  for (int i = 0; i < 2; ++i) save_model(directory.file("out"), *model, {&file, 1});
+  EXPECT_EQ(base::read_file(directory.file("out/additional_chat_templates/tool_use.jinja")), "tools");
+}
+
 TEST(SaveModel, ShardsComeAndGo) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const TemporaryDirectory directory;
@@ -153,7 +162,7 @@ TEST(SaveModel, RefusesNamesThatAreNotItsOwn) {
   const TemporaryDirectory directory;
   const auto model = open("llama");
   for (const std::string_view name :
-       {"", "..", "../x", "a/b", "config.json", "model.safetensors", "model.safetensors.index.json"}) {
+       {"", "..", "../x", "a//b", "config.json", "model.safetensors", "model.safetensors.index.json"}) {
     const engine::NamedBytes file{name, ""};
     EXPECT_THROW(save_model(directory.file("out"), *model, {&file, 1}), Error) << name;
   }

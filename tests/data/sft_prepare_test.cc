@@ -21,7 +21,8 @@ using test::LetterTokenizer;
 
 struct Shop {
   explicit Shop(std::string chat_template = "", int threads = 2)
-      : tokenizer(std::move(chat_template)), pool(threads) {
+      : Shop(LetterTokenizer(std::move(chat_template)), threads) {}
+  explicit Shop(LetterTokenizer given, int threads = 2) : tokenizer(std::move(given)), pool(threads) {
     context.tokenizer = &tokenizer;
     context.arguments = &arguments;
     context.log = &log;
@@ -111,9 +112,9 @@ TEST(Prepare, ColumnsAreRenamed) {
   Shop shop;
   shop.arguments.dataset_columns = {{"question", "prompt"}, {"answer", "completion"}};
   EXPECT_EQ(trained(*shop.prepare("{\"question\":\"a\",\"answer\":\"b\"}")), (Rows{"^ab$ ..b$"}));
-  EXPECT_EQ(
-      shop.error("{\"question\":\"a\",\"answer\":\"b\"}\n{\"question\":\"a\"}").message(),
-      "t.jsonl:2: no column 'answer' to rename to 'completion' (dataset_columns); the row's columns: none");
+  EXPECT_EQ(shop.error("{\"question\":\"a\",\"answer\":\"b\"}\n{\"question\":\"a\"}").message(),
+            "t.jsonl:2: no column 'answer' to rename to 'completion' (dataset_columns); the row's columns: "
+            "question");
   EXPECT_NE(shop.error("{\"question\":\"a\",\"answer\":\"b\",\"prompt\":1}")
                 .message()
                 .find("'question' cannot be renamed to 'prompt' (dataset_columns): there is such a column"),
@@ -132,6 +133,18 @@ TEST(Prepare, OnlySelectedColumnsAreRead) {
   shop.arguments.dataset_select_columns = {"prompt", "answer"};
   EXPECT_NE(shop.error(row).message().find("t.jsonl:1: no column 'answer' (dataset_select_columns)"),
             std::string::npos);
+}
+
+// As Python's json.dumps writes them.
+TEST(Prepare, NumbersThatAreNotFiniteMayStandInOtherColumns) {
+  Shop shop;
+  EXPECT_EQ(trained(*shop.prepare("{\"score\": NaN, \"text\":\"b\", \"range\": [-Infinity, Infinity]}")),
+            trained(*shop.prepare("{\"text\":\"b\"}")));
+  EXPECT_EQ(shop.error("{\"text\":\"a\"}\n{\"text\":NaN}").message(),
+            "t.jsonl:2: column 'text' is a number, where text is expected; the row's columns: text");
+  EXPECT_NE(
+      shop.error("{\"text\":\"a\"}\n{\"a\":NaN, \"text\":}").message().find("t.jsonl:2:18: not valid JSON"),
+      std::string::npos);
 }
 
 TEST(Prepare, Conversations) {
@@ -234,6 +247,22 @@ TEST(Prepare, ToolsAndTemplateVariables) {
       std::string::npos);
   EXPECT_EQ(shop.error("{" + messages + R"(,"chat_template_kwargs":{"tokenize":false}})").status(),
             Status::unsupported);
+}
+
+TEST(Prepare, ToolsCallForTheTemplateOfTheirName) {
+  const std::string row = R"({"messages":[{"role":"user","content":"x"}])";
+  const std::string rows = row + R"(,"tools":[{"n":"a"}]})" + "\n" + row + "}\n" + row + R"(,"tools":null})" +
+                           "\n" + row + R"(,"tools":[]})";
+  Shop both(LetterTokenizer({{"default", "dd"}, {"tool_use", "tt"}, {"rag", "{%"}}));
+  EXPECT_EQ(trained(*both.prepare(rows)), (Rows{"tt tt", "dd dd", "dd dd", "tt tt"}));
+  Shop none(LetterTokenizer({{"rag", "rr"}, {"tool_use", "tt"}}));
+  EXPECT_EQ(trained(*none.prepare(row + R"(,"tools":[{"n":"a"}]})")), (Rows{"tt tt"}));
+  EXPECT_EQ(
+      none.error(row + "}").message(),
+      "chat_template: t.jsonl:1 is conversational, and the tokenizer's chat templates are 'rag', 'tool_use', "
+      "and none of them is 'default'; give one through chat_template or chat_template_path");
+  none.arguments.assistant_only_loss = true;
+  EXPECT_EQ(none.error(row + R"(,"tools":[]})").key(), "assistant_only_loss");
 }
 
 TEST(Prepare, ColumnsThatContradictEachOtherAreAnError) {

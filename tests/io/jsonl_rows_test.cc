@@ -16,7 +16,7 @@ std::vector<Place> rows_of(std::string bytes) {
   JsonRows::Text text;
   std::vector<JsonRows::Place> places;
   while (rows.next(text)) {
-    check_json_text(text.bytes, "f", text.place.line, text.place.column());
+    check_utf8(text.bytes, "f", text.place.line, text.place.column());
     out.emplace_back(text.bytes, text.place.line, text.place.column());
     places.push_back(text.place);
   }
@@ -103,17 +103,6 @@ TEST(JsonRows, GoesOnAtAPlace) {
     }
     EXPECT_EQ(at, texts.size());
   }
-}
-
-TEST(JsonRows, DepthIsBounded) {
-  const auto nested = [](int depth) {
-    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
-  };
-  EXPECT_EQ(rows_of("{\"a\":" + nested(127) + "}").size(), 1u);
-  EXPECT_EQ(row_error("{}\n{\"a\":" + nested(128) + "}"), "f:2: nested deeper than 128 levels");
-  EXPECT_EQ(row_error("{\"a\":" + std::string(1000000, '[')), "f:1: nested deeper than 128 levels");
-  EXPECT_TRUE(nested_deeper("[[[", 2));
-  EXPECT_FALSE(nested_deeper("[[\"[[[\\\"[\"", 2));
 }
 
 TEST(JsonRows, LengthIsBounded) {

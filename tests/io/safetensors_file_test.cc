@@ -68,6 +68,8 @@ TEST(Safetensors, RefusesHeadersThatLie) {
   const std::string eight(8, '\0');
   const std::string one = entry("w", "F32", "[2]", "[0,8]");
   expect_error("abc", "too few");
+  expect_error("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+               ": it is a Git LFS pointer, not the file itself: fetch it with git lfs pull");
   expect_error(file_of("{}", "", 1000), "header length 1000 is larger");
   expect_error(file_of("{}", "", INT64_MAX), "header length");
   expect_error(file_of("{", ""), "not valid JSON");

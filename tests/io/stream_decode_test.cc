@@ -77,6 +77,14 @@ TEST(Stream, ReadsSeveralMembers) {
   }
 }
 
+TEST(Stream, ZeroBytesBehindAGzipMemberArePadding) {
+  const std::string text = numbers(300);
+  EXPECT_EQ(read_all(*open_memory_stream(gzip(text) + std::string(700'000, '\0'), "x")), text);
+  EXPECT_EQ(read_all(*open_memory_stream(gzip(text) + std::string(9, '\0') + gzip("b"), "x")), text + "b");
+  EXPECT_NE(error_of(gzip("a") + std::string(9, '\0') + "tail").find("damaged gzip stream"),
+            std::string::npos);
+}
+
 TEST(Stream, EveryTruncationIsAnError) {
   const std::string text = numbers(300);
   for (const std::string& whole : {gzip(text), zstd(text)}) {

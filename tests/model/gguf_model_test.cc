@@ -50,7 +50,7 @@ at::Tensor interleave(const at::Tensor& value, int64_t heads) {
   return value.reshape(split).transpose(1, 2).reshape(value.sizes()).contiguous();
 }
 
-void write_metadata(GgufWriter& writer, const ModelConfig& c) {
+void write_metadata(GgufWriter& writer, const ModelConfig& c, bool kv_heads = true) {
   const std::string p = c.model_type + ".";
   writer.add("general.architecture", c.model_type);
   writer.add(p + "block_count", static_cast<uint32_t>(c.num_hidden_layers));
@@ -58,7 +58,7 @@ void write_metadata(GgufWriter& writer, const ModelConfig& c) {
   writer.add(p + "embedding_length", static_cast<uint32_t>(c.hidden_size));
   writer.add(p + "feed_forward_length", static_cast<uint32_t>(c.intermediate_size));
   writer.add(p + "attention.head_count", static_cast<uint32_t>(c.num_attention_heads));
-  writer.add(p + "attention.head_count_kv", static_cast<uint32_t>(c.num_key_value_heads));
+  if (kv_heads) writer.add(p + "attention.head_count_kv", static_cast<uint32_t>(c.num_key_value_heads));
   writer.add(p + "attention.layer_norm_rms_epsilon", static_cast<float>(c.rms_norm_eps));
   writer.add(p + "rope.freq_base", static_cast<float>(c.rope.theta));
   writer.add(p + "attention.key_length", static_cast<uint32_t>(c.head_dim));
@@ -71,10 +71,10 @@ void write_metadata(GgufWriter& writer, const ModelConfig& c) {
   writer.add("tokenizer.ggml.padding_token_id", uint32_t{6});
 }
 
-GgufWriter written(Model& model, bool narrow_matrices = false) {
+GgufWriter written(Model& model, bool narrow_matrices = false, bool kv_heads = true) {
   const ModelConfig& c = model.config();
   GgufWriter writer;
-  write_metadata(writer, c);
+  write_metadata(writer, c, kv_heads);
   for (const Parameter* parameter : model.parameters()) {
     at::Tensor value = parameter->value;
     const bool pairs = find_family(c.model_type)->gguf_interleaved_rope;
@@ -207,6 +207,17 @@ TEST(GgufModel, RefusesWhatIsWrong) {
   empty.tensor("token_embd.weight", {448, 64}, std::vector<float>(448 * 64));
   expect_error(directory.write("m.gguf", empty.bytes()), Status::format,
                "tensor blk.0.attn_q.weight is missing");
+}
+
+// As llama.cpp has it, and the message names the key.
+TEST(GgufModel, WithoutKeyValueHeadsEveryHeadIsOne) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const TemporaryDirectory directory;
+  const auto base = Model::open(test::golden_path("models/qwen2"), "float32");
+  expect_error(directory.write("m.gguf", written(*base, false, false).bytes()), Status::format,
+               "tensor blk.0.attn_k.weight has shape [32, 64], the metadata (qwen2.attention.head_count_kv "
+               "is missing: "
+               "attention.head_count counts) ask for [64, 64]");
 }
 
 TEST(GgufModel, RefusesABiasInBlocks) {

@@ -144,9 +144,9 @@ class ArrowStream {
     auto& children = schema_lists_.emplace_back();
     for (const ArrowColumn& child : column.children) children.push_back(schema_of(child));
     ArrowSchema* dictionary = column.dictionary.empty() ? nullptr : schema_of(column.dictionary.front());
-    return &schemas_.emplace_back(ArrowSchema{column.format.c_str(), column.name.c_str(), nullptr, 2,
-                                              static_cast<int64_t>(children.size()), children.data(),
-                                              dictionary, nullptr, nullptr});
+    return &schemas_.emplace_back(
+        ArrowSchema{column.format.c_str(), column.name.empty() ? nullptr : column.name.c_str(), nullptr, 2,
+                    static_cast<int64_t>(children.size()), children.data(), dictionary, nullptr, nullptr});
   }
   ArrowArray* array_of(const ArrowColumn& column) {
     auto& children = array_lists_.emplace_back();

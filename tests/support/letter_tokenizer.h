@@ -1,5 +1,6 @@
 // A tokenizer of one token a byte, and chat templates to go with it.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,11 @@ inline constexpr std::string_view kEosText = "<e>";
 // Bytes are ids; "<e>" is EOS wherever it stands; BOS is added before text.
 class LetterTokenizer final : public text::Tokenizer {
  public:
-  explicit LetterTokenizer(std::string chat_template = "") : template_(std::move(chat_template)) {}
+  using Templates = std::map<std::string, std::string>;
+  explicit LetterTokenizer(std::string chat_template = "") {
+    if (!chat_template.empty()) templates_["default"] = std::move(chat_template);
+  }
+  explicit LetterTokenizer(Templates templates) : templates_(std::move(templates)) {}
   text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
     text::Encoding out;
     const auto add = [&](int32_t id, size_t begin, size_t end) {
@@ -54,13 +59,13 @@ class LetterTokenizer final : public text::Tokenizer {
   std::optional<std::string> id_to_token(int32_t) const override { return std::nullopt; }
   int64_t vocab_size() const override { return 258; }
   const Special& special() const override { return special_; }
-  const std::string& chat_template() const override { return template_; }
+  const Templates& chat_templates() const override { return templates_; }
   std::unique_ptr<Tokenizer> with(const Overrides&) const override { return nullptr; }
   std::vector<std::pair<std::string, std::string>> files() const override { return {}; }
 
  private:
   Special special_{.bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}};
-  std::string template_;
+  Templates templates_;
 };
 
 inline constexpr const char* kPlainTemplate =

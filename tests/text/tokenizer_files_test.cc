@@ -1,6 +1,7 @@
 // The files around tokenizer.json: special tokens, templates, overrides, and what is wrong with broken ones.
 #include <gtest/gtest.h>
 
+#include "support/golden.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -50,19 +51,99 @@ TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
   EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
 }
 
-TEST(TokenizerFiles, FindsTheTemplate) {
+// The expected values are AutoTokenizer's (transformers 5).
+TEST(TokenizerFiles, TakesThePrefixSpaceFromTheConfiguration) {
+  TRL_NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const std::string json = base::read_file(test::golden_path("models/qwen2/tokenizer.json"));
+  const auto ids = [&](const std::string& model_type, const Json& config) {
+    Folder folder;
+    folder.put("tokenizer.json", json).put("tokenizer_config.json", config.dump());
+    if (!model_type.empty()) folder.put("config.json", Json{{"model_type", model_type}}.dump());
+    return Tokenizer::from_directory(folder.path())->encode("Hello world 12", false);
+  };
+  const Ids plain = {39, 68, 276, 78, 263, 287, 75, 67, 220, 16, 17};
+  const Ids spaced = {220, 39, 68, 276, 78, 263, 287, 75, 67, 220, 220, 16, 220, 17};
+  const Json generic = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"add_prefix_space", true}};
+  const Json named = {{"tokenizer_class", "Qwen2TokenizerFast"}, {"add_prefix_space", true}};
+  const Json none = {{"add_prefix_space", true}};
+  for (const Json& config : {generic, named, none}) EXPECT_EQ(ids("qwen2", config), spaced) << config;
+  EXPECT_EQ(ids("qwen2", {{"add_prefix_space", false}}), plain);
+  for (const Json& config : {named, none}) EXPECT_EQ(ids("qwen3", config), spaced) << config;
+  EXPECT_EQ(ids("qwen3", generic), plain);
+  EXPECT_EQ(ids("llama", named), spaced);
+  EXPECT_EQ(ids("llama", none), plain);
+  EXPECT_EQ(ids("mistral", named), plain);
+  EXPECT_EQ(ids("", named), spaced);
+  const Json gpt2 = {{"tokenizer_class", "GPT2Tokenizer"}, {"add_prefix_space", true}};
+  EXPECT_EQ(error_of([&] { ids("llama", gpt2); }).status(), Status::unsupported);
+  EXPECT_EQ(ids("llama", {{"tokenizer_class", "GPT2Tokenizer"}, {"add_prefix_space", false}}), plain);
+}
+
+TEST(TokenizerFiles, RefusesAPrefixSpaceThatTransformersLeavesOut) {
+  TRL_NEED_GOLDEN("models/mistral/tokenizer.json");
+  const std::string json = base::read_file(test::golden_path("models/mistral/tokenizer.json"));
+  const auto status = [&](const char* model_type, bool space) {
+    Folder folder;
+    folder.put("tokenizer.json", json).put("config.json", Json{{"model_type", model_type}}.dump());
+    folder.put("tokenizer_config.json",
+               Json{{"tokenizer_class", "LlamaTokenizerFast"}, {"add_prefix_space", space}}.dump());
+    return error_of([&] { Tokenizer::from_directory(folder.path()); }).status();
+  };
+  EXPECT_EQ(status("llama", false), Status::unsupported);
+  EXPECT_EQ(status("llama", true), Status::ok);
+  EXPECT_EQ(status("mistral", false), Status::ok);
+}
+
+// The expected values are AutoTokenizer's (transformers 5).
+TEST(TokenizerFiles, ReadsAddedTokensOfTheOldFile) {
+  Folder folder;
+  folder.put("tokenizer.json", chat_json().dump()).put("tokenizer_config.json", R"({"eos_token": "<end>"})");
+  const std::string old = R"({"<two>": 269, "<one>": 268, "<end>": 265, "<not>": 266, "he": 256})";
+  folder.put("added_tokens.json", old);
+  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(tokenizer->encode("<one><two><end>he", false), (Ids{268, 269, 265, 256}));
+  EXPECT_EQ(tokenizer->token_to_id("<not>"), std::nullopt);
+  EXPECT_EQ(tokenizer->decode(Ids{268, 265}, true), "<one>");
+  EXPECT_EQ(file(*tokenizer, "added_tokens.json"), old);
+  folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {}})");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->token_to_id("<one>"), std::nullopt);
+  folder.put("tokenizer_config.json", "{}").put("added_tokens.json", R"({"<one>": "x"})");
+  EXPECT_NE(error_of([&] { Tokenizer::from_directory(folder.path()); })
+                .message()
+                .find("added_tokens.json: '<one>': a string"),
+            std::string::npos);
+}
+
+using Templates = std::map<std::string, std::string>;
+
+TEST(TokenizerFiles, FindsTheTemplates) {
   const Json json = chat_json();
-  EXPECT_EQ(open(json)->chat_template(), "");
-  EXPECT_EQ(open(json, {{"chat_template", "{{ a }}"}})->chat_template(), "{{ a }}");
+  EXPECT_EQ(open(json)->chat_templates(), Templates{});
+  EXPECT_EQ(open(json, {{"chat_template", "{{ a }}"}})->chat_templates(),
+            (Templates{{"default", "{{ a }}"}}));
   const Json named = {
       {"chat_template",
        {{{"name", "tool_use"}, {"template", "t"}}, {{"name", "default"}, {"template", "d"}}}}};
-  EXPECT_EQ(open(json, named)->chat_template(), "d");
+  const Templates both = {{"default", "d"}, {"tool_use", "t"}};
+  EXPECT_EQ(open(json, named)->chat_templates(), both);
+  EXPECT_EQ(open(json, {{"chat_template", both}})->chat_templates(), both);
   Folder folder;
   folder.put("tokenizer.json", json.dump())
       .put("tokenizer_config.json", named.dump())
       .put("chat_template.jinja", "file");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_template(), "file");
+  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_templates(), (Templates{{"default", "file"}}));
+  folder.put("additional_chat_templates/rag.jinja", "r").put("additional_chat_templates/note.txt", "");
+  const auto more = Tokenizer::from_directory(folder.path());
+  EXPECT_EQ(more->chat_templates(), (Templates{{"default", "file"}, {"rag", "r"}}));
+  EXPECT_EQ(file(*more, "additional_chat_templates/rag.jinja"), "r");
+  const auto other = more->with({.chat_template = "own"});
+  EXPECT_EQ(other->chat_templates(), (Templates{{"default", "own"}}));
+  EXPECT_EQ(file(*other, "chat_template.jinja"), "own");
+  EXPECT_EQ(file(*other, "additional_chat_templates/rag.jinja"), "(none)");
+  folder.put("additional_chat_templates/rag.jinja", "\xFF");
+  EXPECT_NE(
+      error_of([&] { Tokenizer::from_directory(folder.path()); }).message().find("rag.jinja: invalid UTF-8"),
+      std::string::npos);
 }
 
 TEST(TokenizerFiles, KeepsFilesAsTheyWere) {
@@ -80,16 +161,16 @@ TEST(TokenizerFiles, WritesOverrides) {
       open(chat_json(), {{"model_max_length", 7}, {"eos_token", "<end>"}, {"chat_template", "old"}});
   const auto second = first->with({.eos = "<pad>", .pad = "<end>", .chat_template = "new"});
   EXPECT_EQ(first->special().eos, "<end>");
-  EXPECT_EQ(first->chat_template(), "old");
+  EXPECT_EQ(first->chat_templates().at("default"), "old");
   EXPECT_EQ(second->special().eos, "<pad>");
   EXPECT_EQ(second->special().pad, "<end>");
-  EXPECT_EQ(second->chat_template(), "new");
+  EXPECT_EQ(second->chat_templates().at("default"), "new");
   Folder folder;
   for (const auto& [name, bytes] : second->files()) folder.put(name, bytes);
   const auto third = Tokenizer::from_directory(folder.path());
   EXPECT_EQ(third->special().eos, "<pad>");
   EXPECT_EQ(third->special().pad, "<end>");
-  EXPECT_EQ(third->chat_template(), "new");
+  EXPECT_EQ(third->chat_templates().at("default"), "new");
   const Json config = base::parse_json(file(*second, "tokenizer_config.json"), "tokenizer_config.json");
   EXPECT_EQ(config, (Json{{"model_max_length", 7}, {"eos_token", "<pad>"}, {"pad_token", "<end>"}}));
   EXPECT_EQ(file(*first->with({}), "tokenizer_config.json"), file(*first, "tokenizer_config.json"));
@@ -117,6 +198,16 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
   EXPECT_NE(model.message().find("SentencePiece"), std::string::npos);
 }
 
+TEST(TokenizerFiles, KnowsAGitLfsPointer) {
+  Folder folder;
+  folder.put("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7031645\n");
+  const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  EXPECT_EQ(error.status(), Status::format);
+  EXPECT_EQ(error.message(), folder.path() +
+                                 "/tokenizer.json: it is a Git LFS pointer, not the file itself: fetch it "
+                                 "with git lfs pull");
+}
+
 struct Broken {
   const char* what;
   std::string text;
@@ -142,14 +233,14 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"cut off", tiny_json().dump().substr(0, 900), Status::format, "not valid JSON"},
       {"a list", "[1]", Status::format, "a list where an object belongs"},
       {"empty", "", Status::format, "tokenizer.json:1:1: not valid JSON"},
-      {"deep", std::string(100000, '['), Status::format, "nested deeper than 64 levels"},
+      {"deep", std::string(100000, '['), Status::format, "nested deeper than 128 levels"},
       {"deep objects",
        [] {
          std::string s;
          for (int i = 0; i < 100000; ++i) s += "{\"a\":";
          return s;
        }(),
-       Status::format, "nested deeper than 64 levels"},
+       Status::format, "nested deeper than 128 levels"},
       {"no model", "{}", Status::format, "'model' is missing"},
       {"no vocabulary", R"({"model": {"type": "BPE", "merges": []}})", Status::format,
        "vocabulary is missing"},

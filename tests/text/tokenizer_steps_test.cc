@@ -40,6 +40,17 @@ TEST(TokenizerSteps, IgnoresMergesForWordsOfTheVocabulary) {
   EXPECT_EQ(open(json)->encode("hello the he", false), (Ids{259, 32, 116, 104, 101, 32, 104, 101}));
 }
 
+TEST(TokenizerSteps, DropsAWordWhoseCharactersAreUnknown) {
+  Json json = tiny_json();
+  json["pre_tokenizer"] = json["decoder"] = nullptr;
+  json["model"] = {{"type", "BPE"}, {"vocab", {{"ab", 0}, {"c", 1}}}, {"merges", Json::array()}};
+  const auto tokenizer = open(json);
+  expect(*tokenizer, "ab", {}, {});
+  expect(*tokenizer, "abc", {1}, {{0, 1}});
+  json["model"]["ignore_merges"] = true;
+  expect(*open(json), "ab", {0}, {{0, 2}});
+}
+
 TEST(TokenizerSteps, FindsAddedTokensAroundWhitespace) {
   const auto with = [](const std::string& flag) {
     Json json = tiny_json();

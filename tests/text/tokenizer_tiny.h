@@ -2,6 +2,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -87,7 +88,9 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   const std::string& path() const { return path_; }
   Folder& put(const std::string& name, const std::string& bytes) {
-    std::ofstream(base::join_path(path_, name), std::ios::binary) << bytes;
+    const std::filesystem::path file = base::join_path(path_, name);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << bytes;
     return *this;
   }
 

@@ -39,7 +39,7 @@ TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   v.eos = v.pad = 2;
   v.unk = 0;
   v.add_bos = false;
-  v.chat_template = "{{ messages }}";
+  v.chat_templates = {{"default", "{{ messages }}"}, {"tool_use", "{{ tools }}"}};
   const auto tokenizer = Tokenizer::from_vocabulary(v, "model.gguf");
   Folder folder;
   for (const auto& [name, bytes] : tokenizer->files()) folder.put(name, bytes);
@@ -57,7 +57,7 @@ TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   EXPECT_EQ(run, 230u);
   EXPECT_EQ(reopened->special().eos, "<|im_end|>");
   EXPECT_EQ(reopened->special().unk, "<|endoftext|>");
-  EXPECT_EQ(reopened->chat_template(), "{{ messages }}");
+  EXPECT_EQ(reopened->chat_templates(), v.chat_templates);
 }
 
 TEST(TokenizerVocabulary, FollowsTokenTypes) {

@@ -131,7 +131,10 @@ void Bpe::tokenize(const Piece& word, BpeSpace& space, Tokens& out) const {
   }
   start(word.text, space);
   merge(space);
-  if (whole) whole->store(space.symbols[0].id == id ? kWhole : kSplit, std::memory_order_relaxed);
+  if (whole) {  // no symbol: all its characters are unknown, and without unk_token they vanish
+    const bool is_whole = !space.symbols.empty() && space.symbols[0].id == id;
+    whole->store(is_whole ? kWhole : kSplit, std::memory_order_relaxed);
+  }
   size_t begin = 0;
   for (const BpeSpace::Symbol& symbol : space.symbols) {
     if (symbol.length == 0) continue;

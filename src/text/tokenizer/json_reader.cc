@@ -11,7 +11,6 @@ namespace trl::text {
 
 namespace {
 using base::Json;
-constexpr size_t kMaxDepth = 64;
 
 class Reader final : public nlohmann::json_sax<Json> {
  public:
@@ -135,8 +134,8 @@ class Reader final : public nlohmann::json_sax<Json> {
       fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
            kind_of(v));
     if (nested && (keys_.size() > 3 || !v.is_array())) bad_merge("{} where a string belongs", kind_of(v));
-    if (keys_.size() >= kMaxDepth)
-      fail(Status::format, "{}: nested deeper than {} levels", origin_, kMaxDepth);
+    if (keys_.size() >= base::kMaxJsonDepth)
+      fail(Status::format, "{}: nested deeper than {} levels", origin_, base::kMaxJsonDepth);
     if (place_ == Place::elsewhere) nodes_.push_back(add(std::move(v)));
     keys_.emplace_back();
     return true;

@@ -71,8 +71,12 @@ void Pipeline::read_added(const Field& root) {
 // Tokens that the configuration names are special, whatever tokenizer.json says of them; merely listed ones
 // only when they are new.
 void Pipeline::add_named(const Settings& settings) {
-  for (const AddedToken& token : settings.added) {
-    if (!token.content.empty() && !added_.find(token.content)) added_.add(token, model_->vocabulary());
+  std::vector<const AddedToken*> listed;
+  for (const auto& [id, token] : settings.added) {
+    if (!(settings.added_yields && added_.find(id))) listed.push_back(&token);
+  }
+  for (const AddedToken* token : listed) {
+    if (!token->content.empty() && !added_.find(token->content)) added_.add(*token, model_->vocabulary());
   }
   for (const AddedToken& named : settings.named) {
     if (named.content.empty()) continue;

@@ -209,7 +209,12 @@ Files files_of(const PlainVocabulary& v, const std::string& origin) {
   files.emplace_back("tokenizer.json",
                      tokenizer_json(v, pre, add_bos ? bos : std::nullopt, v.add_eos ? eos : std::nullopt));
   files.emplace_back("tokenizer_config.json", config.dump(2) + "\n");
-  if (!v.chat_template.empty()) files.emplace_back("chat_template.jinja", v.chat_template);
+  for (const auto& [name, text] : v.chat_templates) {
+    if (name.find('/') != std::string::npos)
+      fail(Status::format, "{}: tokenizer.chat_templates: '{}' is no name of a file", origin, name);
+    files.emplace_back(
+        name == "default" ? kTemplate : fmt::format("{}/{}{}", kMoreTemplates, name, kTemplateEnding), text);
+  }
   return files;
 }
 

@@ -1,5 +1,6 @@
-// As transformers 5 reads them: special_tokens_map.json counts only without added_tokens_decoder and then
-// wins over tokenizer_config.json; chat_template.jinja wins over a template in tokenizer_config.json.
+// As transformers 5 reads them: special_tokens_map.json and added_tokens.json count only without
+// added_tokens_decoder, and the former then wins over tokenizer_config.json; files of chat templates win over
+// those in tokenizer_config.json.
 #include "text/tokenizer/settings.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 using base::Json;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
-constexpr const char* kTemplate = "chat_template.jinja";
+constexpr const char* kAdded = "added_tokens.json";
 
 Json read_object(const Files& files, const char* name, const std::string& directory) {
   const std::string* text = find_file(files, name);
@@ -38,20 +39,33 @@ AddedToken read_named(const Field& field) {
   return token;
 }
 
-void read_added(const Field& field, std::vector<AddedToken>& added) {
+void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
   if (!field.is_object())
     fail(Status::format, "{}: {} where an object belongs", field.where(), kind_of(field.value()));
-  std::vector<std::pair<int64_t, AddedToken>> tokens;
   for (const auto& [key, value] : field.value().items()) {
     const Field token(value, field.where() + "." + key);
     const std::optional<int64_t> id = base::parse_int64(key);
     if (!id || *id < 0 || *id > kMaxTokenId)
       fail(Status::format, "{}: '{}' is no token id: 0 to {} are read", field.where(), key, kMaxTokenId);
-    tokens.emplace_back(*id, read_added_token(token));
+    added[static_cast<int32_t>(*id)] = read_added_token(token);
   }
-  std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [id, token] : tokens) added.push_back(std::move(token));
+}
+
+// Token to id, from the days before added_tokens_decoder.
+void read_added_file(const Field& file, Settings& settings) {
+  settings.added_yields = true;
+  const auto names = [](const std::vector<AddedToken>& tokens, const std::string& content) {
+    return std::any_of(tokens.begin(), tokens.end(),
+                       [&](const AddedToken& t) { return t.content == content; });
+  };
+  for (const auto& [content, id] : file.value().items()) {
+    AddedToken token;
+    token.content = content;
+    token.special = names(settings.named, content) || names(settings.extra, content);
+    token.normalized = !token.special;
+    const Field field(id, fmt::format("{}: '{}'", file.where(), content));
+    settings.added[static_cast<int32_t>(field.integer(0, kMaxTokenId))] = token;
+  }
 }
 
 void read_tokens(const Field& config, Settings& settings) {
@@ -85,13 +99,40 @@ void read_tokens(const Field& config, Settings& settings) {
   }
 }
 
-// A string, or a list of {"name", "template"} of which the one named "default" is used.
-std::string read_template(const Field& field) {
-  if (field.value().is_string()) return field.text();
-  for (const Field& item : field.list()) {
-    if (item.at("name").text() == "default") return item.at("template").text();
+using Templates = std::map<std::string, std::string>;
+
+// A string, a list of {"name", "template"}, or an object of them.
+Templates read_templates(const Field& field) {
+  Templates templates;
+  if (field.value().is_string()) {
+    templates["default"] = field.text();
+  } else if (field.is_object()) {
+    for (const auto& [name, text] : field.value().items())
+      templates[name] = Field(text, field.where() + "." + name).text();
+  } else {
+    for (const Field& item : field.list()) templates[item.at("name").text()] = item.at("template").text();
   }
-  return {};
+  return templates;
+}
+
+// "default" of chat_template.jinja, NAME of additional_chat_templates/NAME.jinja; empty: another file.
+std::string template_name(std::string_view file) {
+  if (file == kTemplate) return "default";
+  const std::string folder = std::string(kMoreTemplates) + "/";
+  if (!file.starts_with(folder) || !file.ends_with(kTemplateEnding)) return {};
+  return std::string(file.substr(folder.size(), file.size() - folder.size() - kTemplateEnding.size()));
+}
+
+Templates read_template_files(const Files& files, const std::string& directory) {
+  Templates templates;
+  for (const auto& [name, text] : files) {
+    const std::string key = template_name(name);
+    if (key.empty()) continue;
+    if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
+      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, name), bad);
+    templates[key] = text;
+  }
+  return templates;
 }
 
 void put_token(Json& config, const char* key, const std::optional<std::string>& token) {
@@ -118,21 +159,25 @@ Settings read_settings(const Files& files, const std::string& directory) {
   Json config = read_object(files, kConfig, directory);
   Settings settings;
   const Field root(config, base::join_path(directory, kConfig));
-  if (const std::optional<Field> added = root.find("added_tokens_decoder")) {
+  const std::optional<Field> added = root.find("added_tokens_decoder");
+  if (added) {
     read_added(*added, settings.added);
   } else {
     const Json map = read_object(files, kMap, directory);
     for (const auto& [key, value] : map.items()) config[key] = value;
   }
   read_tokens(root, settings);
-  settings.names_pad = config.contains("pad_token");
-  if (const std::string* text = find_file(files, kTemplate)) {
-    if (const size_t bad = base::find_invalid_utf8(*text); bad != base::kValid)
-      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, kTemplate), bad);
-    settings.chat_template = *text;
-  } else if (const std::optional<Field> field = root.find("chat_template")) {
-    settings.chat_template = read_template(*field);
+  if (!added) {
+    const Json tokens = read_object(files, kAdded, directory);
+    read_added_file(Field(tokens, base::join_path(directory, kAdded)), settings);
   }
+  settings.names_pad = config.contains("pad_token");
+  settings.tokenizer_class = root.text_or("tokenizer_class", "");
+  if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
+  settings.chat_templates = read_template_files(files, directory);
+  if (const std::optional<Field> field = root.find("chat_template"); field && settings.chat_templates.empty())
+    settings.chat_templates = read_templates(*field);
+  std::erase_if(settings.chat_templates, [](const auto& named) { return named.second.empty(); });
   return settings;
 }
 
@@ -153,7 +198,10 @@ Files with_overrides(Files files, const Tokenizer::Overrides& overrides) {
     put_token(map, "pad_token", overrides.pad);
     replace_file(files, kMap, map.dump(2) + "\n");
   }
-  if (overrides.chat_template) replace_file(files, kTemplate, *overrides.chat_template);
+  if (overrides.chat_template) {
+    std::erase_if(files, [](const auto& file) { return !template_name(file.first).empty(); });
+    replace_file(files, kTemplate, *overrides.chat_template);
+  }
   return files;
 }
 

@@ -1,5 +1,6 @@
 // What the files beside tokenizer.json say: special tokens, BOS and EOS, the chat template.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,14 +15,20 @@ namespace trl::text {
 // A tokenizer's files, name and bytes; tokenizer.json is among them.
 using Files = std::vector<std::pair<std::string, std::string>>;
 const std::string* find_file(const Files& files, std::string_view name);
+inline constexpr const char* kTemplate = "chat_template.jinja";
+inline constexpr const char* kMoreTemplates = "additional_chat_templates";  // a folder of NAME.jinja
+inline constexpr std::string_view kTemplateEnding = ".jinja";
 
 struct Settings {
   Tokenizer::Special special;
-  std::vector<AddedToken> added;  // added_tokens_decoder, by id
-  std::vector<AddedToken> named;  // bos_token, eos_token ...
-  std::vector<AddedToken> extra;  // additional_special_tokens, extra_special_tokens
-  bool names_pad = false;         // pad_token is given, if only as null
-  std::string chat_template;
+  std::map<int32_t, AddedToken> added;  // added_tokens_decoder, or added_tokens.json
+  bool added_yields = false;            // added_tokens.json: an id that tokenizer.json adds is that token
+  std::vector<AddedToken> named;        // bos_token, eos_token ...
+  std::vector<AddedToken> extra;        // additional_special_tokens, extra_special_tokens
+  bool names_pad = false;               // pad_token is given, if only as null
+  std::map<std::string, std::string> chat_templates;
+  std::string tokenizer_class;  // may be empty
+  std::optional<bool> add_prefix_space;
 };
 
 // directory: for messages

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/plain_vocabulary.h"
+#include "text/tokenizer/prefix_space.h"
 #include "text/tokenizer/settings.h"
 
 namespace trl::text {
@@ -13,14 +14,15 @@ namespace trl::text {
 namespace {
 class PipelineTokenizer final : public Tokenizer {
  public:
-  PipelineTokenizer(Files files, const std::string& origin)
+  PipelineTokenizer(Files files, const std::string& origin, const std::string& model_type)
       : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
     Settings settings = read_settings(*files_, origin);
     const std::string path = base::join_path(origin, "tokenizer.json");
-    pipeline_ = std::make_shared<const Pipeline>(
-        read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path), settings, path);
+    TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
+    apply_prefix_space(json.rest, settings, model_type, base::join_path(origin, "tokenizer_config.json"));
+    pipeline_ = std::make_shared<const Pipeline>(std::move(json), settings, path);
     special_ = std::move(settings.special);
-    template_ = std::move(settings.chat_template);
+    templates_ = std::move(settings.chat_templates);
     if (!special_.pad && !settings.names_pad) special_.pad = pipeline_->padding_token();
   }
 
@@ -49,7 +51,7 @@ class PipelineTokenizer final : public Tokenizer {
   std::optional<std::string> id_to_token(int32_t id) const override { return pipeline_->id_to_token(id); }
   int64_t vocab_size() const override { return pipeline_->end(); }
   const Special& special() const override { return special_; }
-  const std::string& chat_template() const override { return template_; }
+  const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
 
   std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
     check("eos_token", overrides.eos);
@@ -57,7 +59,7 @@ class PipelineTokenizer final : public Tokenizer {
     auto copy = std::make_unique<PipelineTokenizer>(*this);
     if (overrides.eos) copy->special_.eos = overrides.eos;
     if (overrides.pad) copy->special_.pad = overrides.pad;
-    if (overrides.chat_template) copy->template_ = *overrides.chat_template;
+    if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
     copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides));
     return copy;
   }
@@ -77,8 +79,14 @@ class PipelineTokenizer final : public Tokenizer {
   std::shared_ptr<const Files> files_;
   std::string origin_;
   Special special_;
-  std::string template_;
+  std::map<std::string, std::string> templates_;
 };
+// Of a config.json that may not be there.
+std::string model_type_of(const std::string& path) {
+  if (!base::file_exists(path)) return {};
+  const base::Json config = base::read_json_file(path);
+  return Field(config, path).text_or("model_type", "");
+}
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
@@ -92,16 +100,24 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
     fail(Status::not_found, "{}: no such file", in("tokenizer.json"));
   }
   Files files;
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "added_tokens.json", kTemplate}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
   }
-  return std::make_unique<PipelineTokenizer>(std::move(files), path);
+  base::refuse_lfs_pointer(*find_file(files, "tokenizer.json"), in("tokenizer.json"));
+  if (base::is_directory(in(kMoreTemplates))) {
+    for (const std::string& file : base::list_directory(in(kMoreTemplates))) {
+      const std::string name = base::join_path(kMoreTemplates, file);
+      if (file.ends_with(kTemplateEnding)) files.emplace_back(name, base::read_file(in(name.c_str())));
+    }
+  }
+  return std::make_unique<PipelineTokenizer>(std::move(files), path, model_type_of(in("config.json")));
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const PlainVocabulary& vocabulary,
                                                       std::string_view origin) {
-  return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin));
+  return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin),
+                                             "");
 }
 
 }  // namespace trl::text

@@ -2,6 +2,7 @@
 // post-processor, and back. Immutable after it is made: concurrent on const.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,14 +29,15 @@ struct PlainVocabulary {
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
   std::optional<bool> add_bos;  // tokenizer.ggml.add_bos_token; nullopt: pre decides
   bool add_eos = false;
-  std::string chat_template;  // may be empty
+  std::map<std::string, std::string> chat_templates;  // by name
 };
 
 class Tokenizer {
  public:
   static std::unique_ptr<Tokenizer> from_directory(
       const std::string& path);  // tokenizer.json, tokenizer_config.json,
-                                 // special_tokens_map.json, chat_template.jinja
+                                 // special_tokens_map.json, added_tokens.json,
+                                 // chat_template.jinja, additional_chat_templates/*.jinja
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);
   virtual ~Tokenizer() = default;
@@ -62,17 +64,18 @@ class Tokenizer {
   std::optional<int32_t> special_id(const std::optional<std::string>& token) const {
     return token ? token_to_id(*token) : std::nullopt;
   }
-  virtual const std::string& chat_template() const = 0;  // empty: none
+  // By name; one alone is "default" (chat_template/chat_templates.h tells which one a call takes).
+  virtual const std::map<std::string, std::string>& chat_templates() const = 0;
 
-  // A copy with another EOS, pad token or template (eos_token, pad_token, chat_template options); throws
-  // Error(invalid_config) when a token is not in the vocabulary.
+  // A copy with another EOS, pad token or template, which replaces all (eos_token, pad_token, chat_template
+  // options); throws Error(invalid_config) when a token is not in the vocabulary.
   struct Overrides {
     std::optional<std::string> eos = {}, pad = {}, chat_template = {};
   };
   virtual std::unique_ptr<Tokenizer> with(const Overrides& overrides) const = 0;
 
   // The files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja ...
-  // {name, bytes}
+  // {name, bytes}; a name may be one in a folder.
   virtual std::vector<std::pair<std::string, std::string>> files() const = 0;
 };
 
