@@ -1,0 +1,38 @@
+// How a known chat template becomes one that marks what the model itself writes.
+#pragma once
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace trl::text {
+
+struct Edit {
+  std::string_view find;  // every occurrence
+  std::string_view replacement;
+};
+
+// The loop's body is collected in a variable, and for an assistant's turn the part behind its header is
+// printed inside a generation block. A template without turn_begin gets its edits alone, which hold the
+// blocks.
+struct TrainingVariant {
+  std::string_view name;        // as TRL names the template
+  std::string_view sha256;      // of the original
+  std::string_view turn_begin;  // what a turn's text begins with, inside the message loop; occurs once
+  std::string_view turn_end;    // the loop's end; occurs once
+  std::string_view assistant;   // the condition that holds for an assistant's turn
+  std::string_view header;      // a Jinja string: where the header that the model does not write ends, or ''
+  std::array<Edit, 5> edits = {};  // applied first
+};
+
+inline constexpr std::string_view kMessageIsAssistant = "message['role'] == 'assistant'";
+
+std::span<const TrainingVariant> training_variants_a_to_f();  // by name; Qwen apart
+std::span<const TrainingVariant> training_variants_g_to_l();
+std::span<const TrainingVariant> training_variants_m_to_z();
+std::span<const TrainingVariant> training_variants_qwen();
+
+const TrainingVariant* find_training_variant(std::string_view name_or_sha256);  // nullptr: none
+std::string apply_training_variant(const TrainingVariant& variant, std::string original);
+
+}  // namespace trl::text
