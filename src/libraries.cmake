@@ -9,13 +9,16 @@ function(trl_objects out)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
+# nettle reads variables, and prints where one says so.
+set(TRL_BOUND_NAMES -Wl,--defsym=getenv=trl_no_variable -Wl,--defsym=secure_getenv=trl_no_variable)
+
 trl_objects(face_objects ${TRL_FACE_ROOMS})
 add_library(trl SHARED ${face_objects})
 add_library(trl::trl ALIAS trl)
 target_include_directories(trl INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(trl PRIVATE trl_plain)
 target_link_options(trl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map -Wl,--exclude-libs,ALL
-  -Wl,-z,nodelete -Wl,--as-needed)
+  -Wl,-z,nodelete -Wl,--as-needed ${TRL_BOUND_NAMES})
 if(NOT TRL_SANITIZE)
   target_link_options(trl PRIVATE -Wl,-z,defs)
 endif()
@@ -27,7 +30,7 @@ if(TRL_ENGINE)
   add_library(trl_engine_library SHARED ${engine_objects})
   target_link_libraries(trl_engine_library PRIVATE trl_torch)
   target_link_options(trl_engine_library PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map
-    -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed)
+    -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed ${TRL_BOUND_NAMES})
   set_target_properties(trl_engine_library PROPERTIES OUTPUT_NAME trl_engine
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/trl LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map)
   add_dependencies(trl trl_engine_library)
@@ -42,6 +45,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json)
   target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME trl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
-    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
   install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

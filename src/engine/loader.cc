@@ -16,6 +16,26 @@ std::string linker_message() {
   return text != nullptr ? text : "no reason given";
 }
 
+bool has_other_onednn() {
+  for (const char* name :
+       {"dnnl_version", "dnnl_engine_create", "dnnl_memory_create", "dnnl_primitive_execute"}) {
+    Dl_info info{};
+    void* found = ::dlsym(RTLD_DEFAULT, name);
+    if (found == nullptr) continue;
+    if (::dladdr(found, &info) == 0 || info.dli_fname == nullptr) return true;
+    if (!base::file_name(info.dli_fname).starts_with("libdnnl.so")) return true;
+  }
+  return false;
+}
+
+// Names that the whole process sees come before those of the engine's libraries. Where the host has oneDNN's
+// names itself, the engine looks into its own libraries first. Not otherwise: it would pass by a malloc or an
+// operator new that the host has put in place, and AddressSanitizer ends a process that does it.
+int scope() {
+  const bool sanitized = ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
+  return has_other_onednn() && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
+}
+
 }  // namespace
 
 std::string default_engine_path() {
@@ -33,7 +53,7 @@ Engine& open_engine(Host& host, const std::string& path) {
          "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path);
   }
   const bool shared = shares_mapped_torch(path);
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | scope());
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
   const auto entry = reinterpret_cast<EngineOpen>(::dlsym(library, kEngineOpenName));

@@ -12,6 +12,7 @@ install_and_move() {
   mv "$work/first" "$work/a b/moved"
   prefix="$work/a b/moved"
   export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  cmp "$source/LICENSE" "$prefix/share/doc/trl/LICENSE"
   test -s "$prefix/$libdir/pkgconfig/trl.pc" -a -s "$prefix/$libdir/cmake/trl/trlConfig.cmake" -a -s "$prefix/include/trl/trl.h"
   if grep -rlF -e "$build" -e "$source" "$prefix/$libdir/pkgconfig" "$prefix/$libdir/cmake"; then
     echo "an installed file holds a path of the build"; exit 1

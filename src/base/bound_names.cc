@@ -1,0 +1,12 @@
+// What the libraries within libtrl.so and libtrl_engine.so would ask the process for is answered here: a
+// guest reads no environment variable (src/libraries.cmake binds getenv to trl_no_variable), and zstd has no
+// tracer but these, which trace nothing.
+#include <cstddef>
+
+extern "C" {
+char* trl_no_variable(const char*) noexcept { return nullptr; }
+unsigned long long ZSTD_trace_compress_begin(const void*) noexcept { return 0; }
+unsigned long long ZSTD_trace_decompress_begin(const void*) noexcept { return 0; }
+void ZSTD_trace_compress_end(unsigned long long, const void*) noexcept {}
+void ZSTD_trace_decompress_end(unsigned long long, const void*) noexcept {}
+}

@@ -1,0 +1,14 @@
+// fmt's compiled part, of its own header: Debian has it as a shared library alone, whose names a host could
+// take over.
+#include <fmt/format-inl.h>
+
+FMT_BEGIN_NAMESPACE
+namespace detail {
+
+template thousands_sep_result<char> thousands_sep_impl(locale_ref);
+template char decimal_point_impl(locale_ref);
+template dragonbox::decimal_fp<float> dragonbox::to_decimal(float) noexcept;
+template dragonbox::decimal_fp<double> dragonbox::to_decimal(double) noexcept;
+
+}  // namespace detail
+FMT_END_NAMESPACE
