@@ -75,8 +75,7 @@ void run_pipeline(const PipelineWork& work) {
   std::unique_ptr<data::BatchStream> stream;
   data::Examples* examples = nullptr;
   if (arguments.streaming) {
-    stream =
-        data::batches_as_read(data::open_file_source(work.rows), context, order.batch_size, false, layout);
+    stream = data::batches_as_read(data::open_file_source(work.rows), context, order.batch_size, layout);
   } else {
     const auto table = data::open_file_table(work.rows, {context.directory, size_t{32} << 20, &memory});
     out["open_seconds"] = now() - begin;

@@ -723,10 +723,11 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  *
  * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths`
  * the rows cut, the tokens lost and, for padded, grouped, padding-free and packed batches, padding, packed
- * rows and optimizer steps of an epoch. Of preference rows (chosen and rejected) the lengths and cuts alone.
+ * rows and optimizer steps of the first epoch, with the batches of a run that has these options. Of
+ * preference rows (chosen and rejected) the lengths and cuts alone.
  * Reads the keys that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
- * `per_device_train_batch_size` ...) and the group `profile`; writes the files of `profile.svg` and
- * `profile.html`. Opens no engine; a few bytes a row are held.
+ * `per_device_train_batch_size`, `train_sampling_strategy`, `seed`, `data_seed` ...) and the group `profile`;
+ * writes the files of `profile.svg` and `profile.html`. Opens no engine; a few bytes a row are held.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.

@@ -8,6 +8,7 @@
 #include "capi/guard.h"
 #include "capi/tokenizer.h"
 #include "config/data_arguments.h"
+#include "data/batch_stream.h"
 #include "data/open_tokenizer.h"
 #include "data/profile_lengths.h"
 
@@ -34,8 +35,17 @@ data::ProfileOptions profile_options(const config::Config& config) {
   data::ProfileOptions out;
   out.max_lengths = max_lengths(config);
   if (config.is_set("max_length")) out.max_length = config.get_optional_int("max_length").value_or(0);
-  out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
   out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
+  config::TrainingArguments training;
+  training.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
+  training.gradient_accumulation_steps = out.gradient_accumulation_steps;
+  training.seed = config.get_int("seed");
+  training.data_seed = config.get_optional_int("data_seed");
+  config::SftDataArguments data = config::sft_data_arguments(config);
+  out.order = data::train_order(training, data);
+  data.sampling = config::Sampling::group_by_length;
+  data.streaming = false;  // which has no such order
+  out.grouped = data::train_order(training, data);
   return out;
 }
 

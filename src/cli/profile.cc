@@ -51,6 +51,8 @@ int profile(const Words& words) {
        "truncation_mode",
        "shuffle_dataset",
        "seed",
+       "data_seed",
+       "train_sampling_strategy",
        "per_device_train_batch_size",
        "gradient_accumulation_steps",
        "dataloader_drop_last",

@@ -22,6 +22,11 @@ std::vector<std::string> run_notes(const Config& config) {
   if (data.streaming && data.sampling == Sampling::random) {
     notes.push_back("dataset_streaming: rows are trained on in the order in which they are read");
   }
+  if (data.streaming && data.dataloader_drop_last) {
+    notes.push_back(
+        "dataset_streaming with dataloader_drop_last: the last batch is trained on even when it is not "
+        "full, as in TRL");
+  }
   if (const std::optional<double> decay = optim_arguments(config).weight_decay) {
     notes.push_back(fmt::format(
         "optim_args: weight_decay {} has no effect, as in Trainer: the weights decay by the option "

@@ -57,13 +57,12 @@ class InOrder final : public BatchStream {
 // A source of JSON rows, block by block.
 class AsRead final : public BatchStream {
  public:
-  AsRead(std::unique_ptr<Source> source, const PrepareContext& context, int64_t batch_size, bool drop_last,
+  AsRead(std::unique_ptr<Source> source, const PrepareContext& context, int64_t batch_size,
          const BatchLayout& layout)
       : source_(std::move(source)),
         arguments_(*context.arguments),
         context_(context),
         batch_size_(batch_size),
-        drop_last_(drop_last),
         layout_(layout) {
     context_.arguments = &arguments_;
   }
@@ -101,7 +100,6 @@ class AsRead final : public BatchStream {
       if (at_ == ready_.size() && !read_block()) break;
       rows.push_back(std::move(ready_[at_++]));
     }
-    if (drop_last_ && static_cast<int64_t>(rows.size()) < batch_size_) rows.clear();
     return rows;
   }
 
@@ -140,7 +138,6 @@ class AsRead final : public BatchStream {
   const config::SftDataArguments arguments_;
   PrepareContext context_;
   const int64_t batch_size_;
-  const bool drop_last_;
   const BatchLayout layout_;
   std::unique_ptr<const SftTokens> tokens_;
   Counts counts_;
@@ -157,8 +154,8 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
   OrderOptions order;
   order.batch_size = training.per_device_train_batch_size;
   order.group_batch = order.batch_size * training.gradient_accumulation_steps;
-  order.sampling = data.sampling;
-  order.drop_last = data.dataloader_drop_last;
+  order.sampling = data.streaming ? Sampling::sequential : data.sampling;
+  order.drop_last = data.dataloader_drop_last && !data.streaming;
   const bool grouped = data.sampling == Sampling::group_by_length;
   order.seed = static_cast<uint64_t>(grouped ? training.seed : training.data_seed.value_or(training.seed));
   return order;
@@ -173,7 +170,7 @@ OrderOptions eval_order(const config::TrainingArguments& training, const config:
   order.group_batch = order.batch_size;
   order.seed = static_cast<uint64_t>(training.data_seed.value_or(training.seed));
   order.own_generator = true;
-  order.drop_last = data.dataloader_drop_last;
+  order.drop_last = data.dataloader_drop_last && !data.streaming;
   return order;
 }
 
@@ -187,8 +184,8 @@ std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples
 }
 
 std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, bool drop_last, const BatchLayout& layout) {
-  return std::make_unique<AsRead>(std::move(source), context, batch_size, drop_last, layout);
+                                             int64_t batch_size, const BatchLayout& layout) {
+  return std::make_unique<AsRead>(std::move(source), context, batch_size, layout);
 }
 
 }  // namespace trl::data

@@ -36,7 +36,8 @@ class BatchStream {
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
                                               const BatchLayout& layout);
 // Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread.
+// The last batch is never left out, as in TRL.
 std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, bool drop_last, const BatchLayout& layout);
+                                             int64_t batch_size, const BatchLayout& layout);
 
 }  // namespace trl::data

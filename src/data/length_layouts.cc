@@ -1,12 +1,11 @@
 // See length_layouts.h. Every layout is a list of lengths, of rows or of packed rows, in the order in which
-// batches take them.
+// the batches of a run take them.
 #include "data/length_layouts.h"
 
 #include <algorithm>
 #include <array>
 
 #include "data/numpy_shuffle.h"
-#include "data/order.h"
 #include "data/packing.h"
 
 namespace trl::data {
@@ -29,7 +28,8 @@ Packing packing_of(Layout layout) {
 // One batch after the other, as the collators lay them out.
 class LaidBatches {
  public:
-  LaidBatches(Layout layout, const LayoutOptions& options) : options_(options) {
+  LaidBatches(Layout layout, const OrderOptions& order, const LayoutOptions& options)
+      : order_(order), options_(options) {
     flat_ = layout == Layout::padding_free || layout == Layout::bfd || layout == Layout::bfd_split;
     cost_.layout = layout;
   }
@@ -38,10 +38,10 @@ class LaidBatches {
     ++rows_;
     sum_ += length;
     longest_ = std::max(longest_, length);
-    if (rows_ == options_.batch_size) close();
+    if (rows_ == order_.batch_size) close();
   }
   telemetry::LayoutCost finish(int64_t dataset_tokens) {
-    if (rows_ > 0 && !options_.drop_last) close();
+    if (rows_ > 0 && !order_.drop_last) close();
     cost_.steps = up_to_multiple(cost_.batches, options_.accumulation) / options_.accumulation;
     cost_.lost = dataset_tokens - cost_.tokens;
     return cost_;
@@ -57,6 +57,7 @@ class LaidBatches {
     rows_ = sum_ = longest_ = 0;
   }
 
+  const OrderOptions& order_;
   const LayoutOptions& options_;
   bool flat_;
   telemetry::LayoutCost cost_;
@@ -76,44 +77,39 @@ class Layouts {
       out.rows_dropped += rows_.first_limit(row) > limit_ ? 1 : 0;
     }
     for (const Layout layout : telemetry::kLayouts) {
-      LaidBatches batches(layout, options_);
-      in_order(layout, [&](uint32_t length) { batches.add(length); });
+      LaidBatches batches(layout, order_of(layout), options_);
+      for (const uint32_t length : in_order(layout)) batches.add(length);
       out.layouts.push_back(batches.finish(tokens));
     }
   }
 
  private:
-  // Calls take with each length in the order in which batches read them. Only where that is not the order of
-  // the dataset are all of them held at once.
-  template <typename Take>
-  void in_order(Layout layout, const Take& take) const {
-    const bool grouped = layout == Layout::group_by_length;
-    if (!grouped && !options_.shuffle) return each(layout, take);
+  // The lengths in the order in which the batches of a run read them.
+  Lengths in_order(Layout layout) const {
     Lengths lengths;
     if (!telemetry::is_packed(layout)) lengths.reserve(static_cast<size_t>(rows_.size()));
     each(layout, [&](uint32_t length) { lengths.push_back(length); });
-    if (options_.shuffle) shuffle(lengths);
-    if (grouped) {
-      base::TorchGenerator generator(options_.seed);
-      generator.random_int64();  // the DataLoader's own draw comes first
-      const int64_t batch = options_.batch_size * options_.accumulation;
-      for (const uint32_t row : length_grouped(lengths, batch, generator)) take(lengths[row]);
-      return;
-    }
-    for (const uint32_t length : lengths) take(length);
+    if (options_.shuffle) reorder(lengths, numpy_permutation<uint32_t>(options_.seed, count(lengths)));
+    OrderOptions order = order_of(layout);
+    order.rows = count(lengths);
+    if (order.sampling != Sampling::sequential) reorder(lengths, epoch_rows(order, 0, lengths));
+    return lengths;
+  }
+
+  const OrderOptions& order_of(Layout layout) const {
+    return layout == Layout::group_by_length ? options_.grouped : options_.order;
+  }
+
+  static int64_t count(const Lengths& lengths) { return static_cast<int64_t>(lengths.size()); }
+
+  static void reorder(Lengths& lengths, std::vector<uint32_t> order) {
+    for (uint32_t& row : order) row = lengths[row];
+    lengths = std::move(order);
   }
 
   template <typename Take>
   void each(Layout layout, const Take& take) const {
     telemetry::is_packed(layout) ? each_pack(packing_of(layout), take) : each_cut(take);
-  }
-
-  void shuffle(Lengths& lengths) const {
-    const std::vector<int64_t> order = numpy_permutation(options_.seed, static_cast<int64_t>(lengths.size()));
-    Lengths shuffled;
-    shuffled.reserve(lengths.size());
-    for (const int64_t row : order) shuffled.push_back(lengths[static_cast<size_t>(row)]);
-    lengths = std::move(shuffled);
   }
 
   // Rows cut to max_length, without those that lose all that is trained.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "config/data_arguments.h"
+#include "data/order.h"
 #include "telemetry/length_profile.h"
 
 namespace trl::data {
@@ -31,10 +31,11 @@ class RowLengths {
 };
 
 struct LayoutOptions {
-  int64_t batch_size = 8, accumulation = 1, pad_to_multiple_of = 1;
-  bool drop_last = false;
+  OrderOptions order;    // of the run's first epoch; its rows are those of a layout
+  OrderOptions grouped;  // the same with train_sampling_strategy group_by_length
+  int64_t accumulation = 1, pad_to_multiple_of = 1;
   bool shuffle = false;  // shuffle_dataset
-  uint64_t seed = 42;
+  uint64_t seed = 42;    // of that
 };
 
 // The cost of each of kLayouts, and how many rows are dropped. max_length is limit number `limit` of those

@@ -61,22 +61,27 @@ std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t 
   return order;
 }
 
-EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths,
-                       std::span<const int64_t> evaluations_before)
-    : options_(options), batches_(batches_per_epoch(options)) {
+std::vector<uint32_t> epoch_rows(const OrderOptions& options, int64_t epoch,
+                                 std::span<const uint32_t> lengths,
+                                 std::span<const int64_t> evaluations_before) {
   switch (options.sampling) {
     case Sampling::random: {
       base::TorchGenerator generator(options.seed + static_cast<uint64_t>(epoch));
-      rows_ = base::randperm<uint32_t>(options.rows, generator);
-      break;
+      return base::randperm<uint32_t>(options.rows, generator);
     }
     case Sampling::group_by_length:
-      rows_ = grouped_order(options, epoch, lengths, evaluations_before);
-      break;
+      return grouped_order(options, epoch, lengths, evaluations_before);
     case Sampling::sequential:
       break;
   }
+  return {};
 }
+
+EpochOrder::EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths,
+                       std::span<const int64_t> evaluations_before)
+    : options_(options),
+      batches_(batches_per_epoch(options)),
+      rows_(epoch_rows(options, epoch, lengths, evaluations_before)) {}
 
 std::vector<int64_t> EpochOrder::batch(int64_t index) const {
   const int64_t begin = (index * options_.ranks + options_.rank) * options_.batch_size;

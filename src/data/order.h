@@ -29,6 +29,11 @@ struct OrderOptions {
 std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator);
 
+// All rows in the order in which an epoch takes them; sequential: empty. The arguments are EpochOrder's.
+std::vector<uint32_t> epoch_rows(const OrderOptions& options, int64_t epoch,
+                                 std::span<const uint32_t> lengths = {},
+                                 std::span<const int64_t> evaluations_before = {});
+
 // The batches of one epoch. At most 2^32 - 1 rows.
 class EpochOrder {
  public:
@@ -42,8 +47,8 @@ class EpochOrder {
 
  private:
   OrderOptions options_;
-  std::vector<uint32_t> rows_;  // in order; sequential: none
   int64_t batches_ = 0;
+  std::vector<uint32_t> rows_;  // in order; sequential: none
 };
 // How many batches each epoch has. Throws Error(invalid_config) where drop_last leaves none.
 int64_t batches_per_epoch(const OrderOptions& options);

@@ -50,7 +50,7 @@ class Profiler {
     out.name = source_.name();
     out.format = measurer_->format();
     out.rows = read_;
-    out.batch_size = options_.per_device_train_batch_size;
+    out.batch_size = options_.order.batch_size;
     out.accumulation = options_.gradient_accumulation_steps;
     add_distributions(out);
     out.tokens = total_.tokens_above(0) + rejected_.tokens_above(0);
@@ -136,10 +136,10 @@ class Profiler {
   void add_limits(LengthProfile& out) const {
     const LengthDistribution lengths = (measurer_->preference() ? longer_ : total_).distribution("");
     LayoutOptions layouts;
-    layouts.batch_size = options_.per_device_train_batch_size;
+    layouts.order = options_.order;
+    layouts.grouped = options_.grouped;
     layouts.accumulation = options_.gradient_accumulation_steps;
     layouts.pad_to_multiple_of = context_.arguments->pad_to_multiple_of.value_or(1);
-    layouts.drop_last = context_.arguments->dataloader_drop_last;
     layouts.shuffle = context_.arguments->shuffle_dataset;
     layouts.seed = context_.seed;
     for (size_t i = 0; i < limits_.size(); ++i) {

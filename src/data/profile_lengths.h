@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/order.h"
 #include "data/sft.h"
 #include "telemetry/length_profile.h"
 
@@ -17,7 +18,8 @@ struct ProfileOptions {
   // and `max_length` where it is above 0.
   std::vector<int64_t> max_lengths;
   int64_t max_length = 0;
-  int64_t per_device_train_batch_size = 8;
+  OrderOptions order;    // of the run whose batches are counted
+  OrderOptions grouped;  // the same with train_sampling_strategy group_by_length
   int64_t gradient_accumulation_steps = 1;
 };
 

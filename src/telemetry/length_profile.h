@@ -31,10 +31,10 @@ struct LengthDistribution {
   double percentile(int percent) const;  // one of kPercentiles
 };
 
-// How rows become batches.
+// How rows become batches: those of a run's first epoch, in its order.
 enum class Layout : uint8_t {
-  padded,           // in the order of the dataset, padded to the longest row of the batch
-  group_by_length,  // the same, in the first epoch's order of train_sampling_strategy group_by_length
+  padded,           // padded to the longest row of the batch
+  group_by_length,  // the same, in the order of train_sampling_strategy group_by_length
   padding_free,     // one behind the other
   bfd,  // packed; packed rows lie one behind the other (TRL's packing brings padding_free with it)
   bfd_split,

@@ -192,6 +192,9 @@ TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
             "save_strategy no: no checkpoints are written, only the final model");
   EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 1u);
+  EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"dataloader_drop_last", "true"}})).back(),
+            "dataset_streaming with dataloader_drop_last: the last batch is trained on even when it is not "
+            "full, as in TRL");
   EXPECT_EQ(run_notes(with({{"optim", "sgd"}, {"optim_args", "weight_decay=0.1"}})).front(),
             "optim_args: weight_decay 0.1 has no effect, as in Trainer: the weights decay by the option "
             "weight_decay, which is 0");

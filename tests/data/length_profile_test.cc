@@ -6,10 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/collate.h"
+#include "data/batch_stream.h"
 #include "data/length_counts.h"
 #include "data/length_layouts.h"
-#include "data/order.h"
 #include "data/profile_lengths.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
@@ -74,6 +73,25 @@ TEST(LengthCounts, FewFarLongerRowsStandApart) {
   EXPECT_LE(bars.end(), 60);
 }
 
+// As trl_dataset_get_profile makes them.
+LayoutOptions layout_options(const config::TrainingArguments& training, config::SftDataArguments data) {
+  LayoutOptions options;
+  options.order = train_order(training, data);
+  data.sampling = Sampling::group_by_length;
+  options.grouped = train_order(training, data);
+  options.accumulation = training.gradient_accumulation_steps;
+  return options;
+}
+
+// In the order of the file.
+LayoutOptions as_they_stand(int64_t batch_size) {
+  config::TrainingArguments training;
+  training.per_device_train_batch_size = batch_size;
+  config::SftDataArguments data;
+  data.sampling = Sampling::sequential;
+  return layout_options(training, data);
+}
+
 // Padding of a run's first epoch, from the rows of its real batches.
 TEST(LengthLayouts, PaddingOfGroupedBatchesIsThatOfRealRuns) {
   TRL_NEED_GOLDEN("order/cases.json");
@@ -82,10 +100,11 @@ TEST(LengthLayouts, PaddingOfGroupedBatchesIsThatOfRealRuns) {
   int seen = 0;
   for (const base::Json& one : cases["group_by_length"]) {
     const auto lengths = one["lengths"].get<std::vector<int64_t>>();
-    LayoutOptions options;
-    options.batch_size = one["per_device_train_batch_size"];
-    options.accumulation = one["gradient_accumulation_steps"];
-    options.seed = one["seed"];
+    config::TrainingArguments training;
+    training.per_device_train_batch_size = one["per_device_train_batch_size"];
+    training.gradient_accumulation_steps = one["gradient_accumulation_steps"];
+    training.seed = one["seed"];
+    const LayoutOptions options = layout_options(training, {});
     RowLengths rows;
     for (const int64_t length : lengths) rows.add(static_cast<uint32_t>(length), 0);
     LengthLimit limit;
@@ -129,8 +148,7 @@ using Six = std::array<int64_t, 6>;
 
 TEST(LengthLayouts, ByHand) {
   // 3+3 | 2+2 | 1+1 | 4+5, max_length 4
-  LayoutOptions options;
-  options.batch_size = 2;
+  LayoutOptions options = as_they_stand(2);
   options.accumulation = 3;
   const LengthLimit limit = laid_out({3, 3, 2, 2, 1, 1, 4, 5}, 4, options);
   EXPECT_EQ(limit.rows_dropped, 0);
@@ -145,25 +163,23 @@ TEST(LengthLayouts, ByHand) {
 }
 
 TEST(LengthLayouts, PadsToTheLongestOfABatchAndToAMultiple) {
-  LayoutOptions options;
-  options.batch_size = 3;
+  LayoutOptions options = as_they_stand(3);
   const std::vector<uint32_t> lengths = {5, 2, 1, 7, 3, 9, 4};  // 5 5 5 | 9 9 9 | 4
   EXPECT_EQ(numbers(laid_out(lengths, 100, options), Layout::padded), (Six{7, 3, 3, 31, 7 + 8, 0}));
   options.pad_to_multiple_of = 8;  // 8 8 8 | 16 16 16 | 8; flat: 8 -> 8, 19 -> 24, 4 -> 8
   EXPECT_EQ(numbers(laid_out(lengths, 100, options), Layout::padded), (Six{7, 3, 3, 31, 80 - 31, 0}));
   EXPECT_EQ(numbers(laid_out(lengths, 100, options), Layout::padding_free), (Six{7, 3, 3, 31, 9, 0}));
-  options.drop_last = true;  // the row of 4 tokens is left out
+  options.order.drop_last = true;  // the row of 4 tokens is left out
   EXPECT_EQ(numbers(laid_out(lengths, 100, options), Layout::padding_free), (Six{7, 2, 2, 27, 5, 4}));
 }
 
 TEST(LengthLayouts, PacksInsideBlocksOfAThousandRows) {
   const std::vector<uint32_t> lengths(1500, 3);  // TRL: 644 rows of at most 7, two of them short
-  EXPECT_EQ(numbers(laid_out(lengths, 7, {}), Layout::wrapped)[0], 644);
+  EXPECT_EQ(numbers(laid_out(lengths, 7, as_they_stand(8)), Layout::wrapped)[0], 644);
 }
 
 TEST(LengthLayouts, LongRowsAndEmptyOnes) {
-  LayoutOptions options;
-  options.batch_size = 1;
+  const LayoutOptions options = as_they_stand(1);
   const LengthLimit limit = laid_out({65534, 0, 65535, 70000, 3000000}, 5000000, options);
   EXPECT_EQ(limit.rows_dropped, 1);
   EXPECT_EQ(numbers(limit, Layout::padded), (Six{4, 4, 4, 3201069, 0, 0}));
@@ -181,6 +197,12 @@ struct Bench {
   }
   LengthProfile profile(const std::string& jsonl) {
     return profile_lengths(*open_memory_source("jsonl", jsonl, "t.jsonl"), context, options);
+  }
+  void run_as(const config::TrainingArguments& training) {
+    const LayoutOptions layouts = layout_options(training, arguments);
+    options.order = layouts.order;
+    options.grouped = layouts.grouped;
+    options.gradient_accumulation_steps = training.gradient_accumulation_steps;
   }
   Error error(const std::string& jsonl) {
     try {
@@ -317,52 +339,95 @@ TEST(LengthProfile, BadRowsAreErrorsWithTheirPlace) {
             std::string::npos);
 }
 
-// Numbers are those of prepared, collated and padded rows, whatever the threads.
-TEST(LengthProfile, IsWhatPreparationAndPaddingMake) {
+// Rows whose lengths rise, as in a sorted file.
+std::string rising_rows(int count) {
   std::string rows;
   uint64_t state = 7;
   const auto draw = [&] { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33; };
-  for (int i = 0; i < 2500; ++i) {
+  for (int i = 0; i < count; ++i) {
     rows += fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", std::string(draw() % 40, 'p'),
-                        std::string(1 + draw() % 60, 'c'));
+                        std::string(1 + draw() % 9 + static_cast<uint64_t>(i) * 50 / count, 'c'));
   }
-  std::array<std::set<int64_t>, 2> padding;
-  for (const int threads : {1, 3}) {
-    for (const bool shuffle : {false, true}) {
-      Bench bench("", threads);
-      bench.arguments.max_length = 30;
-      bench.arguments.pad_to_multiple_of = 4;
-      bench.arguments.shuffle_dataset = shuffle;
-      bench.options.max_lengths = {30};
-      bench.options.per_device_train_batch_size = 6;
-      const LengthLimit limit = bench.profile(rows).limits[0];
+  return rows;
+}
 
-      const auto examples = prepare_sft(*open_memory_source("jsonl", rows, "t.jsonl"), bench.context);
-      OrderOptions order;
-      order.rows = examples->size();
-      order.batch_size = 6;
-      order.sampling = Sampling::sequential;
-      int64_t tokens = 0, cells = 0;
-      const EpochOrder batches(order, 0);
-      for (int64_t i = 0; i < batches.size(); ++i) {
-        std::vector<Example> taken;
-        for (const int64_t row : batches.batch(i)) taken.push_back(examples->read(row));
-        HostBatch host;
-        collate(taken, {.pad_to_multiple_of = 4}, host);
-        tokens += host.counted_tokens;
-        cells += host.elements;
-      }
-      const LayoutCost& cost = limit.layouts[0];
-      EXPECT_EQ(cost.rows, examples->size());
-      EXPECT_LT(examples->size(), 2500);
-      EXPECT_EQ(cost.batches, batches.size());
-      EXPECT_EQ(cost.tokens, tokens);
-      EXPECT_EQ(cost.padding, cells - tokens);
-      padding[shuffle].insert(cost.padding);
-    }
+Packing packing_of(Layout layout) {
+  return layout == Layout::bfd         ? Packing::bfd
+         : layout == Layout::bfd_split ? Packing::bfd_split
+         : layout == Layout::wrapped   ? Packing::wrapped
+                                       : Packing::none;
+}
+
+// The first epoch of a run with this layout: rows, batches, steps, tokens, padding.
+std::array<int64_t, 5> first_epoch(const std::string& rows, Layout layout, PrepareContext context,
+                                   const config::TrainingArguments& training) {
+  config::SftDataArguments data = *context.arguments;
+  context.arguments = &data;
+  context.packing = data.packing = packing_of(layout);
+  if (layout == Layout::group_by_length) data.sampling = Sampling::group_by_length;
+  data.padding_free = layout == Layout::padding_free || layout == Layout::bfd || layout == Layout::bfd_split;
+  const auto stream = batches_in_order(prepare_sft(*open_memory_source("jsonl", rows, "t.jsonl"), context),
+                                       train_order(training, data), layout_of(data));
+  std::array<int64_t, 5> out{stream->rows(), stream->batches_per_epoch()};
+  out[2] = (out[1] + training.gradient_accumulation_steps - 1) / training.gradient_accumulation_steps;
+  stream->start_epoch(0);
+  for (HostBatch batch; stream->next(batch);) {
+    out[3] += static_cast<int64_t>(batch.input_ids.size());
+    out[4] += batch.elements - static_cast<int64_t>(batch.input_ids.size());
   }
-  EXPECT_EQ(padding[0].size(), 1u);  // with one thread and with three
-  EXPECT_EQ(padding[1].size(), 1u);
+  return out;
+}
+
+// Every number is that of the batches which a run with the same options makes, whatever the threads.
+TEST(LengthProfile, IsWhatARunMakes) {
+  const std::string rows = rising_rows(1100);
+  config::TrainingArguments training;
+  training.per_device_train_batch_size = 6;
+  training.gradient_accumulation_steps = 2;
+  training.seed = 5;
+  const auto compare = [&](const config::SftDataArguments& data, int threads) {
+    Bench bench("", threads);
+    bench.arguments = data;
+    bench.context.seed = static_cast<uint64_t>(training.seed);
+    bench.options.max_lengths = {*data.max_length};
+    bench.run_as(training);
+    const LengthLimit limit = bench.profile(rows).limits[0];
+    EXPECT_GT(limit.rows_dropped, 0);
+    for (const Layout layout : telemetry::kLayouts) {
+      const LayoutCost& cost = limit.layouts[static_cast<size_t>(layout)];
+      EXPECT_EQ((std::array{cost.rows, cost.batches, cost.steps, cost.tokens, cost.padding}),
+                first_epoch(rows, layout, bench.context, training))
+          << layout_name(layout);
+    }
+  };
+  config::SftDataArguments data;
+  data.max_length = 30;
+  data.pad_to_multiple_of = 4;
+  compare(data, 1);
+  data.shuffle_dataset = true;
+  compare(data, 3);
+  data.dataloader_drop_last = true;
+  training.data_seed = 11;
+  compare(data, 2);
+  data.sampling = Sampling::sequential;
+  compare(data, 2);
+  data.sampling = Sampling::group_by_length;
+  compare(data, 2);
+}
+
+TEST(LengthProfile, ASortedFileIsShuffledAsInTraining) {
+  const auto padding = [](Sampling sampling) {
+    Bench bench;
+    bench.arguments.sampling = sampling;
+    bench.options.max_lengths = {1000};
+    bench.run_as({});
+    std::string rows;
+    for (int i = 0; i < 1000; ++i) rows += fmt::format("{{\"text\": \"{}\"}}\n", std::string(i, 'x'));
+    const LayoutCost cost = bench.profile(rows).limits[0].layouts[0];
+    return static_cast<double>(cost.padding) / static_cast<double>(cost.padding + cost.tokens);
+  };
+  EXPECT_LT(padding(Sampling::sequential), 0.01);
+  EXPECT_GT(padding(Sampling::random), 0.40);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace trl::data {
 namespace {
 
 struct Shop {
+  static constexpr int64_t kBatch = 3;
   Shop() {
     context.tokenizer = &tokenizer;
     context.arguments = &arguments;
@@ -27,14 +28,13 @@ struct Shop {
                           std::string(static_cast<size_t>(1 + i * 37 % 90), static_cast<char>('a' + i % 26)));
     return open_memory_source("jsonl", text + extra, "t.jsonl");
   }
-  std::unique_ptr<BatchStream> streamed(bool drop_last = false, const std::string& extra = "") {
-    return batches_as_read(source(extra), context, 3, drop_last, {});
+  std::unique_ptr<BatchStream> streamed(const std::string& extra = "") {
+    return batches_as_read(source(extra), context, kBatch, {});
   }
-  std::unique_ptr<BatchStream> in_order(bool drop_last = false) {
+  std::unique_ptr<BatchStream> in_order() {
     OrderOptions order;
-    order.batch_size = 3;
+    order.batch_size = kBatch;
     order.sampling = Sampling::sequential;
-    order.drop_last = drop_last;
     return batches_in_order(prepare_sft(*source(), context), order, {});
   }
   test::LetterTokenizer tokenizer;
@@ -59,20 +59,34 @@ std::vector<std::vector<int32_t>> epoch(BatchStream& stream, int64_t number, int
 
 TEST(Streaming, GivesTheBatchesOfTheSameRows) {
   for (const Packing packing : {Packing::none, Packing::bfd, Packing::bfd_split, Packing::wrapped}) {
-    for (const bool drop_last : {false, true}) {
-      Shop shop;
-      shop.context.packing = packing;
-      const auto streamed = shop.streamed(drop_last), in_order = shop.in_order(drop_last);
-      const auto want = epoch(*in_order, 0);
-      EXPECT_GT(want.size(), 300u);
-      EXPECT_EQ(epoch(*streamed, 0), want);
-      EXPECT_EQ(epoch(*streamed, 1), want);  // again from the start
-      const auto rest = epoch(*streamed, 2, 100);
-      EXPECT_EQ(rest, std::vector(want.begin() + 300, want.end()));
-      EXPECT_EQ(streamed->rows(), -1);
-      EXPECT_EQ(streamed->batches_per_epoch(), -1);
-    }
+    Shop shop;
+    shop.context.packing = packing;
+    const auto streamed = shop.streamed(), in_order = shop.in_order();
+    const auto want = epoch(*in_order, 0);
+    EXPECT_GT(want.size(), 300u);
+    EXPECT_EQ(epoch(*streamed, 0), want);
+    EXPECT_EQ(epoch(*streamed, 1), want);  // again from the start
+    const auto rest = epoch(*streamed, 2, 100);
+    EXPECT_EQ(rest, std::vector(want.begin() + 300, want.end()));
+    EXPECT_EQ(streamed->rows(), -1);
+    EXPECT_EQ(streamed->batches_per_epoch(), -1);
   }
+}
+
+// Trainer gives drop_last to the DataLoader of a dataset with a length alone.
+TEST(Streaming, DropLastLeavesOutNothing) {
+  Shop shop;
+  config::TrainingArguments training;
+  training.per_device_train_batch_size = training.per_device_eval_batch_size = Shop::kBatch;
+  shop.arguments.dataloader_drop_last = shop.arguments.streaming = true;
+  for (const OrderOptions& order :
+       {train_order(training, shop.arguments), eval_order(training, shop.arguments)}) {
+    EXPECT_FALSE(order.drop_last);
+    EXPECT_EQ(order.sampling, Sampling::sequential);
+  }
+  EXPECT_EQ(epoch(*shop.streamed(), 0).size(), 3u * 834);  // 2500 rows
+  shop.arguments.streaming = false;
+  EXPECT_TRUE(train_order(training, shop.arguments).drop_last);
 }
 
 TEST(Streaming, TellsOnceWhatWasCut) {
@@ -100,7 +114,7 @@ TEST(Streaming, TellsAtTheEndOfARunWhatWasCutSoFar) {
 
 TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
   Shop shop;
-  const auto streamed = shop.streamed(false, "{\"text\": 5}\n");
+  const auto streamed = shop.streamed("{\"text\": 5}\n");
   HostBatch batch;
   streamed->start_epoch(0);
   for (int i = 0; i < 600; ++i) ASSERT_TRUE(streamed->next(batch));
@@ -115,7 +129,7 @@ TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
 TEST(Streaming, NothingToTrainIsAnError) {
   Shop shop;
   HostBatch batch;
-  const auto empty = batches_as_read(open_memory_source("jsonl", "", "t.jsonl"), shop.context, 3, false, {});
+  const auto empty = batches_as_read(open_memory_source("jsonl", "", "t.jsonl"), shop.context, 3, {});
   empty->start_epoch(0);
   EXPECT_EQ(test::error_of([&] { empty->next(batch); }).second, "t.jsonl: holds no rows");
 }
