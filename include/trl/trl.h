@@ -15,6 +15,14 @@
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    only the accessors of the objects it was given, the functions that take no handle, every destroy
  *    function and trl_trainer_cancel may be called; anything else returns TRL_E_BUSY.
+ *    All callbacks, destroy functions and those of an Arrow stream included, follow one rule for C++
+ *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
+ *    that was under way did not happen; what was done before stays done. Only where the call returns nothing
+ *    (trl_T_destroy) is it told to the log instead. A callback must return or throw: to leave it with longjmp
+ *    or pthread_exit is undefined, since the locks and buffers of the call would stay as they are.
+ * 6. A call computes in its own floating-point environment (rounding to nearest, denormals kept, nothing
+ *    trapped) and puts the thread's own back, for callbacks too. pthread_cancel of a thread inside a call acts
+ *    when the call is over.
  *
  * The words of a `Contract:` line:
  *   any thread            may run at any time, concurrently with everything

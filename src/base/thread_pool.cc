@@ -1,9 +1,9 @@
 #include "base/thread_pool.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <exception>
+
+#include "base/quiet_thread.h"
 
 namespace trl::base {
 
@@ -49,22 +49,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-std::thread quiet_thread(std::function<void()> body) {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  try {
-    std::thread thread(std::move(body));
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    return thread;
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    throw;
-  }
-}
-
 void ThreadPool::start() {
-  while (static_cast<int>(workers_.size()) < size_ - 1) workers_.push_back(quiet_thread([this] { work(); }));
+  while (static_cast<int>(workers_.size()) < size_ - 1)
+    workers_.push_back(quiet_thread("trl-worker", [this] { work(); }));
 }
 
 void ThreadPool::work() {

@@ -10,9 +10,6 @@
 
 namespace trl::base {
 
-// A thread that takes no signals: those belong to the host's own.
-std::thread quiet_thread(std::function<void()> body);
-
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) : size_(threads < 1 ? 1 : threads) {}

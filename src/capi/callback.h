@@ -1,12 +1,44 @@
-// A function of the host with its user_data, and the destroy function that runs exactly once: when the last
-// owner goes.
+// Functions of the host: how they are called, and how one is held with its user_data and the destroy function
+// that runs exactly once, when the last owner goes.
 #pragma once
+#include <cxxabi.h>
+
+#include <exception>
 #include <utility>
 
+#include "base/error.h"
 #include "capi/process.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
+
+[[noreturn]] void fail_thrown(std::string_view which);                  // for the exception in flight
+[[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for what a callback returned
+
+// The one way to call a function of the host. What it throws becomes Error(callback). which: "event", "log"
+// ...
+template <class Body>
+auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
+  const CallbackScope scope;
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {  // the thread ends: glibc does not let that be stopped
+    throw;
+  } catch (...) {
+    fail_thrown(which);
+  }
+}
+
+// The same where nothing may be thrown: the failure is kept, and the call that runs on this thread ends with
+// it.
+template <class Body>
+void call_host_and_keep(std::string_view which, Body&& body) noexcept {
+  try {
+    call_host(which, std::forward<Body>(body));
+  } catch (const Error&) {
+    keep_failure(std::current_exception());
+  }
+}
 
 class UserData {
  public:
@@ -15,9 +47,7 @@ class UserData {
       : data_(other.data_), destroy_(std::exchange(other.destroy_, nullptr)) {}
   UserData& operator=(UserData&&) = delete;
   ~UserData() {
-    if (destroy_ == nullptr) return;
-    const CallbackScope scope;
-    destroy_(data_);
+    if (destroy_ != nullptr) call_host_and_keep("destroy", [&] { destroy_(data_); });
   }
   void* get() const { return data_; }
 

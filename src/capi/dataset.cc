@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/memory.h"
+#include "capi/arrow_stream.h"
 #include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -41,23 +42,17 @@ struct HostRows {
   UserData user_data;
 };
 
-[[noreturn]] void fail_callback(std::string_view which, int32_t code) {
-  throw Error(Status::callback, fmt::format("the host's {} callback returned {}", which, code), {}, code);
-}
-
 data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
   data::CallbackRows adapted;
   adapted.next = [rows](base::Json& row) {
     row = base::Json::object();
     trl_record record(row);
-    const CallbackScope scope;
-    const int32_t code = rows->next(rows->user_data.get(), &record);
+    const int32_t code = call_host("next", [&] { return rows->next(rows->user_data.get(), &record); });
     if (code != TRL_OK && code != TRL_END) fail_callback("next", code);
     return code == TRL_OK;
   };
   adapted.rewind = [rows] {
-    const CallbackScope scope;
-    const int32_t code = rows->rewind(rows->user_data.get());
+    const int32_t code = call_host("rewind", [&] { return rows->rewind(rows->user_data.get()); });
     if (code < 0) fail_callback("rewind", code);
   };
   return adapted;
@@ -84,8 +79,8 @@ class CallbackOrigin final : public data::Origin {
 class ArrowOrigin final : public data::Origin {
  public:
   explicit ArrowOrigin(ArrowArrayStream* stream) {
-    const CallbackScope scope;
-    source_ = data::arrow_source(stream, "dataset");
+    ArrowArrayStream guarded = guarded_stream(stream);
+    source_ = data::arrow_source(&guarded, "dataset");
   }
   ~ArrowOrigin() override { close(); }
   std::unique_ptr<data::Source> source() const override { return nullptr; }
@@ -94,7 +89,6 @@ class ArrowOrigin final : public data::Origin {
     if (failed_) std::rethrow_exception(failed_);
     if (table_ != nullptr) return table_;
     try {
-      const CallbackScope scope;
       table_ = data::spool_rows(*source_, spool);
     } catch (...) {
       failed_ = std::current_exception();
@@ -105,10 +99,7 @@ class ArrowOrigin final : public data::Origin {
   }
 
  private:
-  void close() const {
-    const CallbackScope scope;
-    source_.reset();
-  }
+  void close() const { source_.reset(); }
   mutable std::mutex mutex_;
   mutable std::unique_ptr<data::Source> source_;
   mutable std::shared_ptr<const data::Table> table_;

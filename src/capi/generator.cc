@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "capi/callback.h"
 #include "capi/completion_text.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -54,24 +55,23 @@ class Tokens final : public engine::TokenSink {
          void* user_data)
       : texts_(texts), sampling_(sampling), function_(function), user_data_(user_data) {}
   bool on_token(int64_t prompt, int32_t id, float) noexcept override {
+    if (has_failed()) return false;
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
       bool goes_on = !text.add(id);
       if (is_last(text, id)) text.finish();
       if (function_ != nullptr) {
         const std::string piece(text.take());
-        const CallbackScope scope;
-        goes_on = function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size()) == 0 &&
-                  goes_on;
+        const int32_t answer = call_host("token", [&] {
+          return function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size());
+        });
+        goes_on = answer == 0 && goes_on;
       }
       return goes_on;
     } catch (...) {
-      failed_ = std::current_exception();
+      keep_failure(std::current_exception());
       return false;
     }
-  }
-  void rethrow() const {
-    if (failed_) std::rethrow_exception(failed_);
   }
 
  private:
@@ -83,7 +83,6 @@ class Tokens final : public engine::TokenSink {
   const engine::Sampling& sampling_;
   const trl_token_fn function_;
   void* const user_data_;
-  std::exception_ptr failed_;
 };
 
 engine::Sampling sampling_of(const config::Config& options) {
@@ -131,7 +130,6 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   Tokens sink(texts, sampling, on_token, user_data);
   engine::ErrorCapture error;
   error.check(model.generate(spans, sampling, sink, nullptr, error));
-  sink.rethrow();
   std::vector<Completion> all;
   for (CompletionText& text : texts) {
     text.finish();

@@ -14,24 +14,70 @@ namespace trl::capi {
 
 enum class From : uint8_t { anywhere, outside_callbacks };
 
+// The log of the runtime that an object was created with, or null.
+template <class T>
+std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
+  if constexpr (requires { object.runtime()->log(); }) {
+    return object.runtime()->log();
+  } else if constexpr (requires { object.log(); }) {
+    return object.log();
+  } else {
+    return nullptr;
+  }
+}
+
+// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
+// there. What a destroy function of the host throws is told to the log.
+template <class H>
+void destroy(H* handle) noexcept {
+  if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
+  const std::shared_ptr<RuntimeLog> log = log_of(*handle->object);
+  handle->retire();
+  const CallScope scope;
+  delete handle;
+  scope.log_failure(log.get());
+}
+
+// What a failed call had made for its caller goes again.
+template <class Out>
+void take_back(Out* out) noexcept {
+  if (out == nullptr) return;
+  if constexpr (requires(Out handle) { handle->retire(); }) destroy(*out);
+  *out = Out{};
+}
+
+// Runs body. What a callback threw meanwhile counts more than what became of the call.
+template <class Body>
+trl_status run(Body body) {
+  const CallScope scope;
+  trl_status status = TRL_OK;
+  try {
+    Body own = std::move(body);  // what it holds ends within the call
+    if constexpr (std::is_void_v<decltype(own())>) {
+      own();
+    } else {
+      status = static_cast<trl_status>(own());
+    }
+  } catch (...) {
+    scope.throw_failure();
+    throw;
+  }
+  scope.throw_failure();
+  return status;
+}
+
 // Runs body, which returns a Status or nothing; outs are 0 or NULL unless it set them.
 template <From kFrom = From::outside_callbacks, class Body, class... Outs>
 trl_status guard(trl_error** error, Body&& body, Outs*... outs) noexcept {
   if (error != nullptr) *error = nullptr;
-  const auto clear = [&] { ((outs != nullptr ? void(*outs = Outs{}) : void()), ...); };
-  clear();
+  ((outs != nullptr ? void(*outs = Outs{}) : void()), ...);
   try {
     if constexpr (kFrom == From::outside_callbacks) check_entry();
-    const CallScope scope;
-    if constexpr (std::is_void_v<decltype(body())>) {
-      body();
-      return TRL_OK;
-    } else {
-      return static_cast<trl_status>(body());
-    }
+    return run(std::forward<Body>(body));
   } catch (...) {
-    clear();
-    return report_exception(error);
+    const trl_status status = report_exception(error);
+    (take_back(outs), ...);
+    return status;
   }
 }
 
@@ -42,16 +88,6 @@ auto answer(T fallback, Body&& body) noexcept -> decltype(body()) {
   } catch (...) {
     return fallback;
   }
-}
-
-// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
-// there.
-template <class H>
-void destroy(H* handle) noexcept {
-  if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
-  handle->retire();
-  const CallScope scope;
-  delete handle;
 }
 
 // A NUL-terminated argument.

@@ -48,6 +48,11 @@ void Head::check(Tag tag, std::string_view name) const {
     fail(Status::invalid_argument, "{}: a {} is needed, got something else or one already destroyed", name,
          tag_name(tag));
   }
+  if (copy_ != &kThisCopy) {
+    fail(Status::invalid_argument,
+         "{}: the {} was made by another copy of libtrl in this process; one copy is needed", name,
+         tag_name(tag));
+  }
   if (inherited()) {
     fail(Status::busy,
          "forked: {} belongs to the parent process; start the child with exec, or fork before the first "

@@ -1,6 +1,6 @@
-// What every handle begins with: a tag that tells its type and the process that made it, so that a wrong,
-// destroyed or inherited handle is an error code. The object itself is shared: whoever needs it keeps it
-// alive.
+// What every handle begins with: a tag that tells its type, the process and the copy of libtrl that made it,
+// so that a wrong, destroyed, inherited or foreign handle is an error code. The object itself is shared:
+// whoever needs it keeps it alive.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -26,12 +26,16 @@ enum class Tag : uint32_t {
 };
 std::string_view tag_name(Tag tag);
 
+inline constexpr char kThisCopy = 0;  // whose address no other copy of the library in the process has
+
 class Head {
  public:
   explicit Head(Tag tag);
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
-  bool is(Tag tag) const noexcept { return tag_.load(std::memory_order_relaxed) == tag; }
+  bool is(Tag tag) const noexcept {
+    return tag_.load(std::memory_order_relaxed) == tag && copy_ == &kThisCopy;
+  }
   bool inherited() const noexcept;  // made by the process that this one was forked from
   void retire() noexcept { tag_.store(Tag::retired, std::memory_order_relaxed); }
   void check(Tag tag, std::string_view name) const;  // throws; `this` is not null
@@ -39,6 +43,7 @@ class Head {
  private:
   std::atomic<Tag> tag_;  // atomic, so that clearing it is never optimised away
   const int process_;
+  const void* const copy_ = &kThisCopy;
 };
 
 template <class T, Tag kTag>

@@ -12,10 +12,11 @@ void RuntimeLog::set(Callback<trl_log_fn> callback) {
   callback_.swap(next);  // the one before is destroyed after the lock
 }
 
-void RuntimeLog::deliver(const Shared& callback, const Line& line) {
-  const CallbackScope scope;
-  callback->function(callback->user_data.get(), static_cast<int32_t>(line.level), line.component.c_str(),
-                     line.text.c_str(), line.text.size());
+void RuntimeLog::deliver(const Shared& callback, const Line& line) noexcept {
+  call_host_and_keep("log", [&] {
+    callback->function(callback->user_data.get(), static_cast<int32_t>(line.level), line.component.c_str(),
+                       line.text.c_str(), line.text.size());
+  });
 }
 
 void RuntimeLog::write(base::LogLevel level, std::string_view component, std::string_view text) noexcept {

@@ -24,7 +24,7 @@ class RuntimeLog final : public base::LogSink {
     std::string component, text;
   };
   using Shared = std::shared_ptr<const Callback<trl_log_fn>>;
-  static void deliver(const Shared& callback, const Line& line);
+  static void deliver(const Shared& callback, const Line& line) noexcept;
   std::mutex mutex_;
   Shared callback_;
   std::vector<Line> waiting_;

@@ -1,6 +1,7 @@
 // Process state of libtrl.so, and the host that the engine sees.
 #include "capi/process.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/cpus.h"
@@ -13,9 +14,10 @@ namespace trl::capi {
 namespace {
 
 struct ThreadState {
-  int calls = 0;
+  const CallScope* call = nullptr;  // the innermost
   int callbacks = 0;
   RuntimeLog* log = nullptr;
+  std::exception_ptr failure;
 };
 
 ThreadState& thread_state() noexcept {
@@ -154,8 +156,36 @@ void check_entry() {
   }
 }
 
-CallScope::CallScope() noexcept { ++thread_state().calls; }
-CallScope::~CallScope() { --thread_state().calls; }
+CallScope::CallScope() noexcept : outer_(thread_state().call) {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+  if (outer_ == nullptr) thread_state().failure = nullptr;
+  thread_state().call = this;
+}
+
+CallScope::~CallScope() {
+  ThreadState& state = thread_state();
+  state.call = outer_;
+  pthread_setcancelstate(cancel_state_, nullptr);
+}
+
+void CallScope::throw_failure() const {
+  if (outer_ == nullptr && thread_state().failure) std::rethrow_exception(thread_state().failure);
+}
+
+void CallScope::log_failure(RuntimeLog* log) const noexcept {
+  try {
+    throw_failure();
+  } catch (const std::exception& error) {
+    thread_state().failure = nullptr;
+    if (log != nullptr) log->write(base::LogLevel::error, "callback", error.what());
+  }
+}
+
+void keep_failure(std::exception_ptr failure) noexcept {
+  if (!has_failed()) thread_state().failure = std::move(failure);
+}
+
+bool has_failed() noexcept { return thread_state().failure != nullptr; }
 
 LogScope::LogScope(std::shared_ptr<RuntimeLog> log) noexcept
     : log_(std::move(log)), before_(thread_state().log) {
@@ -167,10 +197,17 @@ LogScope::~LogScope() {
   thread_state().log = before_;
 }
 
-CallbackScope::CallbackScope() noexcept { ++thread_state().callbacks; }
-CallbackScope::~CallbackScope() { --thread_state().callbacks; }
+CallbackScope::CallbackScope() noexcept {
+  ++thread_state().callbacks;
+  if (const CallScope* call = thread_state().call) std::fesetenv(&call->arithmetic_.before());
+}
 
-bool inside_call() noexcept { return thread_state().calls > 0 && thread_state().callbacks == 0; }
+CallbackScope::~CallbackScope() {
+  --thread_state().callbacks;
+  if (thread_state().call != nullptr) std::fesetenv(FE_DFL_ENV);
+}
+
+bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }
 RuntimeLog* current_log() noexcept { return thread_state().log; }
 
 void Process::hand_over(RuntimeLog& log) noexcept { host_->hand_over(log); }

@@ -3,11 +3,13 @@
 // that exit order is moot.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "base/memory.h"
+#include "base/plain_arithmetic.h"
 #include "engine/engine.h"
 
 namespace trl::capi {
@@ -55,14 +57,27 @@ Process& process();
 // Throws Error(busy) inside a callback, and in a child that was forked after the first call.
 void check_entry();
 
-// This thread is inside a call.
+// This thread is inside a call: its arithmetic is plain, and pthread_cancel waits for the end of the call.
 class CallScope {
  public:
   CallScope() noexcept;
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
+  void throw_failure() const;  // that was kept, where this is the host's own call and none within a callback
+  void log_failure(RuntimeLog* log) const noexcept;  // the same, for a call that returns nothing; or null
+
+ private:
+  friend class CallbackScope;
+  const CallScope* const outer_;
+  int cancel_state_ = 0;
+  const base::PlainArithmetic arithmetic_;
 };
+
+// What failed where nothing may be thrown, such as a callback's exception in the middle of a step: the call
+// that runs on this thread stops as soon as it can and ends with it. The first one counts.
+void keep_failure(std::exception_ptr failure) noexcept;
+bool has_failed() noexcept;
 
 // ... which works for the runtime of this log. What other threads have logged meanwhile is handed over at the
 // end.
@@ -78,7 +93,7 @@ class LogScope {
   RuntimeLog* const before_;
 };
 
-// This thread runs a function of the host.
+// This thread runs a function of the host, in the host's arithmetic.
 class CallbackScope {
  public:
   CallbackScope() noexcept;

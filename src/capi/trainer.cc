@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
 #include "capi/model.h"
@@ -71,13 +72,13 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     metrics.add_if_missing("step", static_cast<double>(event.step));
     metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
     metrics.add_if_missing("epoch", event.epoch);
-    const CallbackScope scope;
-    const int32_t answer = function(user_data, static_cast<int32_t>(event.kind), &metrics);
-    if (answer >= 0) return answer;
-    failed = answer;
-    return engine::kEventStop;
+    const int32_t answer =
+        call_host("event", [&] { return function(user_data, static_cast<int32_t>(event.kind), &metrics); });
+    if (answer < 0) fail_callback("event", answer);
+    return answer;
   } catch (...) {
-    return 0;  // no memory for a handful of numbers: the step that follows will say so
+    keep_failure(std::current_exception());
+    return engine::kEventStop;
   }
 }
 
@@ -129,7 +130,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
 }
 
 int32_t Trainer::answered(int32_t status) {
-  if (status == static_cast<int32_t>(Status::cancelled)) cancel_.token.clear();
+  if (status == static_cast<int32_t>(Status::cancelled) && !has_failed()) cancel_.token.clear();
   return status;
 }
 
@@ -161,13 +162,7 @@ void Trainer::train(trl_event_fn on_event, void* user_data) {
     const Registered registered(events_);
     events_.user_data = user_data;
     events_.function = on_event;
-    events_.failed = 0;
     while (step_locked()) {
-    }
-    if (events_.failed != 0) {
-      throw Error(Status::callback,
-                  fmt::format("the event callback returned {}; the run was stopped", events_.failed), "",
-                  events_.failed);
     }
   });
 }

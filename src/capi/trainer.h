@@ -38,13 +38,14 @@ class Trainer {
   }
 
   void cancel() noexcept { cancel_.token.cancel(); }  // signal-safe
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
 
  private:
   struct Cancel final : engine::Cancel {
-    bool cancelled() const noexcept override { return token.cancelled(); }
+    bool cancelled() const noexcept override { return token.cancelled() || has_failed(); }
     base::CancelToken token;
   };
   class Events final : public engine::EventSink {
@@ -52,7 +53,6 @@ class Trainer {
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
-    int32_t failed = 0;  // what it returned, if below 0
   };
   int32_t answered(int32_t status);  // a cancel that was answered is over
   bool step_locked();

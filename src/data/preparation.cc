@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/quiet_thread.h"
 #include "data/numpy_shuffle.h"
 
 namespace trl::data {
@@ -93,7 +94,7 @@ void Preparation::start() {
     find_dropped();
     lazy_ = true;
   }
-  thread_ = base::quiet_thread([this] { run(); });
+  thread_ = base::quiet_thread("trl-prepare", [this] { run(); });
 }
 
 // Of a dataset whose order is fixed before all rows are tokenised.

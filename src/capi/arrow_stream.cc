@@ -1,0 +1,71 @@
+#include "capi/arrow_stream.h"
+
+#include <cerrno>
+#include <memory>
+
+#include "capi/callback.h"
+
+namespace trl::capi {
+namespace {
+
+// An ArrowSchema or ArrowArray of the host within one of ours, which has its fields and another release.
+template <class T>
+void release_guarded(T* outer) {
+  const std::unique_ptr<T> host(static_cast<T*>(outer->private_data));
+  outer->release = nullptr;
+  call_host_and_keep("release", [&] { host->release(host.get()); });
+}
+
+template <class T>
+void guard_release(T* out) {
+  if (out->release == nullptr) return;
+  auto host = std::make_unique<T>(*out);
+  out->release = release_guarded<T>;
+  out->private_data = host.release();
+}
+
+ArrowArrayStream* host_of(ArrowArrayStream* stream) {
+  return static_cast<ArrowArrayStream*>(stream->private_data);
+}
+
+template <class T>
+int get(std::string_view which, ArrowArrayStream* stream, int (*function)(ArrowArrayStream*, T*),
+        T* out) noexcept {
+  try {
+    const int code = call_host(which, [&] { return function(host_of(stream), out); });
+    if (code == 0) guard_release(out);
+    return code;
+  } catch (...) {
+    keep_failure(std::current_exception());
+    return EIO;
+  }
+}
+
+int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
+  return get("get_schema", stream, host_of(stream)->get_schema, out);
+}
+int get_next(ArrowArrayStream* stream, ArrowArray* out) {
+  return get("get_next", stream, host_of(stream)->get_next, out);
+}
+
+const char* get_last_error(ArrowArrayStream* stream) {
+  const char* text = nullptr;
+  call_host_and_keep("get_last_error", [&] { text = host_of(stream)->get_last_error(host_of(stream)); });
+  return text;
+}
+
+void release(ArrowArrayStream* stream) {
+  const std::unique_ptr<ArrowArrayStream> host(host_of(stream));
+  stream->release = nullptr;
+  call_host_and_keep("release", [&] { host->release(host.get()); });
+}
+
+}  // namespace
+
+ArrowArrayStream guarded_stream(ArrowArrayStream* stream) {
+  auto host = std::make_unique<ArrowArrayStream>(*stream);
+  stream->release = nullptr;
+  return {get_schema, get_next, get_last_error, release, host.release()};
+}
+
+}  // namespace trl::capi
