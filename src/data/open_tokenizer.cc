@@ -98,7 +98,7 @@ std::string read_template(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, base::LogSink* log) {
-  if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path);
+  if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path, log);
   if (!base::file_exists(model_path)) {
     fail(Status::not_found, "{}: not found; give a local path: a model directory or a GGUF file", model_path);
   }

@@ -47,8 +47,7 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
     add(source);
   }
   add(context.tokenizer->special().eos.value_or(""));
-  // Whether a word gets a space before it also hangs on the model's type, which is in none of these files.
-  for (const int32_t id : context.tokenizer->encode("a", false)) add(std::to_string(id));
+  add(context.tokenizer->built_as());  // follows from the model's type too, which is in none of these files
   return hash.digest();
 }
 

@@ -58,6 +58,7 @@ class LetterTokenizer final : public text::Tokenizer {
   }
   std::optional<std::string> id_to_token(int32_t) const override { return std::nullopt; }
   int64_t vocab_size() const override { return 258; }
+  std::string_view built_as() const override { return {}; }
   const Special& special() const override { return special_; }
   const Templates& chat_templates() const override { return templates_; }
   std::unique_ptr<Tokenizer> with(const Overrides&) const override { return nullptr; }

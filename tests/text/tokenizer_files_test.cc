@@ -1,7 +1,6 @@
 // The files around tokenizer.json: special tokens, templates, overrides, and what is wrong with broken ones.
 #include <gtest/gtest.h>
 
-#include "support/golden.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -49,49 +48,6 @@ TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
   EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<pad>");
   folder.put("tokenizer_config.json", R"({"eos_token": "<end>", "added_tokens_decoder": {}})");
   EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
-}
-
-// The expected values are AutoTokenizer's (transformers 5).
-TEST(TokenizerFiles, TakesThePrefixSpaceFromTheConfiguration) {
-  TRL_NEED_GOLDEN("models/qwen2/tokenizer.json");
-  const std::string json = base::read_file(test::golden_path("models/qwen2/tokenizer.json"));
-  const auto ids = [&](const std::string& model_type, const Json& config) {
-    Folder folder;
-    folder.put("tokenizer.json", json).put("tokenizer_config.json", config.dump());
-    if (!model_type.empty()) folder.put("config.json", Json{{"model_type", model_type}}.dump());
-    return Tokenizer::from_directory(folder.path())->encode("Hello world 12", false);
-  };
-  const Ids plain = {39, 68, 276, 78, 263, 287, 75, 67, 220, 16, 17};
-  const Ids spaced = {220, 39, 68, 276, 78, 263, 287, 75, 67, 220, 220, 16, 220, 17};
-  const Json generic = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"add_prefix_space", true}};
-  const Json named = {{"tokenizer_class", "Qwen2TokenizerFast"}, {"add_prefix_space", true}};
-  const Json none = {{"add_prefix_space", true}};
-  for (const Json& config : {generic, named, none}) EXPECT_EQ(ids("qwen2", config), spaced) << config;
-  EXPECT_EQ(ids("qwen2", {{"add_prefix_space", false}}), plain);
-  for (const Json& config : {named, none}) EXPECT_EQ(ids("qwen3", config), spaced) << config;
-  EXPECT_EQ(ids("qwen3", generic), plain);
-  EXPECT_EQ(ids("llama", named), spaced);
-  EXPECT_EQ(ids("llama", none), plain);
-  EXPECT_EQ(ids("mistral", named), plain);
-  EXPECT_EQ(ids("", named), spaced);
-  const Json gpt2 = {{"tokenizer_class", "GPT2Tokenizer"}, {"add_prefix_space", true}};
-  EXPECT_EQ(error_of([&] { ids("llama", gpt2); }).status(), Status::unsupported);
-  EXPECT_EQ(ids("llama", {{"tokenizer_class", "GPT2Tokenizer"}, {"add_prefix_space", false}}), plain);
-}
-
-TEST(TokenizerFiles, RefusesAPrefixSpaceThatTransformersLeavesOut) {
-  TRL_NEED_GOLDEN("models/mistral/tokenizer.json");
-  const std::string json = base::read_file(test::golden_path("models/mistral/tokenizer.json"));
-  const auto status = [&](const char* model_type, bool space) {
-    Folder folder;
-    folder.put("tokenizer.json", json).put("config.json", Json{{"model_type", model_type}}.dump());
-    folder.put("tokenizer_config.json",
-               Json{{"tokenizer_class", "LlamaTokenizerFast"}, {"add_prefix_space", space}}.dump());
-    return error_of([&] { Tokenizer::from_directory(folder.path()); }).status();
-  };
-  EXPECT_EQ(status("llama", false), Status::unsupported);
-  EXPECT_EQ(status("llama", true), Status::ok);
-  EXPECT_EQ(status("mistral", false), Status::ok);
 }
 
 // The expected values are AutoTokenizer's (transformers 5).

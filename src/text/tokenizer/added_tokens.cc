@@ -99,6 +99,12 @@ std::vector<std::string_view> AddedTokens::contents() const {
   return all;
 }
 
+std::map<int32_t, AddedToken> AddedTokens::all() const {
+  std::map<int32_t, AddedToken> all;
+  for (const auto& [id, entry] : tokens_) all.emplace(id, entry.token);
+  return all;
+}
+
 namespace {
 char32_t last_character(std::string_view text) {
   size_t at = text.size() - 1;

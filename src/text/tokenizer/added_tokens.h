@@ -1,6 +1,7 @@
 // Tokens that are recognised in the text before the model sees it: special ones (BOS, EOS, roles) and others.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ class AddedTokens {
   int32_t id(std::string_view content) const;  // -1: none
   int32_t end() const { return end_; }         // all ids are below
   std::vector<std::string_view> contents() const;
+  std::map<int32_t, AddedToken> all() const;
   // What decoders get for a token: its normalized form where that is looked for; whether skip_special_tokens
   // drops it: when that text is a special token's content.
   struct Decoded {

@@ -1,5 +1,6 @@
 #include "text/tokenizer/pipeline.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -39,6 +40,14 @@ std::unique_ptr<Bpe> read_model(const Field& root, TokenizerJson& json) {
   options.ignore_merges = model.boolean_or("ignore_merges", false);
   return std::make_unique<Bpe>(std::move(vocabulary), json.merges, std::move(options), model.where());
 }
+
+AddedToken plain_special(const std::string& content) {
+  AddedToken token;
+  token.content = content;
+  token.normalized = false;
+  token.special = true;
+  return token;
+}
 }  // namespace
 
 Pipeline::Pipeline(TokenizerJson json, const Settings& settings, const std::string& origin) {
@@ -49,9 +58,17 @@ Pipeline::Pipeline(TokenizerJson json, const Settings& settings, const std::stri
   if (const auto field = root.find("decoder")) decoders_ = Decoders(*field);
   if (const auto field = root.find("padding")) padding_token_ = field->at("pad_token").text();
   read_added(root);
+  file_end_ = end();
   add_named(settings);
   added_.build(normalizers_);
-  if (const auto field = root.find("post_processor")) post_processor_ = PostProcessor(*field, end());
+  if (settings.around) {
+    const auto id = [&](const std::optional<std::string>& token) {
+      return token ? std::optional(added_.id(*token)) : std::nullopt;
+    };
+    post_processor_ = PostProcessor(id(settings.around->before), id(settings.around->after));
+  } else if (const auto field = root.find("post_processor")) {
+    post_processor_ = PostProcessor(*field, end());
+  }
 }
 
 void Pipeline::read_added(const Field& root) {
@@ -68,25 +85,40 @@ void Pipeline::read_added(const Field& root) {
   }
 }
 
-// Tokens that the configuration names are special, whatever tokenizer.json says of them; merely listed ones
-// only when they are new.
+// As transformers adds them: listed tokens have the flags that added_tokens_decoder gives them, but a special
+// one stays special; tokens that the configuration names become special, unless there is an
+// added_tokens_decoder and only tokenizer.json has them.
 void Pipeline::add_named(const Settings& settings) {
+  const auto add = [&](const AddedToken& token) {
+    if (!token.content.empty()) added_.add(token, model_->vocabulary());
+  };
   std::vector<const AddedToken*> listed;
   for (const auto& [id, token] : settings.added) {
     if (!(settings.added_yields && added_.find(id))) listed.push_back(&token);
   }
-  for (const AddedToken* token : listed) {
-    if (!token->content.empty() && !added_.find(token->content)) added_.add(*token, model_->vocabulary());
+  for (const AddedToken* item : listed) {
+    const AddedToken* known = added_.find(item->content);
+    if (known && !settings.lists_added) continue;
+    AddedToken token = *item;
+    token.special |= known && known->special;
+    add(token);
   }
+  const auto lists = [&](const std::string& content) {
+    return std::any_of(listed.begin(), listed.end(),
+                       [&](const AddedToken* t) { return t->content == content; });
+  };
   for (const AddedToken& named : settings.named) {
-    if (named.content.empty()) continue;
     const AddedToken* known = added_.find(named.content);
     AddedToken token = known ? *known : named;
-    token.special = true;
-    added_.add(token, model_->vocabulary());
+    token.special |= !known || !settings.lists_added || lists(named.content);
+    add(settings.plain == Plain::all ? plain_special(named.content) : token);
   }
   for (const AddedToken& token : settings.extra) {
-    if (!token.content.empty() && !added_.find(token.content)) added_.add(token, model_->vocabulary());
+    if (settings.plain != Plain::none) {
+      add(plain_special(token.content));
+    } else if (!added_.find(token.content)) {
+      add(token);
+    }
   }
 }
 

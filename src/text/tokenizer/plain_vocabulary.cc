@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/utf8.h"
+#include "text/tokenizer/class_row.h"
+#include "text/tokenizer/steps.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
@@ -16,17 +18,6 @@ using base::Json;
 
 constexpr int32_t kControl = 3;
 constexpr int32_t kUserDefined = 4;
-
-#define TRL_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
-#define TRL_SPACES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-constexpr const char* kLlama3 =
-    TRL_CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TRL_SPACES;
-constexpr const char* kQwen2 =
-    TRL_CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TRL_SPACES;
-constexpr const char* kQwen35 = TRL_CONTRACTIONS
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" TRL_SPACES;
-#undef TRL_CONTRACTIONS
-#undef TRL_SPACES
 
 // First what isolates: a digit, a pattern, or llama.cpp's four steps; then GPT-2's pattern where a row has
 // none.
@@ -41,7 +32,7 @@ struct Pre {
   bool add_bos = false;  // when the file does not say
 };
 
-constexpr Pre kPre[] = {
+const Pre kPre[] = {
     {"default", NamedSplit::four_steps},
     {"gpt-2", NamedSplit::gpt2},
     {"mpt", NamedSplit::gpt2},
@@ -51,14 +42,14 @@ constexpr Pre kPre[] = {
     {"starcoder", NamedSplit::digits},
     {"refact", NamedSplit::digits},
     {"command-r", NamedSplit::digits},
-    {"llama-bpe", NamedSplit::pattern, kLlama3, false, true, true},
-    {"llama3", NamedSplit::pattern, kLlama3, false, true, true},
-    {"llama-v3", NamedSplit::pattern, kLlama3, false, true, true},
-    {"smaug-bpe", NamedSplit::pattern, kLlama3},
-    {"dbrx", NamedSplit::pattern, kLlama3},
-    {"qwen2", NamedSplit::pattern, kQwen2, true},
-    {"deepseek-r1-qwen", NamedSplit::pattern, kQwen2, true},
-    {"qwen35", NamedSplit::pattern, kQwen35, true},
+    {"llama-bpe", NamedSplit::pattern, kLlama3Split, false, true, true},
+    {"llama3", NamedSplit::pattern, kLlama3Split, false, true, true},
+    {"llama-v3", NamedSplit::pattern, kLlama3Split, false, true, true},
+    {"smaug-bpe", NamedSplit::pattern, kLlama3Split},
+    {"dbrx", NamedSplit::pattern, kLlama3Split},
+    {"qwen2", NamedSplit::pattern, kQwen2Split, true},
+    {"deepseek-r1-qwen", NamedSplit::pattern, kQwen2Split, true},
+    {"qwen35", NamedSplit::pattern, kQwen35Split, true},
 };
 
 const Pre& find_pre(const std::string& name, const std::string& origin) {
@@ -72,22 +63,13 @@ const Pre& find_pre(const std::string& name, const std::string& origin) {
        base::join(known));
 }
 
-Json isolate(const char* regex) {
-  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
-}
-
-Json byte_level(bool use_regex) {
-  return {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
-}
-
 Json pre_tokenizer(const Pre& pre) {
   Json steps = Json::array();
   switch (pre.split) {
     case NamedSplit::gpt2:
       return byte_level(true);
     case NamedSplit::digits:
-      steps = {{{"type", "Digits"}, {"individual_digits", true}}, byte_level(true)};
+      steps = {digits(), byte_level(true)};
       break;
     case NamedSplit::pattern:
       steps = {isolate(pre.pattern), byte_level(false)};
@@ -97,7 +79,7 @@ Json pre_tokenizer(const Pre& pre) {
                isolate("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)"),
                isolate("\\p{N}+"), isolate("[0-9][0-9][0-9]"), byte_level(false)};
   }
-  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
+  return pre_tokenizers(std::move(steps));
 }
 
 void check(const PlainVocabulary& v, const std::string& origin) {

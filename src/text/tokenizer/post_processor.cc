@@ -11,6 +11,14 @@ namespace trl::text {
 
 PostProcessor::PostProcessor(const Field& field, int32_t id_end) { read(field, id_end, 0); }
 
+PostProcessor::PostProcessor(std::optional<int32_t> before, std::optional<int32_t> after) {
+  Step step;
+  if (before) step.parts.push_back(before);
+  step.parts.emplace_back(std::nullopt);
+  if (after) step.parts.push_back(after);
+  steps_.push_back(std::move(step));
+}
+
 void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
   if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
   const std::string& type = field.type();

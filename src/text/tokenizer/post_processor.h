@@ -15,6 +15,7 @@ class PostProcessor {
   PostProcessor() = default;
   // id_end: all ids of the vocabulary are below
   PostProcessor(const Field& field, int32_t id_end);  // post_processor of tokenizer.json
+  PostProcessor(std::optional<int32_t> before, std::optional<int32_t> after);  // the ids around the text
 
   // token_text: what the token at an index of tokens stands for; text: what was encoded.
   using TokenText = FunctionRef<std::string_view(size_t index)>;

@@ -99,6 +99,45 @@ void read_tokens(const Field& config, Settings& settings) {
   }
 }
 
+// The tokens that a class has of its own, as if the files named them.
+void put_defaults(Json& config, const ClassRow& row) {
+  const DefaultTokens& own = row.tokens;
+  const std::pair<const char*, const char*> tokens[] = {
+      {"bos_token", own.bos}, {"eos_token", own.eos}, {"unk_token", own.unk},  {"sep_token", own.sep},
+      {"pad_token", own.pad}, {"cls_token", own.cls}, {"mask_token", own.mask}};
+  for (const auto& [key, text] : tokens) {
+    if (!text || config.contains(key)) continue;
+    config[key] = *text ? Json(text) : Json(nullptr);
+  }
+  if (!row.infilling) return;
+  const std::pair<const char*, const char*> infilling[] = {{"prefix_token", "\xE2\x96\x81<PRE>"},
+                                                           {"middle_token", "\xE2\x96\x81<MID>"},
+                                                           {"suffix_token", "\xE2\x96\x81<SUF>"},
+                                                           {"eot_token", "\xE2\x96\x81<EOT>"},
+                                                           {"fill_token", "<FILL_ME>"}};
+  for (const auto& [key, text] : infilling) {
+    if (!config.contains(key)) config[key] = text;
+  }
+}
+
+std::optional<Settings::Around> read_around(const Field& config, Surround surround) {
+  const auto token = [&](const char* key) -> std::optional<std::string> {
+    const std::optional<Field> field = config.find(key);
+    return field ? std::optional(read_named(*field).content) : std::nullopt;
+  };
+  switch (surround) {
+    case Surround::file:
+      return std::nullopt;
+    case Surround::nothing:
+      return Settings::Around{};
+    case Surround::bos:
+      return Settings::Around{token("bos_token"), {}};
+    case Surround::cls_sep:
+      return Settings::Around{token("cls_token"), token("sep_token")};
+  }
+  return std::nullopt;
+}
+
 using Templates = std::map<std::string, std::string>;
 
 // A string, a list of {"name", "template"}, or an object of them.
@@ -139,6 +178,21 @@ void put_token(Json& config, const char* key, const std::optional<std::string>& 
   if (token) config[key] = *token;
 }
 
+// Into added_tokens_decoder. special_tokens_map.json does not count beside that: its names move.
+void put_added(Json& config, const Json& map, const std::map<int32_t, AddedToken>& added) {
+  if (!config.contains("added_tokens_decoder")) {
+    for (const auto& [key, value] : map.items()) config[key] = value;
+    config["added_tokens_decoder"] = Json::object();
+  }
+  for (const auto& [id, token] : added) {
+    Json& entry = config["added_tokens_decoder"][std::to_string(id)];
+    if (entry.is_null())
+      entry = {{"content", token.content},         {"lstrip", token.lstrip},
+               {"normalized", token.normalized},   {"rstrip", token.rstrip},
+               {"single_word", token.single_word}, {"special", token.special}};
+  }
+}
+
 void replace_file(Files& files, const char* name, std::string text) {
   for (auto& [existing, bytes] : files) {
     if (existing != name) continue;
@@ -155,7 +209,7 @@ const std::string* find_file(const Files& files, std::string_view name) {
   return found == files.end() ? nullptr : &found->second;
 }
 
-Settings read_settings(const Files& files, const std::string& directory) {
+Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row) {
   Json config = read_object(files, kConfig, directory);
   Settings settings;
   const Field root(config, base::join_path(directory, kConfig));
@@ -166,14 +220,18 @@ Settings read_settings(const Files& files, const std::string& directory) {
     const Json map = read_object(files, kMap, directory);
     for (const auto& [key, value] : map.items()) config[key] = value;
   }
+  settings.lists_added = added.has_value();
+  if (row) put_defaults(config, *row);
   read_tokens(root, settings);
+  if (row) settings.around = read_around(root, row->surround);
+  if (row) settings.plain = row->plain;
   if (!added) {
     const Json tokens = read_object(files, kAdded, directory);
     read_added_file(Field(tokens, base::join_path(directory, kAdded)), settings);
   }
   settings.names_pad = config.contains("pad_token");
-  settings.tokenizer_class = root.text_or("tokenizer_class", "");
   if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
+  settings.legacy = root.boolean_or("legacy", false);
   settings.chat_templates = read_template_files(files, directory);
   if (const std::optional<Field> field = root.find("chat_template"); field && settings.chat_templates.empty())
     settings.chat_templates = read_templates(*field);
@@ -181,11 +239,13 @@ Settings read_settings(const Files& files, const std::string& directory) {
   return settings;
 }
 
-Files with_overrides(Files files, const Tokenizer::Overrides& overrides) {
+Files with_overrides(Files files, const Tokenizer::Overrides& overrides,
+                     const std::map<int32_t, AddedToken>& added) {
   const bool tokens = overrides.eos || overrides.pad;
   Json config = read_object(files, kConfig, {});
   const bool moves_template = overrides.chat_template && config.contains("chat_template");
   if (!find_file(files, kConfig)) config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  if (tokens && !added.empty()) put_added(config, read_object(files, kMap, {}), added);
   if (tokens || moves_template) {
     put_token(config, "eos_token", overrides.eos);
     put_token(config, "pad_token", overrides.pad);

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/class_row.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::text {
@@ -22,19 +23,27 @@ inline constexpr std::string_view kTemplateEnding = ".jinja";
 struct Settings {
   Tokenizer::Special special;
   std::map<int32_t, AddedToken> added;  // added_tokens_decoder, or added_tokens.json
+  bool lists_added = false;             // added_tokens_decoder is given
   bool added_yields = false;            // added_tokens.json: an id that tokenizer.json adds is that token
   std::vector<AddedToken> named;        // bos_token, eos_token ...
   std::vector<AddedToken> extra;        // additional_special_tokens, extra_special_tokens
   bool names_pad = false;               // pad_token is given, if only as null
   std::map<std::string, std::string> chat_templates;
-  std::string tokenizer_class;  // may be empty
   std::optional<bool> add_prefix_space;
+  bool legacy = false;
+  Plain plain = Plain::none;
+  struct Around {
+    std::optional<std::string> before, after;
+  };
+  std::optional<Around> around;  // tokens around each text in the place of tokenizer.json's post-processor
 };
 
-// directory: for messages
-Settings read_settings(const Files& files, const std::string& directory);
+// directory: for messages; row: of the class, whose tokens are taken where the files name none, or nullptr.
+Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row);
 
-// The files with the overrides written in.
-Files with_overrides(Files files, const Tokenizer::Overrides& overrides);
+// The files with the overrides written in. added: tokens by id, all of which the files list then, so that
+// none gets another id when its name goes; may be empty.
+Files with_overrides(Files files, const Tokenizer::Overrides& overrides,
+                     const std::map<int32_t, AddedToken>& added);
 
 }  // namespace trl::text

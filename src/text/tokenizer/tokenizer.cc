@@ -4,9 +4,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "text/tokenizer/class_choice.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/plain_vocabulary.h"
-#include "text/tokenizer/prefix_space.h"
+#include "text/tokenizer/rebuild.h"
 #include "text/tokenizer/settings.h"
 
 namespace trl::text {
@@ -14,12 +15,18 @@ namespace trl::text {
 namespace {
 class PipelineTokenizer final : public Tokenizer {
  public:
-  PipelineTokenizer(Files files, const std::string& origin, const std::string& model_type)
+  // class_name: chosen of transformers' classes; empty: tokenizer.json counts as it stands.
+  PipelineTokenizer(Files files, const std::string& origin, const std::string& class_name, base::LogSink* log)
       : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
-    Settings settings = read_settings(*files_, origin);
+    const ClassRow* row = find_class_row(class_name);
+    if (row) built_as_ = row->name;
+    Settings settings = read_settings(*files_, origin, row);
     const std::string path = base::join_path(origin, "tokenizer.json");
     TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
-    apply_prefix_space(json.rest, settings, model_type, base::join_path(origin, "tokenizer_config.json"));
+    const std::string changed = row ? rebuild(json.rest, *row, settings) : std::string();
+    if (log && !changed.empty())
+      log->warning("text", "{}: {} replaces steps of this file, as in transformers: {}", path, row->name,
+                   changed);
     pipeline_ = std::make_shared<const Pipeline>(std::move(json), settings, path);
     special_ = std::move(settings.special);
     templates_ = std::move(settings.chat_templates);
@@ -50,6 +57,7 @@ class PipelineTokenizer final : public Tokenizer {
   }
   std::optional<std::string> id_to_token(int32_t id) const override { return pipeline_->id_to_token(id); }
   int64_t vocab_size() const override { return pipeline_->end(); }
+  std::string_view built_as() const override { return built_as_; }
   const Special& special() const override { return special_; }
   const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
 
@@ -60,7 +68,9 @@ class PipelineTokenizer final : public Tokenizer {
     if (overrides.eos) copy->special_.eos = overrides.eos;
     if (overrides.pad) copy->special_.pad = overrides.pad;
     if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
-    copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides));
+    std::map<int32_t, AddedToken> added;
+    if (pipeline_->names_new_tokens()) added = pipeline_->added().all();
+    copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides, added));
     return copy;
   }
 
@@ -78,18 +88,13 @@ class PipelineTokenizer final : public Tokenizer {
   std::shared_ptr<const Pipeline> pipeline_;
   std::shared_ptr<const Files> files_;
   std::string origin_;
+  std::string_view built_as_;  // of a static table
   Special special_;
   std::map<std::string, std::string> templates_;
 };
-// Of a config.json that may not be there.
-std::string model_type_of(const std::string& path) {
-  if (!base::file_exists(path)) return {};
-  const base::Json config = base::read_json_file(path);
-  return Field(config, path).text_or("model_type", "");
-}
 }  // namespace
 
-std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
+std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path, base::LogSink* log) {
   const auto in = [&](const char* name) { return base::join_path(path, name); };
   if (!base::is_directory(path)) fail(Status::not_found, "{}: no such directory", path);
   if (!base::file_exists(in("tokenizer.json"))) {
@@ -111,13 +116,14 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path) {
       if (file.ends_with(kTemplateEnding)) files.emplace_back(name, base::read_file(in(name.c_str())));
     }
   }
-  return std::make_unique<PipelineTokenizer>(std::move(files), path, model_type_of(in("config.json")));
+  const std::string name = choose_class(files, path, log);
+  return std::make_unique<PipelineTokenizer>(std::move(files), path, name, log);
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const PlainVocabulary& vocabulary,
                                                       std::string_view origin) {
   return std::make_unique<PipelineTokenizer>(files_of(vocabulary, std::string(origin)), std::string(origin),
-                                             "");
+                                             "", nullptr);
 }
 
 }  // namespace trl::text

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
+
 namespace trl::text {
 
 struct Encoding {
@@ -34,10 +36,10 @@ struct PlainVocabulary {
 
 class Tokenizer {
  public:
-  static std::unique_ptr<Tokenizer> from_directory(
-      const std::string& path);  // tokenizer.json, tokenizer_config.json,
-                                 // special_tokens_map.json, added_tokens.json,
-                                 // chat_template.jinja, additional_chat_templates/*.jinja
+  // tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja,
+  // additional_chat_templates/*.jinja; config.json for the class, which may replace tokenizer.json's steps
+  // (class_row.h): log is warned where that changes what the file says.
+  static std::unique_ptr<Tokenizer> from_directory(const std::string& path, base::LogSink* log = nullptr);
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);
   virtual ~Tokenizer() = default;
@@ -56,6 +58,9 @@ class Tokenizer {
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(int32_t id) const = 0;
   virtual int64_t vocab_size() const = 0;  // ids run below this
+
+  // The class of transformers whose steps it has; empty: tokenizer.json's own.
+  virtual std::string_view built_as() const = 0;
 
   struct Special {
     std::optional<std::string> bos, eos, pad, unk;  // token text

@@ -1,0 +1,119 @@
+// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are BPE.
+#include "text/tokenizer/class_choice.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "text/tokenizer/field.h"
+#include "text/tokenizer/json_reader.h"
+
+namespace trl::text {
+
+namespace {
+// Class to model types, each between spaces. Of a generic class first: these types take tokenizer.json as it
+// stands, whatever class is named.
+constexpr std::string_view kGeneric =
+    " EvollaModel arctic aria beam bigbird_pegasus camembertv2-base canary chatlm cohere_asr ernie4_5 "
+    "ernie4_5_moe flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 "
+    "gpt_bigcode gradium_phonon_tts granite granitemoe granitemoehybrid granitemoeshared h2ovl_chat "
+    "hyperclovax hyperclovax_vlm internlm2 internlm3 iquestcoder jamba kimi_k25 kimi_linear kosmos-2 llava "
+    "llava_next mimo_v2_flash minicpm3 minicpm_ocr minicpmv minicpmv4_6 minicpmv4_7 minimax_m2 ministral "
+    "ministral3 mistral mistral3 mistral_large4 mixtral modernbert modernbert-decoder molmo molmo2 "
+    "nemo_speechlm nemotron nvfp4 nystromformer olmo2 olmo3 olmo_hybrid opencua openvla paddleocr_vl "
+    "pegasus_x persimmon phi3 phi3_v phimoe pix2struct pixtral pocket_tts smolvlm stablelm step3_vl umt5 "
+    "vipllava voxtral voxtral_realtime xlm-roberta-xl ";
+
+constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
+    {"CodeLlamaTokenizer", " code_llama "},
+    {"CohereTokenizer", " aya_vision cohere cohere2 "},
+    {"DebertaTokenizer", " deberta "},
+    {"GPT2Tokenizer",
+     " blip-2 codegen dbrx emu3 gpt2 gpt_neo gptj hyperclovax_vision_v2 instructblip instructblipvideo jais2 "
+     "opt phi starcoder2 "},
+    {"GPTNeoXTokenizer", " falcon_mamba gpt_neox mamba mamba2 mpt olmo olmoe rwkv xlstm "},
+    {"GemmaTokenizer",
+     " diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 "
+     "t5gemma zaya "},
+    {"LlamaTokenizer", " idefics idefics2 "},
+    {"Qwen2Tokenizer",
+     " audioflamingo3 colqwen2 cosmos3_omni dots3_note fun_asr_nano hunyuan_vl internvl lighton_ocr "
+     "moss_transcribe_diarize ovis2 qianfan_ocr qwen2 qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_moe qwen2_vl "
+     "qwen3 qwen3_asr qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe vibevoice "},
+    {"Qwen3_5Tokenizer", " qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen4_exp "},
+    {"RobertaTokenizer",
+     " bart bridgetower clap data2vec-text florence2 ibert led lilt longformer mega mra mvp roberta "
+     "roberta-prelayernorm "}};
+
+// Types whose directories are known to name a wrong class.
+constexpr std::string_view kOverruled =
+    " hyperclovax_vision_v2 qwen2 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen4_exp ";
+
+bool has(std::string_view list, std::string_view word) {
+  return !word.empty() && list.find(" " + std::string(word) + " ") != std::string_view::npos;
+}
+
+std::string own_class(std::string_view model_type) {
+  for (const auto& [name, types] : kOwn) {
+    if (has(types, model_type)) return std::string(name);
+  }
+  return {};
+}
+
+struct Names {
+  std::string named;         // tokenizer_class of tokenizer_config.json, else of config.json
+  std::string model_type;    // of config.json
+  bool remote_code = false;  // tokenizer_config.json's auto_map has an AutoTokenizer
+};
+
+Names read_names(const Files& files, const std::string& directory) {
+  const std::string model_path = base::join_path(directory, "config.json");
+  const std::string path = base::join_path(directory, "tokenizer_config.json");
+  base::Json model = base::Json::object();
+  if (base::file_exists(model_path)) model = base::read_json_file(model_path);
+  const std::string* text = find_file(files, "tokenizer_config.json");
+  const base::Json config = text ? read_small_json(*text, path) : base::Json::object();
+  const Field in_model(model, model_path);
+  const auto remote = config.find("auto_map");
+  Names names;
+  names.model_type = in_model.text_or("model_type", "");
+  names.named = Field(config, path).text_or("tokenizer_class", in_model.text_or("tokenizer_class", ""));
+  names.remote_code = remote != config.end() && (remote->is_array() || remote->contains("AutoTokenizer"));
+  return names;
+}
+
+std::string choose(const Names& names) {
+  const std::string own = own_class(names.model_type);
+  if (names.named.empty()) return own;
+  if (names.remote_code) return names.named;
+  if (has(kOverruled, names.model_type)) return own;
+  return has(kGeneric, names.model_type) ? std::string() : names.named;
+}
+
+// LlamaTokenizer has no ByteLevel step: with such a file it is not built anew.
+bool overrules(const Names& names, const std::string& tokenizer_json) {
+  return (names.named == "LlamaTokenizer" || names.named == "LlamaTokenizerFast") && !names.remote_code &&
+         tokenizer_json.find("\"ByteLevel\"") != std::string::npos;
+}
+}  // namespace
+
+std::string choose_class(const Files& files, const std::string& directory, base::LogSink* log) {
+  const Names names = read_names(files, directory);
+  const std::string chosen = choose(names);
+  const std::string path = base::join_path(directory, "tokenizer_config.json");
+  if (is_unread_class(chosen))
+    fail(Status::unsupported,
+         "{}: tokenizer_class: transformers builds a {} anew, not as tokenizer.json has it, and this build "
+         "does not; known are {}, and PreTrainedTokenizerFast takes tokenizer.json as it stands",
+         path, chosen, known_classes());
+  if (chosen != names.named || !overrules(names, *find_file(files, "tokenizer.json"))) return chosen;
+  if (log)
+    log->warning(
+        "text",
+        "{}: tokenizer_class is {}, which marks spaces, but tokenizer.json has ByteLevel steps: they "
+        "count, as in transformers",
+        path, names.named);
+  return {};
+}
+
+}  // namespace trl::text

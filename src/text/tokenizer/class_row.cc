@@ -1,0 +1,93 @@
+// From transformers 5.23's models/*/tokenization_*.py.
+#include "text/tokenizer/class_row.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/nearest.h"
+
+namespace trl::text {
+
+#define TRL_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+#define TRL_SPACES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+const char* const kQwen2Split =
+    TRL_CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TRL_SPACES;
+const char* const kQwen35Split = TRL_CONTRACTIONS
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" TRL_SPACES;
+const char* const kLlama3Split =
+    TRL_CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" TRL_SPACES;
+#undef TRL_CONTRACTIONS
+#undef TRL_SPACES
+
+namespace {
+constexpr const char* kEnd = "<|endoftext|>";
+constexpr DefaultTokens kGpt2Tokens{.bos = kEnd, .eos = kEnd, .unk = kEnd, .pad = ""};
+constexpr DefaultTokens kQwenTokens{.bos = "", .eos = kEnd, .unk = kEnd, .pad = kEnd};
+constexpr DefaultTokens kLlamaTokens{.bos = "<s>", .eos = "</s>", .unk = "<unk>"};
+
+const ClassRow kRows[] = {
+    {.name = "CodeGenTokenizer", .tokens = kGpt2Tokens},
+    {.name = "CodeLlamaTokenizer",
+     .shape = Shape::metaspace,
+     .tokens = kLlamaTokens,
+     .unknown_in_model = true,
+     .infilling = true,
+     .surround = Surround::bos},
+    {.name = "CohereTokenizer",
+     .tokens = {"<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<UNK>", "<SEP>", "<PAD>", "<CLS>", "<MASK_TOKEN>"},
+     .nfc = true,
+     .digits = true,
+     .plain = Plain::extra},
+    {.name = "DebertaTokenizer",
+     .tokens = {"[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"},
+     .surround = Surround::cls_sep},
+    {.name = "GPT2Tokenizer", .tokens = kGpt2Tokens},
+    {.name = "GPTNeoXTokenizer",
+     .tokens = {.bos = kEnd, .eos = kEnd, .unk = kEnd, .pad = "<|padding|>"},
+     .nfc = true,
+     .surround = Surround::nothing},
+    {.name = "GemmaTokenizer",
+     .shape = Shape::gemma,
+     .tokens = {.bos = "<bos>", .eos = "<eos>", .unk = "<unk>", .pad = "<pad>", .mask = "<mask>"},
+     .unknown_in_model = true},
+    {.name = "LlamaTokenizer", .shape = Shape::metaspace, .tokens = kLlamaTokens},
+    {.name = "Qwen2Tokenizer", .tokens = kQwenTokens, .split = kQwen2Split, .nfc = true, .plain = Plain::all},
+    {.name = "Qwen3_5Tokenizer", .tokens = kQwenTokens, .split = kQwen35Split, .nfc = true},
+    {.name = "RobertaTokenizer",
+     .tokens = {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"},
+     .surround = Surround::cls_sep},
+};
+
+// Encoders, translators and classes for pictures and sound.
+constexpr std::string_view kUnread[] = {"BlenderbotTokenizer", "CLIPTokenizer",       "EsmcTokenizer",
+                                        "HerbertTokenizer",    "LayoutLMv3Tokenizer", "LukeTokenizer",
+                                        "MarkupLMTokenizer",   "NllbTokenizer",       "NougatTokenizer",
+                                        "OpenAIGPTTokenizer",  "ReformerTokenizer",   "SeamlessM4TTokenizer",
+                                        "Siglip2Tokenizer",    "Tipsv2Tokenizer",     "WhisperTokenizer"};
+
+std::string_view base_name(std::string_view name) {
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  if (name == "BartTokenizer" || name == "LEDTokenizer" || name == "MvpTokenizer") return "RobertaTokenizer";
+  return name;
+}
+}  // namespace
+
+const ClassRow* find_class_row(std::string_view name) {
+  for (const ClassRow& row : kRows) {
+    if (row.name == base_name(name)) return &row;
+  }
+  return nullptr;
+}
+
+bool is_unread_class(std::string_view name) {
+  return std::find(std::begin(kUnread), std::end(kUnread), base_name(name)) != std::end(kUnread);
+}
+
+std::string known_classes() {
+  std::vector<std::string_view> names;
+  for (const ClassRow& row : kRows) names.push_back(row.name);
+  return base::join(names);
+}
+
+}  // namespace trl::text

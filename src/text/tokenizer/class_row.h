@@ -1,0 +1,58 @@
+// What the classes of transformers 5.23 that build their tokenizer anew from vocabulary and merges put in the
+// place of tokenizer.json's own steps: one row a class, for models that are BPE.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace trl::text {
+
+// Texts of the tokens that a class has where tokenizer_config.json names none. nullptr: the class has no such
+// default; "": its default is no token.
+struct DefaultTokens {
+  const char* bos = nullptr;
+  const char* eos = nullptr;
+  const char* unk = nullptr;
+  const char* sep = nullptr;
+  const char* pad = nullptr;
+  const char* cls = nullptr;
+  const char* mask = nullptr;
+};
+
+enum class Shape {
+  byte_level,  // GPT-2's byte alphabet behind a split
+  metaspace,   // Llama's: a mark of a space before the text
+  gemma        // marks of spaces, none before the text
+};
+
+// What stands around every text: the post-processor of tokenizer.json decides, nothing, BOS, or CLS and SEP.
+enum class Surround { file, nothing, bos, cls_sep };
+
+// Tokens that become plain special ones whatever the files say of them: none, the extra ones, named ones too.
+enum class Plain { none, extra, all };
+
+struct ClassRow {
+  std::string_view name;  // without "Fast"
+  Shape shape = Shape::byte_level;
+  DefaultTokens tokens = {};
+  const char* split = nullptr;  // a pattern before the byte alphabet; nullptr: GPT-2's
+  bool nfc = false;
+  bool digits = false;            // each digit is a word
+  bool unknown_in_model = false;  // the model puts unk_token where it knows no token
+  bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
+  Surround surround = Surround::file;
+  Plain plain = Plain::none;
+};
+
+// Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.
+const ClassRow* find_class_row(std::string_view name);
+// Whether transformers builds it anew in a way that no row here describes.
+bool is_unread_class(std::string_view name);
+// "LlamaTokenizer, ..." for messages
+std::string known_classes();
+
+// Split patterns of model families, which GGUF names too.
+extern const char* const kLlama3Split;
+extern const char* const kQwen2Split;
+extern const char* const kQwen35Split;
+
+}  // namespace trl::text
