@@ -57,6 +57,7 @@ int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
     batch->elements = host_.elements;
     batch->max_length = host_.max_length;
     batch->counted_tokens = host_.counted_tokens;
+    batch->real_tokens = host_.real_tokens;
     return Status::ok;
   });
 }

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "config/model_dtype.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {
@@ -11,8 +12,8 @@ namespace trl::capi {
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options) {
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
-  error.check(process().engine().open_model({path, options.get("dtype"), options.get_bool("use_cpu")}, &model,
-                                            error));
+  error.check(process().engine().open_model({path, config::model_dtype(options), options.get_bool("use_cpu")},
+                                            &model, error));
   return EngineObject<engine::Model>(model);
 }
 

@@ -45,7 +45,8 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (data.dataset_num_proc > 0)
     prepared.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
   data::PrepareContext context = context_of(training, data, tokenizer, runtime, prepared.pool.get());
-  const data::BatchLayout layout = data::layout_of(data);
+  data::BatchLayout layout = data::layout_of(data);
+  layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
   const data::OrderOptions order = data::train_order(training, data);
 
   if (data.streaming) {
@@ -61,6 +62,7 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (eval != nullptr) {
     context.packing = data.eval_packing;
     context.needs_lengths = false;
+    context.may_be_empty = true;
     prepared.eval = std::make_unique<Batches>(data::batches_in_order(
         prepare_rows(config, *eval, context), data::eval_order(training, data), layout));
   }

@@ -30,6 +30,13 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
       *data::open_tokenizer(model_path, current_log()), config::sft_data_arguments(config)));
 }
 
+engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
+  const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
+  const text::Tokenizer::Special& special = tokenizer.special();
+  return {id(special.bos), id(special.eos), id(special.pad),
+          config.get_text("eos_token") ? engine::EndToken::added : engine::EndToken::aligned};
+}
+
 // What a machine may lack, before rows and weights are read.
 void check_run(const std::vector<engine::KeyValue>& values) {
   engine::ErrorCapture error;
@@ -109,7 +116,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   eval_batches_ = std::move(prepared.eval);
   model_ = open_model(model_path_, config_);
   train_batches_->settle();
-  if (eval_batches_) eval_batches_->settle();
+  if (eval_batches_) settle_evaluation();
 
   const auto files = tokenizer_->get().files();
   std::vector<engine::NamedBytes> named;
@@ -123,10 +130,22 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.events = &events_;
   spec.cancel = &cancel_;
   spec.files = named;
+  spec.tokens = special_tokens(tokenizer_->get(), config_);
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
   error.check(process().engine().create_trainer(spec, &made, error));
   trainer_.reset(made);
+}
+
+void Trainer::settle_evaluation() {
+  eval_batches_->settle();
+  if (eval_batches_->batches_per_epoch() != 0) return;
+  const int64_t rows = eval_batches_->rows();
+  const std::string why =
+      rows == 0 ? "nothing is left of the evaluation rows"
+                : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
+                              rows, config_.get("per_device_eval_batch_size"));
+  runtime_->log()->warning("data", "{}: evaluations have no metrics but their time", why);
 }
 
 int32_t Trainer::answered(int32_t status) {

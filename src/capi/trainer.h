@@ -54,6 +54,7 @@ class Trainer {
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
   };
+  void settle_evaluation();          // warns where there is nothing to evaluate
   int32_t answered(int32_t status);  // a cancel that was answered is over
   bool step_locked();
 

@@ -55,9 +55,7 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
   std::vector<at::Tensor> host;
   std::vector<std::string> weights = io::write_weights(staged, tensors_of(model, host), max_shard_bytes);
   for (const engine::NamedBytes& file : files) staged.write(file.name, file.bytes);
-  if (!model.generation_config_json().is_null()) {
-    staged.write(kGenerationConfig, json_text(model.generation_config_json()));
-  }
+  staged.write(kGenerationConfig, json_text(model.generation_config_json()));
   staged.write(kConfig, json_text(saved_config(model)));
   return weights;
 }

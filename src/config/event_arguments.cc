@@ -25,6 +25,11 @@ void check_steps(std::string_view key, double value) {
   }
 }
 
+TokensSeen tokens_seen(const Config& config) {
+  const std::string value = config.get("include_num_input_tokens_seen");
+  return value == "all" ? TokensSeen::all : value == "non_padding" ? TokensSeen::non_padding : TokensSeen::no;
+}
+
 void read_logging(const Config& config, TrainingArguments& out) {
   out.logging_strategy = strategy(config, "logging_strategy");
   out.logging_steps = config.get_double("logging_steps");
@@ -40,6 +45,7 @@ void read_logging(const Config& config, TrainingArguments& out) {
   out.eval_delay = config.get_double("eval_delay");
   out.eval_on_start = config.get_bool("eval_on_start");
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
+  out.tokens_seen = tokens_seen(config);
   out.report_to = config.get_list("report_to");
   out.logging_dir = config.get_text("logging_dir").value_or("");
 }

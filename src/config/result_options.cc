@@ -1,5 +1,6 @@
 // The options that the weights of a run depend on, by what they amount to: names that are one here are one.
 #include "base/number.h"
+#include "config/model_dtype.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {
@@ -45,7 +46,9 @@ void add_evaluation(Options& out, const Config& config, const TrainingArguments&
 Options result_options(const Config& config) {
   const TrainingArguments a = training_arguments(config);
   Options out;
-  add(out, config, {"method", "dtype", "per_device_train_batch_size", "gradient_accumulation_steps"});
+  add(out, config, {"method"});
+  out.emplace_back("dtype", model_dtype(config));
+  add(out, config, {"per_device_train_batch_size", "gradient_accumulation_steps"});
   out.emplace_back("max_steps", std::to_string(a.max_steps));
   if (a.max_steps < 0) add(out, config, {"num_train_epochs"});
   add_optimizer(out, config, a);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/event_arguments.h"
+#include "config/model_dtype.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -47,7 +48,8 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
   out.adam_epsilon = config.get_double("adam_epsilon");
   out.max_grad_norm = config.get_double("max_grad_norm");
   out.stochastic_rounding = config.get_bool("stochastic_rounding");
-  if (out.stochastic_rounding && config.get("dtype") == "float32") refuse_stochastic_rounding();
+  const std::string dtype = model_dtype(config);
+  if (out.stochastic_rounding && dtype == "float32") refuse_stochastic_rounding();
   out.lr_scheduler_type = scheduler(config);
   out.lr_scheduler_kwargs = schedule_arguments(config);
   out.warmup_steps = config.get_double("warmup_steps");

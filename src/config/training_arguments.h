@@ -16,6 +16,7 @@ namespace trl::config {
 
 enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
 enum class FusedKernels : uint8_t { automatic, on, off };
+enum class TokensSeen : uint8_t { no, all, non_padding };   // include_num_input_tokens_seen
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -64,6 +65,7 @@ struct TrainingArguments {
   // what is recorded, and what is not finite
   std::vector<std::string> report_to;
   std::string logging_dir;  // empty: none was given
+  TokensSeen tokens_seen = TokensSeen::no;
   bool profile_parts = false;
   OnNonfinite on_nonfinite = OnNonfinite::error;
   // checkpoints

@@ -170,6 +170,7 @@ OrderOptions eval_order(const config::TrainingArguments& training, const config:
   order.group_batch = order.batch_size;
   order.seed = static_cast<uint64_t>(training.data_seed.value_or(training.seed));
   order.own_generator = true;
+  order.may_be_empty = true;
   order.drop_last = data.dataloader_drop_last && !data.streaming;
   return order;
 }

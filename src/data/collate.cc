@@ -50,6 +50,9 @@ void collate(std::span<const Example> examples, const BatchLayout& layout, HostB
   out.width = round_up(layout.padding_free ? tokens : longest_row, layout.pad_to_multiple_of);
   out.elements = layout.padding_free ? out.width : out.rows * out.width;
   out.counted_tokens = layout.padding_free ? out.width : tokens;
+  out.real_tokens = tokens;
+  if (layout.padding_free)
+    out.real_tokens -= std::count(out.input_ids.begin(), out.input_ids.end(), layout.pad_id);
 }
 
 PaddedBatch pad(std::span<const Example> examples, int32_t pad_id, int64_t pad_to_multiple_of) {

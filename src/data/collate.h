@@ -12,6 +12,7 @@ namespace trl::data {
 struct BatchLayout {
   bool padding_free = false;  // the first token of each document trains nothing; the batch is one row
   int64_t pad_to_multiple_of = 1;
+  int32_t pad_id = -1;
 };
 
 // Without padding (see engine::Batch, whose fields these are).
@@ -23,6 +24,7 @@ struct HostBatch {
   int64_t width = 0;           // of TRL's input_ids, padding included
   int64_t elements = 0;        // of TRL's input_ids
   int64_t counted_tokens = 0;  // what num_tokens counts
+  int64_t real_tokens = 0;     // what Trainer takes for no padding
 };
 // Examples of no tokens are left out.
 void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out);

@@ -103,7 +103,7 @@ int64_t batches_per_epoch(const OrderOptions& options) {
     fail(Status::invalid_argument, "{} rows are too many: at most {}", options.rows, UINT32_MAX);
   }
   const int64_t batches = all_batches(options) / options.ranks;
-  if (batches == 0) {
+  if (batches == 0 && !options.may_be_empty) {
     fail_key("dataloader_drop_last",
              "dataloader_drop_last: {} rows are fewer than one batch of {} ({}), so no batch is left; give a "
              "smaller batch, or dataloader_drop_last: false",

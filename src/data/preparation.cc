@@ -145,7 +145,7 @@ void Preparation::run() {
       const std::lock_guard lock(mutex_);
       counts_ = counts;
     }
-    if (!stop_) counts.check(table_->name(), arguments_);
+    if (!stop_ && !context_.may_be_empty) counts.check(table_->name(), arguments_);
     try {
       if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts);
     } catch (const Error& problem) {

@@ -66,6 +66,7 @@ struct Batch {
   int64_t elements = 0;        // of TRL's input_ids
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
+  int64_t real_tokens = 0;     // not padding to Trainer: by the mask, or without one by the pad token's id
 };
 
 // Micro-batches in TRL's order, implemented by libtrl.so. exclusive.
@@ -177,6 +178,19 @@ class Attention {
 
 enum class SaveKind : int32_t { model, checkpoint };
 
+// What becomes of the tokens that end a completion: the tokenizer's is one more where it is none of them
+// (aligned), is the one of config.json and one more (added: eos_token), or the only one (replaced:
+// chat_template_path names a model).
+enum class EndToken : int32_t { aligned, added, replaced };
+
+// Of the tokenizer that a run trains with and saves; -1: it has none.
+struct SpecialTokens {
+  int32_t bos = -1;
+  int32_t eos = -1;
+  int32_t pad = -1;
+  EndToken end = EndToken::aligned;
+};
+
 struct TrainerSpec {
   std::span<const KeyValue> config;   // keys set by the user, canonical names and values (config::Config)
   Model* model = nullptr;             // must outlive the trainer; its weights are trained in place
@@ -186,6 +200,7 @@ struct TrainerSpec {
   EventSink* events = nullptr;        // or null
   const Cancel* cancel = nullptr;     // polled between micro-batches
   std::span<const NamedBytes> files;  // go into every saved directory (tokenizer, chat template); copied
+  SpecialTokens tokens;               // go into config.json and generation_config.json
 };
 
 class Trainer {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/model_dtype.h"
 #include "config/training_arguments.h"
 #include "entry/trainer.h"
 #include "kernels/attention_plugin.h"
@@ -25,7 +26,8 @@ kernels::AttentionNeeds needs_of(const model::Outline& outline, bool bf16) {
 AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
   const config::Config config = config_of(spec.config);
   const config::TrainingArguments arguments = config::training_arguments(config);
-  const model::Outline outline = model::Model::outline(std::string(spec.model_path), config.get("dtype"));
+  const model::Outline outline =
+      model::Model::outline(std::string(spec.model_path), config::model_dtype(config));
   double agreement = 0;
   plugin_ = kernels::open_attention_plugin(arguments.attention.plugin, needs_of(outline, arguments.bf16),
                                            &agreement);

@@ -21,6 +21,8 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.model = &model_.get();
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
+  for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
+    log_.info("model", "as the tokenizer has it: {}", change);
   say_attention(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;

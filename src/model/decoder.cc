@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "memory/checkpoint.h"
+#include "model/special_tokens.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 
@@ -151,6 +152,13 @@ Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dt
   head_ = c.tie_word_embeddings ? embedding_ : loader.matrix("lm_head", c.vocab_size, c.hidden_size);
   if (c.tie_word_embeddings) loader.check_tied("lm_head.weight", *embedding_);
   loader.report_others(log);
+}
+
+std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialTokens& tokens) {
+  std::vector<std::string> changes =
+      model::align_special_tokens(files_.config_json, files_.generation_config_json, tokens);
+  files_.end_ids = parse_end_ids(files_.generation_config_json, "generation_config.json");
+  return changes;
 }
 
 std::vector<Parameter*> Decoder::parameters() {

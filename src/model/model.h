@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "tensor/parameter.h"
@@ -54,9 +55,11 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
-  virtual const base::Json& generation_config_json() const = 0;  // null: there was none
-  // That end a completion: eos_token_id of generation_config.json, or of config.json where that is not there.
+  virtual const base::Json& generation_config_json() const = 0;  // made from config.json where there is none
+  // That end a completion: eos_token_id of generation_config.json.
   virtual const std::vector<int32_t>& end_ids() const = 0;
+  // From here on both files, and end_ids(), name these tokens (special_tokens.h). Returns what changed.
+  virtual std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
   virtual Parameter& head() = 0;                     // lm_head, or the tied embedding
   virtual at::ScalarType dtype() const = 0;          // of the weights

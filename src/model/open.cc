@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "model/decoder.h"
 #include "model/gguf_config.h"
+#include "model/special_tokens.h"
 
 namespace trl::model {
 
@@ -46,7 +47,8 @@ Opened open_directory(const std::string& path, std::string_view dtype) {
     files.generation_config_json = base::read_json_file(generation_path);
     files.end_ids = parse_end_ids(files.generation_config_json, generation_path);
   } else {
-    files.end_ids = parse_end_ids(files.config_json, config_path);
+    files.generation_config_json = take_generation_config(files.config_json);
+    files.end_ids = parse_end_ids(files.generation_config_json, config_path);
   }
   io::Weights weights = io::Weights::open_directory(path);
   const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));

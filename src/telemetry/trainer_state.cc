@@ -71,7 +71,7 @@ std::string trainer_state_json(const TrainerState& state) {
       {"log_history", history_json(state.log_history)},
       {"logging_steps", std::to_string(state.logging_steps)},
       {"max_steps", std::to_string(state.max_steps)},
-      {"num_input_tokens_seen", "0"},
+      {"num_input_tokens_seen", std::to_string(state.num_input_tokens_seen)},
       {"num_train_epochs", std::to_string(state.num_train_epochs)},
       {"save_steps", std::to_string(state.save_steps)},
       {"stateful_callbacks", callbacks_json(state)},
@@ -93,6 +93,7 @@ TrainerState parse_trainer_state(std::string_view text, std::string_view origin)
     state.epoch = json.at("epoch").get<double>();
     state.global_step = json.at("global_step").get<int64_t>();
     state.total_flos = json.at("total_flos").get<double>();
+    state.num_input_tokens_seen = json.value("num_input_tokens_seen", int64_t{0});
     if (!json.at("best_metric").is_null()) state.best_metric = json.at("best_metric").get<double>();
     if (!json.at("best_global_step").is_null()) state.best_global_step = json.at("best_global_step");
     if (!json.at("best_model_checkpoint").is_null())

@@ -20,6 +20,7 @@ struct TrainerState {
   int64_t num_train_epochs = 0;
   int64_t train_batch_size = 0;
   double total_flos = 0;
+  int64_t num_input_tokens_seen = 0;
   bool should_save = false;
   bool should_training_stop = false;
   std::optional<double> best_metric;
@@ -29,8 +30,8 @@ struct TrainerState {
 };
 
 std::string trainer_state_json(const TrainerState& state);
-// What a run continues with: epoch, step, total_flos, the best evaluation and the records. origin: for
-// messages. Throws Error(format).
+// What a run continues with: epoch, step, total_flos, num_input_tokens_seen, the best evaluation and the
+// records. origin: for messages. Throws Error(format).
 TrainerState parse_trainer_state(std::string_view text, std::string_view origin);
 // Replaces <directory>/trainer_state.json; makes the directory.
 void write_trainer_state(const TrainerState& state, const std::string& directory);

@@ -22,6 +22,14 @@ void write_speed(telemetry::Record& record, const std::string& split, double sec
   record.set(split + "_steps_per_second", telemetry::round_decimals(steps / seconds, 3));
 }
 
+// The same for a record of training.
+void write_token_speed(telemetry::Record& record, double seconds, int64_t tokens) {
+  record.set("train_runtime", telemetry::round_decimals(seconds, 4));
+  if (seconds > 0)
+    record.set("train_tokens_per_second",
+               telemetry::round_decimals(static_cast<double>(tokens) / seconds, 3));
+}
+
 // The mean of batch losses weighted by rows; non-finite ones are left out when a finite one is there.
 class EvaluationLoss {
  public:
@@ -102,7 +110,7 @@ void Trainer::log_training() {
   loss_since_log_ = 0;
   last_logged_step_ = state_.global_step;
   write_means(record);
-  log(std::move(record));
+  log(std::move(record), true);
 }
 
 // SFTTrainer.log takes the metrics of the mode the model is in, so a record that follows an evaluation has
@@ -114,11 +122,15 @@ void Trainer::write_means(telemetry::Record& record) {
   means_.clear();
 }
 
-void Trainer::log(telemetry::Record record) {
+void Trainer::log(telemetry::Record record, bool of_training) {
   if (state_.global_step == 0) {
     record.set_integer("epoch", 0);
   } else {
     record.set("epoch", state_.epoch);
+  }
+  if (arguments().tokens_seen != config::TokensSeen::no) {
+    record.set_integer("num_input_tokens_seen", state_.num_input_tokens_seen);
+    if (of_training) write_token_speed(record, seconds(), state_.num_input_tokens_seen);
   }
   record.set_integer("step", state_.global_step);
   state_.log_history.push_back(record);
@@ -157,7 +169,7 @@ const telemetry::Record& Trainer::evaluate() {
   write_speed(record, "eval", seconds_since(start), static_cast<double>(samples),
               static_cast<double>((samples + batch_size - 1) / batch_size));
   means.write(record, "eval_");
-  record.set("eval_num_tokens", static_cast<double>(num_tokens_));
+  if (loss.batches() > 0) record.set("eval_num_tokens", static_cast<double>(num_tokens_));
   should_evaluate_ = false;
   log(std::move(record));
   evaluation_ = state_.log_history.back();

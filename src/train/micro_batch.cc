@@ -58,6 +58,7 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.width = batch.width;
   own.elements = batch.elements;
   own.counted_tokens = batch.counted_tokens;
+  own.real_tokens = batch.real_tokens;
   return own;
 }
 

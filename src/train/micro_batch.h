@@ -20,6 +20,7 @@ struct MicroBatch {
   int64_t width = 0;     // of TRL's input_ids, whose padding is not here
   int64_t elements = 0;  // of TRL's input_ids
   int64_t counted_tokens = 0;
+  int64_t real_tokens = 0;  // that are not padding to Trainer
 };
 
 // Copies; ids outside [0, vocab_size) and borders that are not increasing are Error(invalid_argument).

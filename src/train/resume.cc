@@ -160,6 +160,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   state_.epoch = state.epoch;
   state_.global_step = state.global_step;
   state_.total_flos = state.total_flos;
+  state_.num_input_tokens_seen = state.num_input_tokens_seen;
   state_.best_metric = state.best_metric;
   state_.best_global_step = state.best_global_step;
   state_.best_model_checkpoint = state.best_model_checkpoint;

@@ -51,6 +51,7 @@ struct Trainer::Pass {
   Means means;      // since the last log
   Means own_means;  // of the window
   int64_t num_tokens = 0;
+  int64_t tokens_seen = 0;  // num_input_tokens_seen
   double flos = 0;
   bool skipped = false;  // on_nonfinite: nothing is learned from the window
 };
@@ -174,9 +175,10 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
   zero_gradients();
   const at::AutoGradMode with_graph(true);
   const double items = method_->plan(window);
-  Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.total_flos};
+  Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.num_input_tokens_seen, state_.total_flos};
   for (const MicroBatch& batch : window) {
     pass.num_tokens += batch.counted_tokens;
+    pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
     poll_cancel();
     const Place place{state_.global_step, &batch - window.data()};
@@ -196,6 +198,12 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
+}
+
+int64_t Trainer::tokens_seen(const MicroBatch& batch) const {
+  using config::TokensSeen;
+  const TokensSeen counted = arguments().tokens_seen;
+  return counted == TokensSeen::no ? 0 : counted == TokensSeen::all ? batch.elements : batch.real_tokens;
 }
 
 // on_nonfinite: whether the step learns from a window with this value. Throws where that is an error.
@@ -231,6 +239,7 @@ void Trainer::after_update(const Pass& pass, double norm, double learning_rate) 
   }
   num_tokens_ = pass.num_tokens;
   learning_rate_ = learning_rate;
+  state_.num_input_tokens_seen = pass.tokens_seen;
   state_.total_flos = pass.flos;
   ++state_.global_step;
   state_.epoch = static_cast<double>(batches_.epoch()) +

@@ -75,6 +75,7 @@ class Trainer {
   bool update();
   void zero_gradients();
   double grad_norm() const;
+  int64_t tokens_seen(const MicroBatch& batch) const;
   Pass run_window(const std::vector<MicroBatch>& window);
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double norm, double learning_rate);
@@ -83,7 +84,7 @@ class Trainer {
   std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();
-  void log(telemetry::Record record);
+  void log(telemetry::Record record, bool of_training = false);
   void emit(engine::EventKind kind, const telemetry::Record& record);
   void poll_cancel() const;
   base::Json run_state() const;  // trl_state.json

@@ -131,6 +131,12 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
     EXPECT_EQ(config["pad_token_id"], 6);
     EXPECT_EQ(got->generation_config_json()["eos_token_id"], Json({6, 7}));
     EXPECT_EQ(got->end_ids(), (std::vector<int32_t>{6, 7}));
+    got->align_special_tokens({.bos = -1, .eos = 8, .pad = 9});
+    EXPECT_EQ(got->config_json()["bos_token_id"], 5);
+    EXPECT_EQ(got->config_json()["eos_token_id"], 8);
+    EXPECT_EQ(got->config_json()["pad_token_id"], 9);
+    EXPECT_EQ(got->generation_config_json()["pad_token_id"], 9);
+    EXPECT_EQ(got->end_ids(), (std::vector<int32_t>{8, 6, 7}));
     ++opened;
   }
   EXPECT_EQ(opened, 5);

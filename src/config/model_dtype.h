@@ -1,0 +1,13 @@
+// Which type the weights get: dtype, or the entry of that name in model_init_kwargs.
+#pragma once
+#include <string>
+
+#include "config/config.h"
+
+namespace trl::config {
+
+// auto, float32 or bfloat16. Throws Error(invalid_config) for another type, and where the two contradict each
+// other.
+std::string model_dtype(const Config& config);
+
+}  // namespace trl::config

@@ -1,0 +1,22 @@
+// Which tokens end, begin and pad a text: in config.json and generation_config.json, as Trainer leaves them
+// there.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/engine.h"
+
+namespace trl::model {
+
+// For a directory without a generation_config.json: what transformers reads from config.json instead, and
+// keeps in a file of its own from then on. Entries that are of no use elsewhere leave config.json.
+base::Json take_generation_config(base::Json& config);
+
+// Writes the tokenizer's ids into both (SFTTrainer and Trainer's align_special_tokens). Ids that ended a
+// completion before still do, unless they are replaced. Returns what changed, for the log: "eos_token_id 5 ->
+// 7".
+std::vector<std::string> align_special_tokens(base::Json& config, base::Json& generation,
+                                              const engine::SpecialTokens& tokens);
+
+}  // namespace trl::model
