@@ -20,11 +20,10 @@ void raise_peak(std::atomic<int64_t>& peak, int64_t now) noexcept {
 
 bool MemoryCounter::try_charge(MemoryKind kind, int64_t bytes) noexcept {
   const int64_t limit = limit_.load(std::memory_order_relaxed);
-  const int64_t total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (limit > 0 && total > limit) {
-    total_.fetch_sub(bytes, std::memory_order_relaxed);
-    return false;
-  }
+  int64_t before = total_.load(std::memory_order_relaxed), total = 0;
+  do {  // what is refused must never show in the total, where it would make a smaller request fail
+    if (__builtin_add_overflow(before, bytes, &total) || (limit > 0 && total > limit)) return false;
+  } while (!total_.compare_exchange_weak(before, total, std::memory_order_relaxed));
   Kind& k = kinds_[index(kind)];
   raise_peak(k.peak, k.now.fetch_add(bytes, std::memory_order_relaxed) + bytes);
   raise_peak(peak_, total);

@@ -131,9 +131,16 @@ void BlockPool::charge(int64_t bytes, MemoryKind kind) {
       "runtime.host_memory_limit");
 }
 
+// A place in the store for every block that is out, so that give() needs no memory.
+void BlockPool::reserve_place() {
+  const size_t places = stored_.size() + static_cast<size_t>(out_) + 1;
+  if (places > stored_.capacity()) stored_.reserve(2 * places);
+}
+
 Block BlockPool::take(int64_t wanted, MemoryKind kind) {
   const int64_t bytes = capacity(wanted);
   std::lock_guard lock(mutex_);
+  reserve_place();
   Block block{nullptr, bytes, kind};
   const bool stored = worth_storing(block) && take_stored(bytes, &block);
   block.kind = kind;
@@ -150,6 +157,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
     fail(Status::out_of_memory, "{} bytes of {}: the system has no memory left, {} bytes in use", block.bytes,
          base::memory_kind_name(kind), host_->memory_now());
   }
+  ++out_;
   used_bytes_ += block.bytes;
   most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
   return block;
@@ -158,6 +166,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
 void BlockPool::give(const Block& block) noexcept {
   std::lock_guard lock(mutex_);
   host_->release(static_cast<int32_t>(block.kind), block.bytes);
+  --out_;
   used_bytes_ -= block.bytes;
   const bool store =
       worth_storing(block) && host_->try_charge(static_cast<int32_t>(MemoryKind::workspace), block.bytes);

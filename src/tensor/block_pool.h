@@ -29,12 +29,14 @@ class BlockPool {
 
  private:
   bool take_stored(int64_t bytes, Block* block);
+  void reserve_place();
   void charge(int64_t bytes, base::MemoryKind kind);
   void drop_oldest(int64_t stored_limit) noexcept;
   std::mutex mutex_;
   std::unique_ptr<class OwnHost> own_;
   engine::Host* host_;
   std::vector<Block> stored_;  // oldest first
+  int64_t out_ = 0;            // blocks taken and not given back
   int64_t stored_bytes_ = 0;
   int64_t used_bytes_ = 0;
   int64_t most_used_bytes_ = 0;

@@ -39,7 +39,8 @@ void trim() { pool().trim(); }
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device) {
   if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions(device).dtype(type));
   const int64_t bytes = byte_count(sizes, type);
-  auto block = std::make_unique<Block>(pool().take(bytes, kind));
+  auto block = std::make_unique<Block>();  // before what it owns
+  *block = pool().take(bytes, kind);
   void* const data = block->data;
   c10::DataPtr pointer(data, block.release(), &give_back, c10::Device(c10::DeviceType::CPU));
   c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), std::move(pointer),

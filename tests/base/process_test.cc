@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "base/cancel.h"
 #include "base/cpus.h"
@@ -49,6 +50,33 @@ TEST(MemoryCounter, LimitIsAnErrorThatChargesNothing) {
   counter.set_limit(101);
   counter.charge(MemoryKind::activations, 11);
   EXPECT_EQ(counter.now(), 101);
+}
+
+// What is refused is never in the total, not even for a moment.
+TEST(MemoryCounter, ARefusedRequestTakesNoRoomFromOthers) {
+  MemoryCounter counter;
+  counter.set_limit(1 << 20);
+  std::atomic<bool> begun{false}, over{false};
+  std::thread large([&] {
+    while (!over) {
+      EXPECT_FALSE(counter.try_charge(MemoryKind::data, int64_t{1} << 40));
+      begun = true;
+    }
+  });
+  while (!begun) std::this_thread::yield();
+  int refused = 0;
+  for (int i = 0; i < 2'000'000; ++i) {
+    if (counter.try_charge(MemoryKind::workspace, 1024)) {
+      counter.release(MemoryKind::workspace, 1024);
+    } else {
+      ++refused;
+    }
+  }
+  over = true;
+  large.join();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(counter.now(), 0);
+  EXPECT_FALSE(counter.try_charge(MemoryKind::data, INT64_MAX));
 }
 
 TEST(ThreadPool, RunsEveryPieceOnce) {

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "support/no_memory.h"
+#include "tensor/block_pool.h"
 #include "tensor/counting_host.h"
 #include "tensor/parallel.h"
 
@@ -115,6 +117,38 @@ TEST_F(Counted, ManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// The place in the store is made when a block is taken.
+TEST(BlockPool, ABlockIsGivenBackWithoutMemory) {
+  BlockPool pool;
+  std::vector<Block> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(pool.take(256 << 10, MemoryKind::activations));
+  {
+    const test::NoMemory none;
+    for (const Block& block : blocks) pool.give(block);
+  }
+  EXPECT_NE(pool.take(256 << 10, MemoryKind::activations).data, nullptr);
+}
+
+TEST(BlockPool, WithoutMemoryNothingIsTaken) {
+  CountingHost host;
+  BlockPool pool;
+  pool.set_host(&host);
+  {
+    const test::NoMemory none;
+    EXPECT_THROW(pool.take(256 << 10, MemoryKind::activations), std::bad_alloc);
+  }
+  EXPECT_EQ(host.counter.now(), 0);
+  pool.give(pool.take(256 << 10, MemoryKind::activations));
+  EXPECT_EQ(host.counter.now(), 0);
+  set_host(&host);
+  {
+    const test::NoMemory none;
+    EXPECT_THROW(empty({256 << 10}, at::kByte, MemoryKind::activations), std::bad_alloc);
+  }
+  EXPECT_EQ(host.counter.now(), 0);
+  set_host(nullptr);
 }
 
 struct Greedy : torch::autograd::Function<Greedy> {
