@@ -126,11 +126,13 @@ struct Sampling {
   double repetition_penalty = 1.0;
   uint64_t seed = 42;
   std::span<const int32_t> stop_ids;
+  bool log_probabilities = false;  // the sink wants them: exponentials of the whole vocabulary for each token
 };
 
 class TokenSink {
  public:
   // false: stop this prompt. Called on the generating thread, in order of the prompt's tokens.
+  // log_probability: 0 unless Sampling asks for it.
   virtual bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept = 0;
 
  protected:

@@ -35,14 +35,13 @@ void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> 
       fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);
     }
     process_logits(logits, sequence, sampling);
-    const Choice choice = sampling.temperature == 0
-                              ? choose_greedy(logits)
-                              : choose_sampled(logits, uniform(sampling.seed, static_cast<uint64_t>(prompt),
-                                                               static_cast<uint64_t>(t)));
-    sequence.push_back(choice.id);
-    if (!sink.on_token(prompt, choice.id, choice.log_probability)) return;
-    if (std::find(sampling.stop_ids.begin(), sampling.stop_ids.end(), choice.id) != sampling.stop_ids.end())
-      return;
+    const int32_t id = sampling.temperature == 0
+                           ? choose_greedy(logits)
+                           : choose_sampled(logits, uniform(sampling.seed, static_cast<uint64_t>(prompt),
+                                                            static_cast<uint64_t>(t)));
+    sequence.push_back(id);
+    if (!sink.on_token(prompt, id, sampling.log_probabilities ? log_probability(logits, id) : 0)) return;
+    if (std::find(sampling.stop_ids.begin(), sampling.stop_ids.end(), id) != sampling.stop_ids.end()) return;
   }
 }
 

@@ -1,9 +1,9 @@
 #include "generate/sampling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -15,11 +15,10 @@ namespace {
 constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
 void apply_repetition_penalty(std::span<float> logits, std::span<const int32_t> previous, float penalty) {
-  std::vector<int32_t> ids(previous.begin(), previous.end());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (const int32_t id : ids) {
-    if (id < 0 || static_cast<size_t>(id) >= logits.size()) continue;
+  std::vector<bool> seen(logits.size());
+  for (const int32_t id : previous) {
+    if (id < 0 || static_cast<size_t>(id) >= logits.size() || seen[static_cast<size_t>(id)]) continue;
+    seen[static_cast<size_t>(id)] = true;
     float& logit = logits[static_cast<size_t>(id)];
     logit = logit < 0 ? logit * penalty : logit / penalty;
   }
@@ -41,28 +40,39 @@ std::vector<float> softmax(std::span<const float> logits) {
   const float top = *std::max_element(logits.begin(), logits.end());
   std::vector<float> p(logits.size());
   double sum = 0;
-  for (size_t i = 0; i < p.size(); ++i) sum += p[i] = std::exp(logits[i] - top);
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (logits[i] != kRemoved) sum += p[i] = std::exp(logits[i] - top);
+  }
   for (float& value : p) value = static_cast<float>(value / sum);
   return p;
 }
 
 // From the smallest up, tokens go while the cumulative probability is at most 1 - p; the largest stays. Of
-// equal ones the lower id stays longer (torch's sort leaves that open).
+// equal ones the lower id stays longer (torch's sort leaves that open). Counted from the largest down,
+// because few stay: these alone are sorted, a few more at a time until the first one that goes.
 void keep_top_p(std::span<float> logits, double top_p) {
   const std::vector<float> p = softmax(logits);
   std::vector<size_t> order;
+  double rest = 0;  // probability of a token and of all smaller ones
   for (size_t i = 0; i < p.size(); ++i) {
-    if (logits[i] != kRemoved) order.push_back(i);
+    if (logits[i] != kRemoved) order.push_back(i), rest += p[i];
   }
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] < logits[b] : a > b; });
+  const auto larger = [&](size_t a, size_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
   const auto limit = static_cast<float>(1.0 - top_p);
-  double cumulative = 0;
-  for (size_t i = 0; i + 1 < order.size(); ++i) {
-    cumulative += p[order[i]];
-    if (static_cast<float>(cumulative) > limit) break;
-    logits[order[i]] = kRemoved;
+  size_t kept = 0, sorted = 0;
+  for (; kept < order.size() && (kept == 0 || static_cast<float>(rest) > limit); ++kept) {
+    if (kept == sorted) {
+      sorted = std::min(order.size(), std::max<size_t>(64, 4 * sorted));
+      const auto begin = order.begin() + static_cast<std::ptrdiff_t>(kept);
+      const auto end = order.begin() + static_cast<std::ptrdiff_t>(sorted);
+      if (end != order.end()) std::nth_element(begin, end, order.end(), larger);
+      std::sort(begin, end, larger);
+    }
+    rest -= p[order[kept]];
   }
+  for (size_t i = kept; i < order.size(); ++i) logits[order[i]] = kRemoved;
 }
 
 void keep_min_p(std::span<float> logits, double min_p) {
@@ -80,16 +90,19 @@ void divide(std::span<float> logits, float temperature) {
   for (float& logit : logits) logit = fits ? logit / temperature : logit == top ? 0.0f : kRemoved;
 }
 
-struct Normalizer {
-  float top;
-  double sum;  // of exp(logit - top)
-  float log_probability(float logit) const { return static_cast<float>(logit - top - std::log(sum)); }
-};
-
-Normalizer normalizer(std::span<const float> logits) {
-  Normalizer n{*std::max_element(logits.begin(), logits.end()), 0};
-  for (const float logit : logits) n.sum += std::exp(static_cast<double>(logit) - n.top);
-  return n;
+// The largest, found in lanes that a compiler makes vectors of. A NaN is passed over.
+float largest(std::span<const float> logits) {
+  constexpr size_t kLanes = 32;
+  std::array<float, kLanes> tops;
+  tops.fill(kRemoved);
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      tops[lane] = logits[i + lane] > tops[lane] ? logits[i + lane] : tops[lane];
+  }
+  float top = *std::max_element(tops.begin(), tops.end());
+  for (; i < logits.size(); ++i) top = std::max(top, logits[i]);
+  return top;
 }
 
 }  // namespace
@@ -121,23 +134,32 @@ void process_logits(std::span<float> logits, std::span<const int32_t> previous, 
   if (s.min_p > 0) keep_min_p(logits, s.min_p);
 }
 
-Choice choose_greedy(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  return {static_cast<int32_t>(best - logits.begin()), normalizer(logits).log_probability(*best)};
+int32_t choose_greedy(std::span<const float> logits) {
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), largest(logits)) - logits.begin());
 }
 
-Choice choose_sampled(std::span<const float> logits, double uniform) {
-  const Normalizer n = normalizer(logits);
-  const double target = uniform * n.sum;
-  double cumulative = 0;
-  size_t chosen = 0;
+int32_t choose_sampled(std::span<const float> logits, double uniform) {
+  const float top = largest(logits);
+  std::vector<std::pair<int32_t, double>> sums;  // what is left, and the sum of exponentials up to there
+  double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] == kRemoved) continue;
-    chosen = i;  // rounding may leave the total a little short: then the last one kept
-    cumulative += std::exp(static_cast<double>(logits[i]) - n.top);
-    if (cumulative > target) break;
+    sum += std::exp(static_cast<double>(logits[i]) - top);
+    sums.emplace_back(static_cast<int32_t>(i), sum);
   }
-  return {static_cast<int32_t>(chosen), n.log_probability(logits[chosen])};
+  const double target = uniform * sum;
+  const auto chosen =
+      std::find_if(sums.begin(), sums.end(), [&](const auto& s) { return s.second > target; });
+  return chosen == sums.end() ? sums.back().first : chosen->first;  // rounding may leave the total short
+}
+
+float log_probability(std::span<const float> logits, int32_t id) {
+  const float top = largest(logits);
+  double sum = 0;
+  for (const float logit : logits) {
+    if (logit != kRemoved) sum += std::exp(static_cast<double>(logit) - top);
+  }
+  return static_cast<float>(logits[static_cast<size_t>(id)] - top - std::log(sum));
 }
 
 }  // namespace trl::generate

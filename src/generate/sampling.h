@@ -16,12 +16,10 @@ void check_sampling(const engine::Sampling& sampling);
 void process_logits(std::span<float> logits, std::span<const int32_t> previous,
                     const engine::Sampling& sampling);
 
-struct Choice {
-  int32_t id;
-  float log_probability;  // under the softmax of the processed logits
-};
-Choice choose_greedy(std::span<const float> logits);  // the first maximum
-Choice choose_sampled(std::span<const float> logits,
-                      double uniform);  // inverse of the cumulative distribution
+// Logits without a NaN, as processed.
+int32_t choose_greedy(std::span<const float> logits);  // the first maximum
+int32_t choose_sampled(std::span<const float> logits,
+                       double uniform);                            // inverse of the cumulative distribution
+float log_probability(std::span<const float> logits, int32_t id);  // of the softmax
 
 }  // namespace trl::generate

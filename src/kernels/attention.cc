@@ -229,28 +229,4 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return attention_forward(q, k, v, *segments, options, lse);
 }
 
-void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
-                      const AttentionOptions& options, at::Tensor& out) {
-  need(q.dim() == 2 && keys.dim() == 3 && keys.sizes() == values.sizes() && q.size(1) == keys.size(2) &&
-           length > 0 && length <= keys.size(0) && q.size(0) % keys.size(1) == 0 &&
-           out.sizes() == q.sizes() && q.is_contiguous() && keys.is_contiguous() && values.is_contiguous() &&
-           out.is_contiguous() && q.scalar_type() == keys.scalar_type() &&
-           q.scalar_type() == values.scalar_type() && q.scalar_type() == out.scalar_type(),
-       "attention_decode",
-       "q, out [heads, d] and keys, values [at least length, kv_heads, d] of one type are needed");
-  if (!fused(q)) return plain::attention_decode(q, keys, values, length, options, out);
-  const int64_t heads = q.size(0), kv_heads = keys.size(1), width = q.size(1), stride = kv_heads * width;
-  const int64_t first = options.window > 0 ? std::max<int64_t>(0, length - options.window) : 0;
-  at::Tensor scores = tensor::empty({heads, length - first}, at::kFloat, MemoryKind::workspace);
-  tensor::parallel_for(heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t h = begin; h < end; ++h) {
-      const int64_t kv = first * stride + h / (heads / kv_heads) * width;
-      cpu().attention_decode(at_byte(q, h * width), at_byte(keys, kv), at_byte(values, kv),
-                             at_byte(out, h * width), scores.data_ptr<float>() + h * (length - first),
-                             length - first, width, stride, static_cast<float>(options.scale),
-                             static_cast<float>(options.softcap), type_of(q));
-    }
-  });
-}
-
 }  // namespace trl::kernels

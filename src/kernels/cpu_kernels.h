@@ -78,6 +78,10 @@ struct HeadTile {
   Type weight_type;
   void* grad;  // [vocab, width], added to; null: not wanted
   Type grad_type;
+  // [vocab, width] or null: the next eight bits of a bfloat16 grad, while tiles that come first (low_to) and
+  // later (low_from) add to it. The last tile rounds.
+  uint8_t* low;
+  bool low_from, low_to;
   float* packed;  // the rows as operands
   void* logits;   // [vocab, pitch], transposed
   float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
@@ -101,13 +105,25 @@ struct HeadFactors {
   const float *top, *scale, *spread, *own;
   const int64_t* target;
 };
-// y[row, n] = sum_k x[row, k] w[n, k] for n in [begin, end); x float32 rows (x_type bf16: as they are).
+// y[row, n] = sum_k x[row, k] w[n, k] + bias[n] for n in [begin, end).
 struct Skinny {
   const void* x;
   const void* w;
+  const void* bias;  // or null
   void* y;
   int64_t rows, k, x_stride, y_stride;
-  Type x_type, w_type, y_type;
+  Type x_type, w_type, bias_type, y_type;
+};
+// The queries of one position that share keys and values, against `count` of these. What comes out is joined
+// with that of other rows: out is the sum of e^(score - top) value, sum that of e^(score - top).
+struct Decode {
+  const void* q;              // [group, head_dim]
+  const void *keys, *values;  // of a position, kv_stride apart
+  float *top, *sum, *out;     // [group], [group], [group, head_dim]
+  float* scores;              // [group, count] of work
+  int64_t group, count, head_dim, kv_stride;
+  float scale, softcap;
+  Type type;
 };
 
 struct CpuKernels {
@@ -129,10 +145,7 @@ struct CpuKernels {
   void (*attention_backward)(const Attention&);
   int64_t (*attention_forward_work)(int64_t head_dim);
   int64_t (*attention_backward_work)(const Attention&);
-  // one query row q[head_dim] over `length` keys; scores: [length] floats of work
-  void (*attention_decode)(const void* q, const void* keys, const void* values, void* out, float* scores,
-                           int64_t length, int64_t head_dim, int64_t kv_stride, float scale, float softcap,
-                           Type type);
+  void (*attention_decode)(const Decode&);
   HeadBytes (*head_bytes)(const HeadTile&);
   void (*head_pack)(const HeadTile&, const void* x, float* work);  // x: [rows, width] of the tile's type
   // logits of [begin, end) of the vocabulary; stats: [rows], joined to

@@ -1,5 +1,7 @@
 // The language-modelling head with its loss, by tiles of rows: the logits of one tile with their sums, and
-// from them the gradients of the rows and of the head, before the next tile is made.
+// from them the gradients of the rows and of the head, before the next tile is made. Where several tiles add
+// to a bfloat16 gradient of the head, it has a byte more for each element until the last one: the sum is good
+// to 2^-16, not 2^-8.
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -91,6 +93,8 @@ class Sweep {
     operand_ = workspace({rows, width()}, options_.compute);
     packed_ = workspace({bytes.packed / 4}, at::kFloat);
     if (d_hidden_.defined()) shares_ = workspace({kShares, rows, round_up(width(), 16)}, at::kFloat);
+    if (d_hidden_.defined() && head_.trainable() && head_.grad.scalar_type() == at::kBFloat16 && rows < count)
+      low_ = workspace({vocab(), width()}, at::kByte);
     for (int64_t first = 0; first < count; first += rows) {
       run_tile(rows_.data() + first, std::min(rows, count - first));
     }
@@ -173,8 +177,11 @@ class Sweep {
     return losses;
   }
 
-  void gradient(const HeadTile& tile, const int64_t* row, const HeadStats* stats,
+  void gradient(HeadTile tile, const int64_t* row, const HeadStats* stats,
                 const std::vector<RowLoss>& losses) {
+    if (low_.defined()) tile.low = low_.data_ptr<uint8_t>();
+    tile.low_from = row != rows_.data();
+    tile.low_to = row + tile.rows != rows_.data() + rows_.size();
     const auto pitch = static_cast<size_t>(tile.pitch);
     std::vector<float> top(pitch), scale(pitch), spread(pitch), own(pitch);
     std::vector<int64_t> target(pitch);
@@ -213,7 +220,7 @@ class Sweep {
   const at::Tensor d_hidden_;
   const std::vector<int64_t> rows_;
   int64_t work_floats_ = 0;
-  at::Tensor logits_, operand_, packed_, shares_;
+  at::Tensor logits_, operand_, packed_, shares_, low_;
 };
 
 at::Tensor scalar(double value) {
@@ -261,7 +268,7 @@ at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::Scal
   at::Tensor logits = tensor::empty({hidden.size(0), head.value.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, compute, MemoryKind::workspace);
   if (hidden.size(0) <= kSkinnyRows && head.value.scalar_type() == compute) {
-    skinny_product(operand, head.value, logits);
+    skinny_products(operand, SkinnyProduct{head.value, {}, logits});
   } else {
     gemm(operand, false, converted(head.value, compute, MemoryKind::workspace), true, logits);
   }

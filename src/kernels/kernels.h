@@ -100,7 +100,9 @@ at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh);
 
 struct HeadOptions {
   at::ScalarType compute = at::kFloat;
-  int64_t tile_rows = 0;   // rows of logits that exist at once; 0: as many as keep work memory within 64 MiB
+  // Rows of logits that exist at once; 0: as many as keep work memory within 64 MiB. A bfloat16 gradient of
+  // the head that several tiles add to takes one byte more for each element meanwhile.
+  int64_t tile_rows = 0;
   bool log_probs = false;  // fill HeadSums::log_probs
   double smoothing = 0;    // share of the loss that is the mean of -log p over the whole vocabulary
   bool dft = false;        // each token's loss times p(target), a constant (Wu et al. 2025)
@@ -126,9 +128,13 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
 // Plain logits without gradient: [rows, vocab] float32, for generation and tests.
 at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute);
 
-// One query row per sequence against cached keys and values (decoding; no gradient).
-// q: [heads, d]; keys, values: [length, kv_heads, d] -> out [heads, d]
-void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
+// Keys and values of consecutive positions: [rows, kv_heads, d] each.
+struct KeyValues {
+  at::Tensor keys, values;
+};
+// One query row per sequence against the first `length` rows of cached pages (decoding; no gradient).
+// q: [heads, d] -> out [heads, d]
+void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out);
 
 }  // namespace trl::kernels

@@ -21,17 +21,33 @@ void fill_rows(at::Tensor& y, const at::Tensor& row) {
   });
 }
 
-// x has type `compute` already
 at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType compute) {
   const at::Tensor& w = p.weight->value;
   at::Tensor y = tensor::empty({x.size(0), w.size(0)}, compute, MemoryKind::activations);
-  if (p.bias == nullptr && x.size(0) <= kSkinnyRows && w.scalar_type() == compute) {
-    skinny_product(x, w, y);
-    return y;
-  }
   if (p.bias != nullptr) fill_rows(y, converted(p.bias->value, compute, MemoryKind::workspace));
   gemm(x, false, converted(w, compute, MemoryKind::workspace), true, y, p.bias != nullptr ? 1.0f : 0.0f);
   return y;
+}
+
+// x has type `compute` already
+tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, at::ScalarType compute) {
+  tensor_list outputs;
+  const bool skinny = x.size(0) <= kSkinnyRows &&
+                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
+                        return p.weight->value.scalar_type() == compute;
+                      });
+  if (!skinny) {
+    for (const Projection& p : projections) outputs.push_back(project(x, p, compute));
+    return outputs;
+  }
+  std::vector<SkinnyProduct> products;
+  for (const Projection& p : projections) {
+    const at::Tensor& w = p.weight->value;
+    outputs.push_back(tensor::empty({x.size(0), w.size(0)}, compute, MemoryKind::activations));
+    products.push_back({w, p.bias != nullptr ? p.bias->value : at::Tensor(), outputs.back()});
+  }
+  skinny_products(x, products);
+  return outputs;
 }
 
 struct LinearState {
@@ -54,8 +70,7 @@ struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
-    tensor_list outputs;
-    for (const Projection& p : projections) outputs.push_back(project(operand, p, compute));
+    tensor_list outputs = project(operand, projections, compute);
     const bool trains = std::any_of(projections.begin(), projections.end(),
                                     [](const Projection& p) { return p.weight->trainable(); });
     if (trains && again) {
@@ -112,19 +127,38 @@ at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {
   return y;
 }
 
-// Columns are divided among the threads and tokens are added in their order, so that every sum has one order.
+// Positions whose lookups are trained, those of an id behind each other and in their order.
+std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row) {
+  std::vector<int64_t> positions;
+  for (int64_t t = 0; t < count; ++t) {
+    if (id[t] != padding_row) positions.push_back(t);
+  }
+  std::stable_sort(positions.begin(), positions.end(), [&](int64_t a, int64_t b) { return id[a] < id[b]; });
+  return positions;
+}
+
+// A row of the gradient is summed in float32, in the order of its tokens, and rounded once: of a hundred
+// terms in bfloat16 the last ones would leave no trace. Columns are divided among the threads.
 void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
   at::Tensor& grad = w.grad;
   const int64_t width = grad.size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
-  constexpr int64_t kColumns = 64;
-  tensor::parallel_for((width + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * kColumns;
-    const int64_t count = std::min(end * kColumns, width) - first;
-    for (int64_t t = 0; t < ids.size(0); ++t) {
-      if (id[t] == w.padding_row) continue;
-      void* const row = at_byte(grad, id[t] * width + first);
-      cpu().add(row, type_of(grad), at_byte(dy, t * width + first), type_of(dy), row, count);
+  const std::vector<int64_t> positions = by_id(id, ids.size(0), w.padding_row);
+  constexpr int64_t kUnit = 64, kColumns = 1024;
+  tensor::parallel_for((width + kUnit - 1) / kUnit, 1, [&](int64_t begin, int64_t end) {
+    std::array<float, kColumns> sum;
+    for (int64_t first = begin * kUnit; first < std::min(end * kUnit, width); first += kColumns) {
+      const int64_t count = std::min(std::min(end * kUnit, width) - first, kColumns);
+      for (size_t i = 0; i < positions.size();) {
+        const int64_t row = id[positions[i]];
+        char* const place = at_byte(grad, row * width + first);
+        cpu().convert(place, type_of(grad), sum.data(), Type::f32, count);
+        for (; i < positions.size() && id[positions[i]] == row; ++i) {
+          const char* const term = at_byte(dy, positions[i] * width + first);
+          cpu().add(sum.data(), Type::f32, term, type_of(dy), sum.data(), count);
+        }
+        cpu().convert(sum.data(), Type::f32, place, type_of(grad), count);
+      }
     }
   });
 }
@@ -169,12 +203,24 @@ struct Embedding : torch::autograd::Function<Embedding> {
 
 }  // namespace
 
-void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y) {
+void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
   const tensor::Timed timed(tensor::Part::gemm);
-  const Skinny args{x.data_ptr(), w.data_ptr(), y.data_ptr(), x.size(0),  x.size(1),
-                    x.size(1),    y.size(1),    type_of(x),   type_of(w), type_of(y)};
-  tensor::parallel_for((w.size(0) + 15) / 16, 4, [&](int64_t begin, int64_t end) {
-    cpu().skinny(args, begin * 16, std::min(end * 16, w.size(0)));
+  constexpr int64_t kUnit = 16;  // outputs
+  std::vector<Skinny> all;
+  std::vector<int64_t> starts = {0};  // of each product among the units of all
+  for (const SkinnyProduct& p : products) {
+    const bool biased = p.bias.defined();
+    all.push_back({x.data_ptr(), p.w.data_ptr(), biased ? p.bias.data_ptr() : nullptr, p.y.data_ptr(),
+                   x.size(0), x.size(1), x.size(1), p.y.size(1), type_of(x), type_of(p.w),
+                   biased ? type_of(p.bias) : Type::f32, type_of(p.y)});
+    starts.push_back(starts.back() + (p.w.size(0) + kUnit - 1) / kUnit);
+  }
+  tensor::parallel_for(starts.back(), 4, [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int64_t from = std::max(begin, starts[i]) - starts[i],
+                    to = std::min(end, starts[i + 1]) - starts[i];
+      if (from < to) cpu().skinny(all[i], from * kUnit, std::min(to * kUnit, all[i].y_stride));
+    }
   });
 }
 
@@ -184,9 +230,7 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   if (!fused(x)) return plain::linear(x, projections, compute);
   if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  std::vector<at::Tensor> outputs;
-  for (const Projection& p : projections) outputs.push_back(project(operand, p, compute));
-  return outputs;
+  return project(operand, projections, compute);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

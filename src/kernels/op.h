@@ -83,8 +83,11 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
 void add_column_sums(const at::Tensor& x, at::Tensor& sum);
-// y = x w^T for a handful of rows; x and w float32 or bfloat16, float32 sums.
-void skinny_product(const at::Tensor& x, const at::Tensor& w, at::Tensor& y);
+// y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
+struct SkinnyProduct {
+  at::Tensor w, bias, y;  // bias: may be undefined
+};
+void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products);
 inline constexpr int64_t kSkinnyRows = 16;
 
 // C++ state of a graph node, kept in AutogradContext::saved_data.

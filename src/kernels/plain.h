@@ -27,7 +27,7 @@ at::Tensor gated(Gate kind, const at::Tensor& gate, const at::Tensor& up);
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums);
 at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute);
-void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
+void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out);
 
 }  // namespace trl::kernels::plain

@@ -83,16 +83,28 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::cat(documents, 0);
 }
 
-void attention_decode(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values, int64_t length,
+void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out) {
   const int64_t first = options.window > 0 ? std::max<int64_t>(0, length - options.window) : 0;
-  const int64_t kv_heads = keys.size(1);
+  const int64_t kv_heads = pages[0].keys.size(1);
   const at::ScalarType type = wide_type(q);
-  const auto seen = [&](const at::Tensor& x) {
-    return by_head(x.narrow(0, first, length - first), kv_heads, type);
-  };
-  const at::Tensor scores = scores_of(by_head(q.unsqueeze(0), kv_heads, type), seen(keys), options);
-  out.copy_(scores.softmax(-1).matmul(seen(values)).reshape(out.sizes()));
+  const at::Tensor query = by_head(q.unsqueeze(0), kv_heads, type);
+  std::vector<at::Tensor> scores, values;
+  std::vector<int64_t> counts;
+  int64_t start = 0;
+  for (const KeyValues& page : pages) {
+    const int64_t rows = page.keys.size(0), row = std::max<int64_t>(0, first - start);
+    const int64_t count = std::min(length - start, rows) - row;
+    start += rows;
+    if (count <= 0) continue;
+    scores.push_back(scores_of(query, by_head(page.keys.narrow(0, row, count), kv_heads, type), options));
+    values.push_back(by_head(page.values.narrow(0, row, count), kv_heads, type));
+    counts.push_back(count);
+  }
+  const std::vector<at::Tensor> weights = at::cat(scores, -1).softmax(-1).split_with_sizes(counts, -1);
+  at::Tensor sum = weights[0].matmul(values[0]);
+  for (size_t i = 1; i < weights.size(); ++i) sum += weights[i].matmul(values[i]);
+  out.copy_(sum.reshape(out.sizes()));
 }
 
 }  // namespace trl::kernels::plain

@@ -55,6 +55,10 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
   out.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
   if (count == 0) return;
   const int64_t tile = std::max<int64_t>(1, options.tile_rows);
+  Parameter summed{head.name, head.value, head.grad};  // the head, its gradient wide where tiles add to it
+  const bool widen = d_hidden.defined() && head.trainable() && tile < count &&
+                     wide_type(head.grad) != head.grad.scalar_type();
+  if (widen) summed.grad = head.grad.to(wide_type(head.grad));
   at::Tensor sums;
   std::vector<at::Tensor> nll;
   for (int64_t first = 0; first < count; first += tile) {
@@ -63,7 +67,7 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     at::Tensor x = hidden.detach().index_select(0, row);
     const at::AutoGradMode recording(d_hidden.defined());
     x.set_requires_grad(d_hidden.defined());
-    const Projection projection{&head, nullptr};
+    const Projection projection{&summed, nullptr};
     at::Tensor logits = plain::linear(x, projection, options.compute)[0];
     logits = logits.to(wide_type(logits));
     if (options.softcap > 0) logits = (logits / options.softcap).tanh() * options.softcap;
@@ -73,6 +77,7 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     if (d_hidden.defined())
       d_hidden.index_copy_(0, row, torch::autograd::grad({results.loss.sum() * loss_scale}, {x})[0]);
   }
+  if (widen) head.grad.copy_(summed.grad);
   const at::Tensor host = sums.cpu();
   const double* const sum = host.data_ptr<double>();
   out.loss = sum[0];

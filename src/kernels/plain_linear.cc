@@ -19,6 +19,28 @@ struct WeightLeaf : torch::autograd::Function<WeightLeaf> {
   }
 };
 
+// Rows of the gradient are summed in float32, or in double where that is wider.
+void add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
+  const auto [rows, place] = at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true);
+  const at::ScalarType wide = wide_type(dy);
+  at::Tensor sums = at::embedding_dense_backward(dy.to(wide), place, rows.numel(), /*padding_idx=*/-1, false);
+  sums.masked_fill_(rows.eq(w.padding_row).unsqueeze(1), 0);
+  w.grad.index_copy_(0, rows, (w.grad.index_select(0, rows).to(wide) + sums).to(w.grad.scalar_type()));
+}
+
+struct Lookup : torch::autograd::Function<Lookup> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, const at::Tensor& ids,
+                            Parameter* w) {
+    context->save_for_backward({ids});
+    keep(context, w);
+    return at::embedding(w->value.detach(), ids);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    add_rows(grads[0], context->get_saved_variables()[0], *kept<Parameter*>(context));
+    return {{}, {}, {}};
+  }
+};
+
 // The draws of Noise, [tokens, width] in float32.
 at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   at::Tensor values = tensor::empty({tokens, width}, at::kFloat, MemoryKind::workspace);
@@ -52,8 +74,9 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
 }
 
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
-  const at::Tensor rows =
-      at::embedding(weight(anchor, w), ids.to(w.value.device()).to(at::kLong), w.padding_row);
+  const at::Tensor row = ids.to(w.value.device()).to(at::kLong);
+  const bool trains = records(anchor) && w.trainable();
+  const at::Tensor rows = trains ? Lookup::apply(anchor, row, &w) : at::embedding(w.value, row);
   if (noise.size == 0) return rows;
   return (rows.to(wide_type(rows)) + noise_values(rows.size(0), rows.size(1), noise).to(rows.device()))
       .to(rows.scalar_type());

@@ -226,7 +226,7 @@ std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const 
 
 std::shared_ptr<KvCache> Decoder::new_cache(int64_t capacity) {
   auto cache = std::make_shared<KvCache>();
-  cache->capacity = std::max<int64_t>(1, capacity);
+  cache->first_rows = std::max<int64_t>(1, capacity);
   cache->layers.resize(layers_.size());
   return cache;
 }

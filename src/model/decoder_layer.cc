@@ -1,15 +1,10 @@
 #include "model/decoder_layer.h"
 
 #include "tensor/counted.h"
-#include "tensor/device.h"
 
 namespace trl::model {
 
 namespace {
-
-void append_rows(const at::Tensor& buffer, const at::Tensor& rows, int64_t at) {
-  tensor::copy(rows, buffer.narrow(0, at, rows.size(0)));
-}
 
 // Norm and gated activation cost little beside the products that read them: they are made again in backward.
 kernels::Again norm_again(const at::Tensor& stream, tensor::Parameter& norm, double eps) {
@@ -60,14 +55,12 @@ at::Tensor DecoderLayer::attend(const at::Tensor& x, const kernels::Again& again
 at::Tensor DecoderLayer::attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                        const LayerContext& context) {
   LayerCache& cache = *context.cache;
-  append_rows(cache.keys, k, context.past);
-  append_rows(cache.values, v, context.past);
+  cache.write(context.past, k, v);
   if (context.past == 0) return kernels::attention(q, k, v, context.segments, shape_.attention);
   // A later call brings one position: its query against all that is kept.
   at::Tensor out = tensor::empty_like(q, tensor::MemoryKind::workspace);
   at::Tensor row = out.select(0, 0);
-  kernels::attention_decode(q.select(0, 0), cache.keys, cache.values, context.past + 1, shape_.attention,
-                            row);
+  kernels::attention_decode(q.select(0, 0), cache.pages, context.past + 1, shape_.attention, row);
   return out;
 }
 

@@ -1,22 +1,30 @@
-// Keys and values of one sequence, layer by layer, in buffers that grow as the sequence does.
+// Keys and values of one sequence, layer by layer, in pages: what is kept never moves while the sequence
+// grows.
 #pragma once
 #include <ATen/ATen.h>
 
 #include <vector>
 
+#include "kernels/kernels.h"
+
 namespace trl::model {
 
 struct LayerCache {
-  at::Tensor keys, values;  // [capacity, kv_heads, head_dim], in the type of the computation
+  std::vector<kernels::KeyValues> pages;  // [rows, kv_heads, head_dim], in the type of the computation
+
+  // keys, values: [tokens, kv_heads, head_dim] of position, position + 1, ...; there is room for them.
+  void write(int64_t position, const at::Tensor& keys, const at::Tensor& values);
 };
 
 struct KvCache {
-  int64_t length = 0;    // positions held, the same in every layer
-  int64_t capacity = 0;  // rows of each buffer
+  int64_t length = 0;      // positions held, the same in every layer
+  int64_t capacity = 0;    // rows of all pages of a layer
+  int64_t first_rows = 1;  // of the first page, at least
   at::ScalarType type = at::kFloat;
   std::vector<LayerCache> layers;
 
-  // Room for `more` further positions; doubles the buffers when needed. The type is that of the first call.
+  // Room for `more` further positions, in a new page where it is missing; an Error leaves all as it was. The
+  // type is that of the first call.
   void reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute, at::Device device);
 };
 

@@ -57,6 +57,7 @@ TEST(Generate, GreedyAsRecorded) {
     }
     engine::Sampling sampling;
     sampling.max_new_tokens = json["max_new_tokens"].get<int64_t>();
+    sampling.log_probabilities = true;
     Sink sink;
     run(*open(name), prompts, sampling, sink);
     EXPECT_EQ(Json(sink.ids), json["new_tokens"]);
@@ -72,6 +73,7 @@ TEST(Generate, SamplesDependOnSeedPromptAndPositionAlone) {
   engine::Sampling sampling;
   sampling.temperature = 1.0;
   sampling.max_new_tokens = 12;
+  sampling.log_probabilities = true;
   const Prompts prompts = {{1, 2, 3}, {1, 2, 3}};
   Sink first, second, other, alone, longer;
   run(*model, prompts, sampling, first);

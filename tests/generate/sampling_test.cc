@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -74,9 +75,9 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
     double below = 0;
     for (size_t i = 0; i < probs.size(); ++i) {
       if (probs[i] > 1e-4f) {
-        const Choice choice = choose_sampled(logits, below + probs[i] / 2);
-        EXPECT_EQ(choice.id, static_cast<int32_t>(i));
-        EXPECT_TRUE(test::close(choice.log_probability, std::log(probs[i]), 1e-6, 1e-5));
+        const int32_t id = choose_sampled(logits, below + probs[i] / 2);
+        EXPECT_EQ(id, static_cast<int32_t>(i));
+        EXPECT_TRUE(test::close(log_probability(logits, id), std::log(probs[i]), 1e-6, 1e-5));
       }
       below += probs[i];
     }
@@ -86,15 +87,60 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
   EXPECT_EQ(ties, 40);
 }
 
+std::vector<float> random_logits(size_t count, uint64_t seed) {
+  std::vector<float> logits(count);
+  for (size_t i = 0; i < count; ++i)
+    logits[i] = static_cast<float>(std::round(400 * uniform(seed, 0, i)) / 20);
+  return logits;
+}
+
+// By its definition: sorted whole, from the smallest up. Logits with many ties.
+TEST(Sampling, TopPOfALargeVocabularyKeepsWhatASortWould) {
+  for (const double top_p : {0.01, 0.3, 0.9, 0.99999}) {
+    for (const size_t count : {1u, 63u, 65u, 3000u}) {
+      const std::vector<float> given = random_logits(count, count);
+      std::vector<size_t> order(count);
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::sort(order.begin(), order.end(),
+                [&](size_t a, size_t b) { return given[a] != given[b] ? given[a] < given[b] : a > b; });
+      double sum = 0, below = 0;
+      for (const float logit : given) sum += std::exp(static_cast<double>(logit));
+      std::vector<float> want = given;
+      for (size_t i = 0; i + 1 < count; ++i) {
+        below += std::exp(static_cast<double>(given[order[i]])) / sum;
+        if (below > 1 - top_p) break;
+        want[order[i]] = kRemoved;
+      }
+      engine::Sampling s;
+      s.temperature = 1;
+      s.top_p = top_p;
+      std::vector<float> logits = given;
+      process_logits(logits, {}, s);
+      EXPECT_EQ(logits, want) << count << " tokens, top_p " << top_p;
+    }
+  }
+}
+
+TEST(Sampling, GreedyFindsTheFirstMaximumWhereverItIs) {
+  for (const size_t count : {1u, 31u, 32u, 33u, 200u}) {
+    for (size_t at = 0; at < count; ++at) {
+      std::vector<float> logits(count, -2.0f);
+      logits[at] = -1;
+      logits.back() = -1;
+      EXPECT_EQ(choose_greedy(logits), static_cast<int32_t>(at));
+    }
+  }
+  EXPECT_EQ(choose_greedy(std::vector<float>(40, kRemoved)), 0);
+}
+
 TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
   engine::Sampling s;
   s.top_k = 1;
   std::vector<float> logits = {1, 3, 3, 0};
   process_logits(logits, {}, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 3, 3, 0}));
-  const Choice choice = choose_greedy(logits);
-  EXPECT_EQ(choice.id, 1);
-  EXPECT_NEAR(choice.log_probability, 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
+  EXPECT_EQ(choose_greedy(logits), 1);
+  EXPECT_NEAR(log_probability(logits, 1), 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
   s.repetition_penalty = 2;
   process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));
@@ -108,7 +154,7 @@ TEST(Sampling, ATemperatureNextToNothingIsGreedy) {
     std::vector<float> logits = {1e10f, 3e10f, -3e10f};
     process_logits(logits, {}, s);
     EXPECT_EQ(logits, (std::vector<float>{removed, 0, removed})) << temperature;
-    EXPECT_EQ(choose_sampled(logits, 0.5).id, 1);
+    EXPECT_EQ(choose_sampled(logits, 0.5), 1);
   }
 }
 
@@ -117,16 +163,15 @@ TEST(Sampling, DrawsFollowTheDistribution) {
                                      std::log(5.0f)};
   std::map<int32_t, int> counts;
   constexpr int kDraws = 80'000;
-  for (int i = 0; i < kDraws; ++i)
-    ++counts[choose_sampled(logits, uniform(42, 3, static_cast<uint64_t>(i))).id];
+  for (int i = 0; i < kDraws; ++i) ++counts[choose_sampled(logits, uniform(42, 3, static_cast<uint64_t>(i)))];
   EXPECT_EQ(counts.count(2), 0u);
   const double share[] = {1 / 8.0, 2 / 8.0, 0, 5 / 8.0};
   for (const int32_t id : {0, 1, 3}) {
     const double sigma = std::sqrt(kDraws * share[id] * (1 - share[id]));
     EXPECT_NEAR(counts[id], kDraws * share[id], 4 * sigma) << id;
   }
-  EXPECT_EQ(choose_sampled(logits, 0.0).id, 0);
-  EXPECT_EQ(choose_sampled(logits, 1.0).id, 3);
+  EXPECT_EQ(choose_sampled(logits, 0.0), 0);
+  EXPECT_EQ(choose_sampled(logits, 1.0), 3);
 }
 
 // Known answers of the authors' library (Random123, kat_vectors).

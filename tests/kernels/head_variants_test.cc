@@ -22,10 +22,14 @@ struct Passes {
 };
 
 // scale, spread, own of the gradient as for the loss 0.5 (0.8 nll + 0.2 mean of -log p).
+// tiles: how often the same gradient is added to a grad of 1, or where there are several, of 64.
 Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& weight, at::ScalarType type,
-           const Case& c) {
+           const Case& c, int tiles = 1) {
   const int64_t pitch = (c.rows + 15) / 16 * 16, stride = (c.width + 15) / 16 * 16;
-  Passes p{at::full({c.vocab, pitch}, NAN, type), at::ones_like(weight), at::zeros({c.rows, stride}), {}};
+  Passes p{at::full({c.vocab, pitch}, NAN, type),
+           at::full_like(weight, tiles > 1 ? 64 : 1),
+           at::zeros({c.rows, stride}),
+           {}};
   p.stats.resize(static_cast<size_t>(c.rows));
   HeadTile tile{};
   tile.rows = c.rows;
@@ -59,8 +63,15 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
     target[i] = static_cast<int64_t>(i * 31) % c.vocab;
   }
   const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
-  kernels.head_gradient(tile, factors, 0, middle, p.d_rows.data_ptr<float>(), memory);
-  kernels.head_gradient(tile, factors, middle, c.vocab, p.d_rows.data_ptr<float>(), memory);
+  at::Tensor low = at::full({c.vocab * c.width + 1}, 77, at::kByte);
+  if (tiles > 1) tile.low = low.data_ptr<uint8_t>();
+  for (int i = 0; i < tiles; ++i) {
+    tile.low_from = i > 0;
+    tile.low_to = i + 1 < tiles;
+    kernels.head_gradient(tile, factors, 0, middle, p.d_rows.data_ptr<float>(), memory);
+    kernels.head_gradient(tile, factors, middle, c.vocab, p.d_rows.data_ptr<float>(), memory);
+  }
+  EXPECT_EQ(low[-1].item<int>(), 77) << kernels.name << " wrote behind the lower bits";
   EXPECT_EQ(packed[bytes.packed / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its operands";
   EXPECT_EQ(work[bytes.work / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
   return p;
@@ -105,6 +116,21 @@ TEST(HeadVariants, LogitsSumsAndGradientsAgree) {
     for (const auto& [weight_type, type] : types) {
       for (const CpuKernels* const* v = cpu_variants(); *v != nullptr; ++v)
         compare(**v, weight_type, type, c);
+    }
+  }
+}
+
+// What one tile adds is a fraction of the last bit of the sum.
+TEST(HeadVariants, TilesAddTheirShareOfABfloat16Gradient) {
+  for (const Case& c : {Case{5, 33, 97}, {17, 64, 192}, {9, 3, 40}}) {
+    const at::Tensor x = random({c.rows, c.width}, 1, at::kBFloat16) * 0.3;
+    const at::Tensor weight = random({c.vocab, c.width}, 2, at::kBFloat16) * 0.1;
+    for (const CpuKernels* const* v = cpu_variants(); *v != nullptr; ++v) {
+      const at::Tensor once = run(**v, x, weight.to(at::kFloat), at::kBFloat16, c).grad.to(at::kDouble) - 1;
+      const at::Tensor many = run(**v, x, weight, at::kBFloat16, c, 40).grad.to(at::kDouble);
+      // Half a unit of bfloat16 (0.5 from 64 on) at the end, and of 2^-9 for each tile.
+      EXPECT_LE((many - (64 + 40 * once)).abs().max().item<double>(), 0.25 + 40 * 0x1p-10) << (*v)->name;
+      EXPECT_GT((40 * once).abs().max().item<double>(), 2.0);
     }
   }
 }

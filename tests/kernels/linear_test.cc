@@ -1,4 +1,5 @@
 #include "kernels/gemm.h"
+#include "kernels/path.h"
 #include "kernels/reference.h"
 
 namespace trl::kernels {
@@ -196,6 +197,23 @@ TEST(Embedding, GathersAndScattersInOrder) {
     const Threads one(1);
     torch::autograd::backward({embedding(anchor, ids, w)}, {dy});
     EXPECT_TRUE(same_bits(first, w.grad));
+  }
+}
+
+// A thousand lookups of one id: in bfloat16 the sum would stand still from 256 on.
+TEST(Embedding, ABfloat16GradientIsSummedInFloat32) {
+  const at::Tensor ids = at::cat({at::full({1000}, 2, at::kInt), at::tensor({0, 1, 0}, at::kInt)});
+  const at::Tensor dy = (random({1003, 1100}, 2).abs() + 0.5).to(at::kBFloat16);
+  for (const Path path : {Path::fused, Path::plain}) {
+    const PathScope scope(path);
+    Parameter w = parameter(random({4, 1100}, 1, at::kBFloat16), at::kBFloat16);
+    w.grad.fill_(3);
+    torch::autograd::backward({embedding(leaf(at::zeros({})), ids, w)}, {dy});
+    const at::Tensor want = at::full({4, 1100}, 3.0, at::kDouble)
+                                .index_add(0, ids.to(at::kLong), dy.to(at::kDouble))
+                                .to(at::kFloat);
+    // Of float32 sums, rounded once: half a unit in the last place, and the sum's own error.
+    EXPECT_LE(((w.grad.to(at::kDouble) - want) / want).abs().max().item<double>(), 0x1p-8 + 1e-5);
   }
 }
 

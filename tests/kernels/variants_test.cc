@@ -213,13 +213,17 @@ TEST(Variants, SkinnyProductsAgree) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const auto& [rows, outs, k] : {std::tuple{1, 1, 1}, {1, 5, 33}, {4, 9, 576}, {7, 16, 95}}) {
       const at::Tensor x = random({rows, k}, 1, type), w = random({outs, k}, 2, type);
-      const at::Tensor want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
-      for (const CpuKernels* v : variants()) {
-        at::Tensor y = at::empty({rows, outs});
-        v->skinny({x.data_ptr(), w.data_ptr(), y.data_ptr(), rows, k, k, outs, type_of(type), type_of(type),
-                   Type::f32},
-                  0, outs);
-        EXPECT_LT(error_of(y, want), 2e-6) << v->name << " " << rows << " " << outs << " " << k;
+      const at::Tensor bias = random({outs}, 3, type);
+      for (const bool biased : {false, true}) {
+        at::Tensor want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
+        if (biased) want += bias.to(at::kDouble);
+        for (const CpuKernels* v : variants()) {
+          at::Tensor y = at::empty({rows, outs});
+          v->skinny({x.data_ptr(), w.data_ptr(), biased ? bias.data_ptr() : nullptr, y.data_ptr(), rows, k, k,
+                     outs, type_of(type), type_of(type), type_of(type), Type::f32},
+                    0, outs);
+          EXPECT_LT(error_of(y, want), 2e-6) << v->name << " " << rows << " " << outs << " " << k;
+        }
       }
     }
   }
