@@ -2,9 +2,10 @@
 //   [--packing] [--no-padding] [--peer PYTHON] ...
 // SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a process of its own, in
 // the order A B B A. JSON lines: equality of the losses on identical batches; useful (not padding) tokens a
-// second, peak resident memory and what of it is beyond weights, gradients and optimizer state, seconds from
-// process start to the end of step one; the share of the roofline; where the time goes; the ratios. Exit
-// status 1 where the losses are not equal.
+// second, the mean over the steps behind the first with the smallest and the largest of them, peak resident
+// memory and what of it is beyond weights, gradients and optimizer state, seconds from process start to the
+// end of step one; the share of the roofline; where the time goes; the ratios. Exit status 1 where the losses
+// are not equal.
 #include <filesystem>
 
 #include "support/random_model.h"
@@ -17,12 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using namespace trl::bench;
 
+constexpr int kWarmSteps = 4;  // of each side that is compared, at least
 constexpr const char* kRandom = "random:qwen2.5-0.5b";
 
 struct Settings : PeerSettings {
   std::string model, tokenizer, dataset, columns, peer;
   std::vector<std::string> precisions = {"bf16", "autocast", "fp32"}, peers;
-  int steps = 6, peer_steps = 3, equality_steps = 2;
+  int steps = 6, peer_steps = 2, equality_steps = 2;
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
   bool packing = false, no_padding = false;
 };
@@ -129,6 +131,8 @@ void check(Settings& s) {
   need(!(s.packing && s.no_padding), "--packing and --no-padding exclude each other");
   need(s.steps > 0 && s.peer_steps > 0 && s.equality_steps > 0,
        "--steps, --peer-steps and --equality-steps must be at least 1");
+  need(s.peer.empty() || 2 * s.rounds * std::min(s.steps, s.peer_steps) >= kWarmSteps,
+       "--steps, --peer-steps, --rounds: less than four warm steps of a side, whose speeds vary twofold");
   if (s.max_length == 0) s.max_length = s.packing ? 1024 : 512;
   need(s.batch > 0 && s.max_length > 0, "--batch and --max_length must be at least 1");
   need(!s.packing || s.tokens_per_step % s.max_length == 0,
@@ -170,7 +174,8 @@ int run(int argc, char** argv) {
   app.add_flag("--no-padding", s.no_padding, "one row of exactly max_length tokens a step, on both sides");
   app.add_option("--peer", s.peer, "a Python that has trl");
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
-  app.add_option("--peer-steps", s.peer_steps, "measured steps of a run of the peer, behind the first");
+  app.add_option("--peer-steps", s.peer_steps,
+                 "measured steps of a run of the peer, behind the first; each side has two runs a round");
   app.add_option("--equality-steps", s.equality_steps, "whose losses are compared");
   s.add_to(app);
   CLI11_PARSE(app, argc, argv);

@@ -69,7 +69,11 @@ Json speed_line(const std::string& name, const std::string& precision, const Arc
   // AdamW keeps weights, gradients and two states in the type of the weights.
   const double states = model.parameters * 4 * (precision == "bf16" ? 2 : 4);
   Json line = {{"bench", "sft"}, {"by", runs.front().at("by")}, {"setting", name}, {"precision", precision}};
-  line["tokens_per_second"] = rounded(median(rates(runs)), 10);
+  const Speed speed = speed_of(runs);
+  line["tokens_per_second"] = rounded(speed.mean, 10);
+  line["smallest"] = rounded(speed.smallest, 10);
+  line["largest"] = rounded(speed.largest, 10);
+  line["warm_steps"] = speed.steps;
   line["tokens_per_step"] = rounded(tokens_per_step(runs), 1);
   const double peak = median_of(runs, "peak_resident_bytes");
   line["peak_resident_bytes"] = peak;
@@ -77,7 +81,6 @@ Json speed_line(const std::string& name, const std::string& precision, const Arc
   line["beyond_states_bytes"] = peak - states;
   line["first_step_seconds"] = rounded(median_of(runs, "first_step_seconds"), 1000);
   line["runs"] = runs.size();
-  line["steps"] = rates(runs).size();
   return line;
 }
 
@@ -101,7 +104,7 @@ Json roofline_line(const std::string& precision, const Architecture& model, cons
   const double operations =
       6 * model.blocks + 6 * model.head * phi + 7 * model.layers * model.attention_width * length;
   const double peak = gemm.at(precision == "fp32" ? "fp32_gflops" : "bf16_gflops").get<double>();
-  const double speed = median(rates(runs));
+  const double speed = speed_of(runs).mean;
   Json line = {{"bench", "sft"}, {"what", "roofline"}, {"precision", precision}};
   line["peak_gflops"] = peak;
   line["N_b"] = model.blocks;

@@ -1,24 +1,12 @@
 #include "train/sft_run.h"
 
-#include <trl.h>
+#include <filesystem>
+
+#include "support/abi.h"
 
 namespace trl::bench {
 
 namespace {
-
-// Throws what the library says.
-void check(trl_status status, trl_error* error) {
-  if (status >= 0) return;
-  const std::string message = trl_error_message(error);
-  trl_error_destroy(error);
-  throw std::runtime_error(message);
-}
-#define TRL_CHECK(call)             \
-  do {                              \
-    trl_error* error = nullptr;     \
-    const trl_status status = call; \
-    check(status, error);           \
-  } while (false)
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
@@ -44,7 +32,7 @@ void add_profile(const trl_metrics* metrics, Json& profile) {
 Json train(const Json& work) {
   Json options = work.at("options");
   options["model_name_or_path"] = work.at("model");
-  options["output_dir"] = "/nonexistent";
+  options["output_dir"] = std::filesystem::temp_directory_path().string();  // nothing is saved
   options["save_strategy"] = "no";
   options["profile_parts"] = true;
   if (const std::string columns = work.at("columns"); !columns.empty()) options["dataset_columns"] = columns;
@@ -114,14 +102,23 @@ Json describe_model(const std::string& model) {
   return run_json({"/proc/self/exe", kChildFlag, Json({{"model", model}}).dump()});
 }
 
-std::vector<double> rates(const std::vector<Json>& runs) {
-  std::vector<double> all;
+Speed speed_of(const std::vector<Json>& runs) {
+  Speed speed;
+  double tokens = 0, seconds = 0;
   for (const Json& run : runs) {
     const size_t steps = run.at("tokens").size();
-    for (size_t i = steps > 1 ? 1 : 0; i < steps; ++i)
-      all.push_back(run["tokens"][i].get<double>() / run["seconds"][i].get<double>());
+    for (size_t i = steps > 1 ? 1 : 0; i < steps; ++i) {
+      const double step_tokens = run["tokens"][i], step_seconds = run["seconds"][i];
+      const double rate = step_tokens / step_seconds;
+      speed.smallest = speed.steps == 0 ? rate : std::min(speed.smallest, rate);
+      speed.largest = std::max(speed.largest, rate);
+      ++speed.steps;
+      tokens += step_tokens;
+      seconds += step_seconds;
+    }
   }
-  return all;
+  speed.mean = tokens / seconds;
+  return speed;
 }
 
 }  // namespace trl::bench

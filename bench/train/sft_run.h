@@ -24,7 +24,12 @@ int sft_child(const std::string& work);
 
 Json describe_model(const std::string& model);  // parameters and config.json
 
-// Tokens a second of every step after the first, of all runs.
-std::vector<double> rates(const std::vector<Json>& runs);
+// Tokens a second of the warm steps, which are those behind the first, of all runs.
+struct Speed {
+  double mean = 0;  // their tokens by their seconds
+  double smallest = 0, largest = 0;
+  int64_t steps = 0;
+};
+Speed speed_of(const std::vector<Json>& runs);
 
 }  // namespace trl::bench
