@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/split.h"
 #include "config/value.h"
 #include "config/yaml.h"
 
@@ -18,7 +19,8 @@ DatasetEntry file_entry(const std::string& path, const Config& config, std::stri
   DatasetEntry entry;
   entry.path = path;
   entry.split = config.get(split_key);
-  check_split(split_key, entry.split);
+  entry.split_key = split_key;
+  parse_split(split_key, entry.split);
   return entry;
 }
 
@@ -39,7 +41,7 @@ void take_splits(const std::vector<std::string>& splits, DatasetArguments& out) 
   }
   for (const DatasetEntry& entry : std::exchange(out.entries, {})) {
     for (const std::string& split : splits) {
-      check_split(kSplits, split);
+      parse_split(kSplits, split);
       const bool train = speaks_of(split, {"train"});
       if (!train && !speaks_of(split, {"test", "eval", "valid"})) {
         fail_key(kSplits,
@@ -48,6 +50,7 @@ void take_splits(const std::vector<std::string>& splits, DatasetArguments& out) 
       }
       DatasetEntry& taken = (train ? out.entries : out.eval_entries).emplace_back(entry);
       taken.split = split;
+      taken.split_key = kSplits;
       if (!train) taken.share.reset();
     }
   }
@@ -73,7 +76,20 @@ void take_configs(const std::vector<std::string>& configs, DatasetArguments& out
   }
 }
 
+// As datasets has it, whose stream knows no place but its start.
+void check_streamed_split(const DatasetEntry& entry) {
+  for (const SplitPart& part : parse_split(entry.split_key, entry.split)) {
+    if (part.sliced())
+      fail_key(entry.split_key,
+               "{}: the split {} is refused with streaming: give whole splits, or train without streaming",
+               entry.split_key, shown(entry.split));
+  }
+}
+
 void check_streaming(const DatasetArguments& arguments) {
+  for (const DatasetEntry& entry : arguments.entries) {
+    if (arguments.streaming) check_streamed_split(entry);
+  }
   if (!arguments.streaming || !arguments.needs_all_rows()) return;
   fail_key(arguments.key,
            "{}: {} is refused with streaming: the order of the rows is known when all of them are",

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "config/split.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -69,22 +70,25 @@ double share_part(std::string_view key, std::string_view name, const Json& value
 
 std::string split_part(std::string_view key, const Json& entry) {
   std::string split = text_part(key, "split", entry, "train");
-  check_split(key, split);
+  parse_split(key, split);
   return split;
 }
 
 // A name, a list of names, or a mapping from splits to these.
-std::vector<std::string> data_files(std::string_view key, const Json& files, const std::string& split) {
-  if (files.is_object()) {
-    const auto found = files.find(split);
-    if (found == files.end())
-      fail_part(key, "data_files", files, fmt::format("files of the split '{}'", split));
-    return texts(key, "data_files", *found);
+void read_data_files(std::string_view key, const Json& files, DatasetEntry& entry) {
+  for (const SplitPart& part : parse_split(key, entry.split)) {
+    const Json* of_split = &files;
+    if (files.is_object()) {
+      const auto found = files.find(part.name);
+      if (found == files.end())
+        fail_part(key, "data_files", files, fmt::format("files of the split '{}'", part.name));
+      of_split = &*found;
+    } else if (part.name != "train") {
+      fail_key(key, "{}: split: {} is not accepted; data_files without splits are those of 'train'", key,
+               shown(part.name));
+    }
+    entry.data_files[part.name] = texts(key, "data_files", *of_split);
   }
-  if (split != "train")
-    fail_key(key, "{}: split: {} is not accepted; data_files without splits are those of 'train'", key,
-             shown(split));
-  return texts(key, "data_files", files);
 }
 
 DatasetEntry parse_entry(std::string_view key, const Json& value) {
@@ -98,7 +102,8 @@ DatasetEntry parse_entry(std::string_view key, const Json& value) {
   entry.config = text_part(key, names.config, value, "");
   entry.data_dir = text_part(key, "data_dir", value, "");
   entry.split = split_part(key, value);
-  if (const Json* files = part(value, "data_files")) entry.data_files = data_files(key, *files, entry.split);
+  entry.split_key = key;
+  if (const Json* files = part(value, "data_files")) read_data_files(key, *files, entry);
   if (const Json* columns = part(value, "columns")) {
     if (!columns->is_array()) fail_part(key, "columns", *columns, "a list of names");
     entry.columns = texts(key, "columns", *columns);
@@ -170,15 +175,6 @@ Mixture parse_mixture(std::string_view key, const Json& value) {
   }
   if (const Json* size = part(value, "test_split_size")) mixture.test_split_size = split_size(key, *size);
   return mixture;
-}
-
-void check_split(std::string_view key, std::string_view split) {
-  if (split.find_first_of("[+(") == std::string_view::npos) return;
-  fail_key(
-      key,
-      "{}: the split {} is refused: a split is read whole; dataset_mixer and dataset_mixture keep a share "
-      "of a dataset's rows, test_split_size sets some aside",
-      key, shown(split));
 }
 
 bool names_mixture(std::string_view key) {

@@ -2,6 +2,7 @@
 // (alignment-handbook).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +14,13 @@ namespace trl::config {
 
 struct DatasetEntry {
   std::string path;  // a file, a directory, a glob; or the loader (json, csv, text, parquet) of what follows
-  std::string config;                   // a folder of it, which is then read alone; empty: none
-  std::string data_dir;                 // empty: none
-  std::vector<std::string> data_files;  // those of the split; empty: none are named
-  std::string split = "train";          // of a directory whose files are named by split
-  std::vector<std::string> columns;     // the only ones that are read; empty: all
-  std::optional<double> share;          // fraction, weight
+  std::string config;    // a folder of it, which is then read alone; empty: none
+  std::string data_dir;  // empty: none
+  std::map<std::string, std::vector<std::string>> data_files;  // by split; empty: none are named
+  std::string split = "train";                    // of a directory whose files are named by split; split.h
+  std::string split_key = "dataset_train_split";  // that names it, for messages
+  std::vector<std::string> columns;               // the only ones that are read; empty: all
+  std::optional<double> share;                    // fraction, weight
 };
 
 enum class Mixing : uint8_t {
@@ -38,7 +40,6 @@ struct Mixture {
 // All of them throw Error(invalid_config), naming the entry.
 Mixture parse_mixture(std::string_view key, const base::Json& value);
 double split_size(std::string_view key, const base::Json& value);  // test_split_size
-void check_split(std::string_view key, std::string_view split);    // no expression (train[:10%], train+test)
 // Returns warnings, each beginning with the key.
 std::vector<std::string> check_mixture(std::string_view key, const base::Json& value);
 bool names_mixture(std::string_view key);

@@ -20,6 +20,8 @@ base::Json Counts::to_json() const {
           {"first_dropped", first_dropped},
           {"split", split},
           {"first_split", first_split},
+          {"short_rows", short_rows},
+          {"first_short", first_short},
           {"untrained", untrained},
           {"kept", kept},
           {"tokens", tokens},
@@ -35,6 +37,8 @@ Counts Counts::from_json(const base::Json& json) try {
   out.first_dropped = json.at("first_dropped");
   out.split = json.at("split");
   out.first_split = json.at("first_split");
+  out.short_rows = json.at("short_rows");
+  out.first_short = json.at("first_short");
   out.untrained = json.at("untrained");
   out.kept = json.at("kept");
   out.tokens = json.at("tokens");
@@ -42,6 +46,19 @@ Counts Counts::from_json(const base::Json& json) try {
   return out;
 } catch (const base::Json::exception& error) {
   fail(Status::format, "counts of prepared rows: {}", error.what());
+}
+
+void Counts::add_row(const RowText& row) {
+  ++read;
+  if (row.short_row && short_rows++ == 0) first_short = row.where();
+}
+
+void Counts::report_short_rows(std::string_view name, base::LogSink& log) const {
+  if (short_rows == 0) return;
+  log.warning("data",
+              "{}: {} of {} rows have fewer cells than the header has names; the missing ones are null (the "
+              "first: {})",
+              name, short_rows, read, first_short);
 }
 
 void Counts::check(std::string_view name, const config::SftDataArguments& arguments) const {
@@ -72,6 +89,7 @@ void Counts::report(std::string_view name, const config::SftDataArguments& argum
         "completion starts where they part, and this end of the prompt is not trained on (the first: {})",
         name, split, read, first_split);
   }
+  report_short_rows(name, log);
   if (untrained > 0) {
     log.warning("data", "{}: {} of {} rows hold no trained token within {}: they train nothing", name,
                 untrained, read, limit);

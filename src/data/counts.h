@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "config/data_arguments.h"
+#include "data/row.h"
 
 namespace trl::data {
 
@@ -18,15 +19,19 @@ struct Counts {
   std::string first_dropped;
   int64_t split = 0;  // rows whose prompt is no prefix of prompt and completion
   std::string first_split;
+  int64_t short_rows = 0;  // of CSV: with fewer cells than the header has names
+  std::string first_short;
   int64_t untrained = 0;  // rows that would have been dropped, had it been known in time
   int64_t kept = 0;       // prepared rows, packed ones too
   int64_t tokens = 0;     // in them
   bool any_trained = false;
 
+  void add_row(const RowText& row);  // that was read
   base::Json to_json() const;
   static Counts from_json(const base::Json& json);  // throws Error(format)
   // Throws Error(format) where no row or nothing to train is left.
   void check(std::string_view name, const config::SftDataArguments& arguments) const;
+  void report_short_rows(std::string_view name, base::LogSink& log) const;
   void report(std::string_view name, const config::SftDataArguments& arguments, base::LogSink& log) const;
 };
 

@@ -1,4 +1,4 @@
-// CSV with a header: the columns' names, and text in every cell, or null where it is empty.
+// CSV with a header: the columns' names, and text in every cell, or null where it is empty or not there.
 #include <unordered_set>
 #include <utility>
 
@@ -19,7 +19,7 @@ class CsvSource final : public Source {
   bool next_text(RowText& text) override {
     if (names_.empty() && !read_names()) return false;
     if (!rows_.next(row_)) return false;
-    if (row_.cells.size() != names_.size()) {
+    if (row_.cells.size() > names_.size()) {
       fail(Status::format, "{}:{}: the row has {} cells, where the header names {} columns", name(),
            row_.line, row_.cells.size(), names_.size());
     }
@@ -28,17 +28,17 @@ class CsvSource final : public Source {
       text.json += i == 0 ? '{' : ',';
       text.json += names_[i];
       text.json += ':';
-      const io::CsvRows::Cell& cell = row_.cells[i];
-      check(cell, i);
-      if (cell.missing) {
+      if (i >= row_.cells.size() || row_.cells[i].missing) {
         text.json += "null";
-      } else {
-        base::append_json_string(text.json, cell.text);
+        continue;
       }
+      check(row_.cells[i], i);
+      base::append_json_string(text.json, row_.cells[i].text);
     }
     text.json += '}';
     text = {std::move(text.json), name(), row_.line, 1, ++index_};
     text.untyped = true;
+    text.short_row = row_.cells.size() < names_.size();
     return true;
   }
   void rewind() override {

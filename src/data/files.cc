@@ -254,6 +254,13 @@ bool names_split(const std::string& directory, std::string_view split) {
          !files_named(directory, files, split).empty();
 }
 
+bool names_splits(const std::string& directory) {
+  if (!base::is_directory(directory)) return false;
+  const std::vector<std::string> files = files_below(directory);
+  const std::vector<std::string_view> splits = splits_of(files, base::join_path(directory, "").size());
+  return std::any_of(splits.begin(), splits.end(), [](std::string_view split) { return !split.empty(); });
+}
+
 std::string files_stamp(const std::vector<RowFile>& files) {
   std::string stamp;
   for (const RowFile& file : files) {

@@ -3,10 +3,10 @@
 
 #include <array>
 #include <cmath>
-#include <mutex>
 #include <utility>
 
 #include "base/error.h"
+#include "data/derived_origin.h"
 #include "data/numpy_shuffle.h"
 
 namespace trl::data {
@@ -23,35 +23,6 @@ std::vector<uint32_t> permutation(std::string_view key, uint64_t seed, const Tab
          UINT32_MAX);
   return numpy_permutation<uint32_t>(seed, table.size());
 }
-
-// An origin made of others: its table is made anew when one of theirs is.
-class DerivedOrigin : public Origin {
- public:
-  explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}
-  std::unique_ptr<Source> source() const override { return nullptr; }
-  std::shared_ptr<const Table> table(const Spool& spool) const final {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::shared_ptr<const Table>> tables;
-    for (const auto& base : bases_) tables.push_back(base->table(spool));
-    if (table_ == nullptr || tables != tables_) {
-      table_.reset();
-      table_ = derive(tables);
-      tables_ = std::move(tables);
-    }
-    return table_;
-  }
-
- protected:
-  const std::vector<std::shared_ptr<const Origin>> bases_;
-
- private:
-  virtual std::shared_ptr<const Table> derive(
-      const std::vector<std::shared_ptr<const Table>>& tables) const = 0;
-
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const Table>> tables_;
-  mutable std::shared_ptr<const Table> table_;
-};
 
 class MixtureOrigin final : public DerivedOrigin {
  public:

@@ -1,4 +1,5 @@
 // What a configuration names: files of directories, patterns and loaders, and mixtures of them.
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -6,6 +7,7 @@
 #include "config/local_path.h"
 #include "data/mixture.h"
 #include "data/origin.h"
+#include "data/split_origin.h"
 
 namespace trl::data {
 
@@ -23,26 +25,32 @@ std::string folder_of(const DatasetEntry& entry) {
   return base::is_directory(configuration) ? configuration : folder;
 }
 
+// A path that names no splits is one: train.
+bool has_split(const std::string& path, std::string_view split) {
+  return names_split(path, split) || (split == "train" && !names_splits(path));
+}
+
 // What names parts that are not there.
 void tell_unselected(std::string_view key, const DatasetEntry& entry, const std::string& path,
-                     base::LogSink& log) {
+                     std::string_view split, base::LogSink& log) {
   if (!entry.config.empty() && entry.config != "default" && !path.ends_with("/" + entry.config)) {
     log.warning("data", "{}: the configuration '{}' selects nothing of {}, which has no such folder", key,
                 entry.config, path);
   }
-  if (entry.split != "train" && entry.split != "test" && !names_split(path, entry.split)) {
-    log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, entry.split, path);
+  if (split != "train" && split != "test" && !names_split(path, split)) {
+    log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, split, path);
   }
 }
 
-std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntry& entry,
-                                         base::LogSink& log) {
-  config::check_split(key, entry.split);
+// The files of one split, or those of data_files that are its own.
+std::shared_ptr<const Origin> open_split(std::string_view key, const DatasetEntry& entry,
+                                         const std::string& split, base::LogSink& log) {
   const std::optional<FileFormat> format = loader_format(entry.path);
   const std::string folder = folder_of(entry);
   std::vector<std::string> paths;
-  for (const std::string& file : entry.data_files) paths.push_back(base::join_path(folder, file));
-  if (paths.empty()) {
+  if (const auto own = entry.data_files.find(split); own != entry.data_files.end()) {
+    for (const std::string& file : own->second) paths.push_back(base::join_path(folder, file));
+  } else {
     if (folder.empty())
       fail_key(key, "{}: {} is a loader, which needs data_files or data_dir", key, entry.path);
     paths.push_back(folder);
@@ -51,10 +59,29 @@ std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntr
   for (const std::string& path : paths) {
     const bool glob = !base::file_exists(path) && path.find_first_of("*?[") != std::string::npos;
     if (!glob) config::check_local_path(key, path);
-    for (RowFile& file : find_files(path, entry.split, format)) files.push_back(std::move(file));
-    if (entry.data_files.empty()) tell_unselected(key, entry, path, log);
+    for (RowFile& file : find_files(path, split, format)) files.push_back(std::move(file));
+    if (entry.data_files.empty()) tell_unselected(key, entry, path, split, log);
   }
   return files_origin(std::move(files), paths.front());
+}
+
+// Of several splits, each must be there: a path that is read whole would be read again.
+void check_parts(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
+  const std::string folder = folder_of(entry);
+  for (const config::SplitPart& part : parts) {
+    if (parts.size() == 1 || !entry.data_files.empty() || has_split(folder, part.name)) continue;
+    fail_key(entry.split_key, "{}: '{}': {} has no split '{}'", entry.split_key, entry.split, folder,
+             part.name);
+  }
+}
+
+std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntry& entry,
+                                         base::LogSink& log) {
+  std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
+  check_parts(entry, parts);
+  std::vector<std::shared_ptr<const Origin>> bases;
+  for (const config::SplitPart& part : parts) bases.push_back(open_split(key, entry, part.name, log));
+  return parts_origin(std::move(bases), std::move(parts), entry.split_key);
 }
 
 std::shared_ptr<const Origin> open_mixture(const DatasetArguments& arguments,
@@ -64,14 +91,19 @@ std::shared_ptr<const Origin> open_mixture(const DatasetArguments& arguments,
   return mixture_origin(std::move(origins), arguments, entries, log);
 }
 
-// A file, or a directory that names no splits, would be evaluated on what is trained on.
+bool has_all_splits(const DatasetEntry& entry) {
+  const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const auto& part) { return has_split(folder_of(entry), part.name); });
+}
+
+// What is not there by that name would be evaluated on what is trained on.
 void check_eval_split(const DatasetEntry& entry) {
-  const std::string folder = folder_of(entry);
-  if (names_split(folder, entry.split)) return;
+  if (has_all_splits(entry)) return;
   fail_key("dataset_splits",
            "dataset_splits: '{}': {} has no files of that split; list splits to train on alone, or give "
            "eval_dataset_name or test_split_size",
-           entry.split, folder);
+           entry.split, folder_of(entry));
 }
 
 }  // namespace
@@ -90,7 +122,7 @@ OpenedRows open_rows(const DatasetArguments& arguments, base::LogSink& log) {
     opened.eval = part(true);
   }
   if (arguments.eval) opened.eval = open_entry("eval_dataset_name", *arguments.eval, log);
-  if (arguments.eval_split && names_split(folder_of(*arguments.eval_split), arguments.eval_split->split))
+  if (arguments.eval_split && has_all_splits(*arguments.eval_split))
     opened.eval = open_entry(arguments.key, *arguments.eval_split, log);
   for (const DatasetEntry& entry : arguments.eval_entries) check_eval_split(entry);
   if (!arguments.eval_entries.empty()) opened.eval = open_mixture(arguments, arguments.eval_entries, log);

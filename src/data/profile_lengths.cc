@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "data/counts.h"
 #include "data/length_counts.h"
 #include "data/length_layouts.h"
 #include "data/row_measure.h"
@@ -45,11 +46,12 @@ class Profiler {
       count_block();
       tell();
     }
-    if (read_ == 0) fail(Status::format, "{}: holds no rows", source_.name());
+    if (counts_.read == 0) fail(Status::format, "{}: holds no rows", source_.name());
+    counts_.report_short_rows(source_.name(), *context_.log);
     LengthProfile out;
     out.name = source_.name();
     out.format = measurer_->format();
-    out.rows = read_;
+    out.rows = counts_.read;
     out.batch_size = options_.order.batch_size;
     out.accumulation = options_.gradient_accumulation_steps;
     add_distributions(out);
@@ -62,11 +64,12 @@ class Profiler {
   bool read_block() {
     block_.clear();
     size_t bytes = 0;
-    Row row;
-    while (block_.size() < kMeasuredRows && bytes < kMeasuredBytes && source_.next(row)) {
+    RowText text;
+    while (block_.size() < kMeasuredRows && bytes < kMeasuredBytes && source_.next_text(text)) {
       if (context_.cancel != nullptr) context_.cancel->check();
-      bytes += row.bytes;
-      block_.push_back(std::move(row));
+      counts_.add_row(text);
+      block_.push_back(parse_row(text));
+      bytes += block_.back().bytes;
     }
     return !block_.empty();
   }
@@ -99,7 +102,6 @@ class Profiler {
         rows_.add(static_cast<uint32_t>(row.total), static_cast<uint8_t>(first - limits_.begin()));
       }
     }
-    read_ += static_cast<int64_t>(block_.size());
   }
 
   // A large file takes a while.
@@ -107,7 +109,7 @@ class Profiler {
     const auto now = std::chrono::steady_clock::now();
     if (now - told_ < kTellEvery) return;
     told_ = now;
-    context_.log->info("data", "{}: {} rows read", source_.name(), read_);
+    context_.log->info("data", "{}: {} rows read", source_.name(), counts_.read);
   }
 
   void add_distributions(LengthProfile& out) const {
@@ -161,7 +163,7 @@ class Profiler {
   std::vector<std::array<RowMeasure, 2>> measures_;
   LengthCounts total_, prompt_, completion_, rejected_, longer_;
   RowLengths rows_;
-  int64_t read_ = 0;
+  Counts counts_;
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 

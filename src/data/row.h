@@ -25,6 +25,7 @@ struct RowText {
   int64_t index = 0;      // of the row in that file, from 1
   bool in_array = false;
   bool untyped = false;
+  bool short_row = false;  // of CSV: fewer cells than the header has names; the others are null
   const std::vector<std::string>* columns = nullptr;  // the only ones that are read; null: all
 
   std::string where() const;

@@ -126,7 +126,7 @@ std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
     }
   });
   for (size_t i = 0; i < texts.size(); ++i) {
-    ++counts.read;
+    counts.add_row(texts[i]);
     if (tokens[i].lost && counts.split++ == 0)
       counts.first_split = texts[i].where() + ": '" + *tokens[i].lost + "'";
   }

@@ -17,7 +17,8 @@ struct SpooledPlace {
   int64_t index;
   uint32_t origin;
   uint16_t in_array;
-  uint16_t untyped;
+  uint8_t untyped;
+  uint8_t short_row;
 };
 
 class SpoolTable final : public Table {
@@ -34,7 +35,8 @@ class SpoolTable final : public Table {
                                text.index,
                                static_cast<uint32_t>(origins_.size() - 1),
                                static_cast<uint16_t>(text.in_array),
-                               static_cast<uint16_t>(text.untyped)};
+                               static_cast<uint8_t>(text.untyped),
+                               static_cast<uint8_t>(text.short_row)};
       record.assign(reinterpret_cast<const char*>(&place), sizeof place);
       record += text.json;
       store_.append(record);
@@ -61,10 +63,9 @@ class SpoolTable final : public Table {
       std::memcpy(&place, record.data(), sizeof place);
       record.erase(0, sizeof place);
       const Origin& origin = origins_[place.origin];
-      out[i] = {std::move(record),  origin.file,
-                place.line,         place.column,
-                place.index,        place.in_array != 0,
-                place.untyped != 0, origin.selects ? &origin.columns : nullptr};
+      out[i] = {std::move(record),  origin.file,          place.line,
+                place.column,       place.index,          place.in_array != 0,
+                place.untyped != 0, place.short_row != 0, origin.selects ? &origin.columns : nullptr};
     }
   }
 

@@ -36,6 +36,7 @@ class ConcatenatedTable final : public Table {
       total_bytes_ += share_of_bytes(*part.table, part.take);
       update_number(hash, part.table->digest());
       update_number(hash, static_cast<uint64_t>(part.take));
+      update_number(hash, static_cast<uint64_t>(part.skip));
       for (const std::string& column : part.columns) hash.update(column + "\n");
     }
     digest_ = hash.digest();
@@ -58,7 +59,7 @@ class ConcatenatedTable final : public Table {
       if (wanted[p].empty()) continue;
       const Part& part = parts_[p];
       own.clear();
-      for (const size_t i : wanted[p]) own.push_back(rows[i] - (ends_[p] - part.take));
+      for (const size_t i : wanted[p]) own.push_back(part.skip + rows[i] - (ends_[p] - part.take));
       part.table->fetch(own, texts);
       for (size_t i = 0; i < texts.size(); ++i) {
         if (!part.columns.empty()) texts[i].columns = &part.columns;

@@ -48,8 +48,9 @@ std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  //
 // Rows of other tables: one behind the other; or those of `rows` in that order.
 struct Part {
   std::shared_ptr<const Table> table;
-  int64_t take = 0;                  // its first rows
+  int64_t take = 0;                  // so many rows
   std::vector<std::string> columns;  // the only ones that are read; empty: all
+  int64_t skip = 0;                  // the row that is the first of them
 };
 std::shared_ptr<const Table> concatenate(std::vector<Part> parts);
 std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows);

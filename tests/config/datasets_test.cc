@@ -67,7 +67,7 @@ TEST(Datasets, AMixtureOfTrl) {
   EXPECT_EQ(a.entries[0].columns, (std::vector<std::string>{"prompt", "completion"}));
   EXPECT_EQ(a.entries[1].path, "json");
   EXPECT_EQ(a.entries[1].data_dir, "d");
-  EXPECT_EQ(a.entries[1].data_files, (std::vector<std::string>{"b.json", "c*.json"}));
+  EXPECT_EQ(a.entries[1].data_files.at("train"), (std::vector<std::string>{"b.json", "c*.json"}));
 
   const DatasetArguments b =
       rows("datasets: [{path: a, fraction: 0.5}, {path: b, fraction: 2}]\ntest_split_size: 10\n");
@@ -148,15 +148,22 @@ TEST(Datasets, WhatIsRefused) {
   EXPECT_EQ(refused("datasets: [{path: a, columns: text}]\n"),
             "x.yaml:1: datasets: columns: '\"text\"' is not accepted; give a list of names");
   EXPECT_EQ(
-      refused("datasets: [{path: a, split: 'train[:10%]'}]\n"),
-      "x.yaml:1: datasets: the split 'train[:10%]' is refused: a split is read whole; dataset_mixer and "
-      "dataset_mixture keep a share of a dataset's rows, test_split_size sets some aside");
-  EXPECT_EQ(refused("dataset_name: a\ndataset_train_split: 'train[:10%]'\n").substr(0, 56),
-            "dataset_train_split: the split 'train[:10%]' is refused:");
-  EXPECT_EQ(refused("dataset_name: a\ndataset_test_split: 'test[:9]'\n").substr(0, 52),
-            "dataset_test_split: the split 'test[:9]' is refused:");
-  EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_splits: ['train[:9]']\n").substr(0, 49),
-            "dataset_splits: the split 'train[:9]' is refused:");
+      refused("datasets: [{path: a, split: 'train[9]'}]\n"),
+      "x.yaml:1: datasets: the split 'train[9]' is not accepted: a slice has the form [from:to]; give a "
+      "name, with [from:to] in rows or whole percent behind it where not all rows are meant "
+      "(train[:100], train[10%:20%], train[-5:]), or several of these joined by +");
+  const std::string percent = "dataset_name: a\ndataset_train_split: 'train[:101%]'\n";
+  EXPECT_TRUE(refused(percent).starts_with(
+      "dataset_train_split: the split 'train[:101%]' is not accepted: a percentage is from -100 to 100;"));
+  EXPECT_TRUE(refused("dataset_name: a\ndataset_test_split: 'test[:9'\n")
+                  .starts_with("dataset_test_split: the split 'test[:9' is not accepted: a bracket is not"));
+  EXPECT_TRUE(refused("dataset_mixer: {a: 1}\ndataset_splits: ['train[x:]']\n")
+                  .starts_with("dataset_splits: the split 'train[x:]' is not accepted: 'x' is no bound;"));
+  const std::string streamed = "dataset_name: a\ndataset_streaming: true\ndataset_train_split: ";
+  EXPECT_EQ(
+      refused(streamed + "'train+train[:9]'\n"),
+      "dataset_train_split: the split 'train+train[:9]' is refused with streaming: give whole splits, or "
+      "train without streaming");
   EXPECT_EQ(refused("dataset_mixer: {a: 1}\ndataset_splits: [nope]\n"),
             "dataset_splits: 'nope' is not accepted; give names with train, or with test, eval or valid for "
             "evaluation");

@@ -111,7 +111,7 @@ TEST(Recipes, TrlDocumentation) {
   const DatasetArguments rows = dataset_arguments(config);
   ASSERT_EQ(rows.entries.size(), 1u);
   EXPECT_EQ(rows.entries[0].path, "json");
-  EXPECT_EQ(rows.entries[0].data_files, std::vector<std::string>{"data/rows.jsonl"});
+  EXPECT_EQ(rows.entries[0].data_files.at("train"), std::vector<std::string>{"data/rows.jsonl"});
   const std::vector<std::pair<std::string, std::string>> env = {{"TOKENIZERS_PARALLELISM", "false"},
                                                                 {"OMP_NUM_THREADS", "2"}};
   EXPECT_EQ(config.get_pairs("env"), env);

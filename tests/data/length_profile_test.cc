@@ -12,6 +12,7 @@
 #include "data/profile_lengths.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
+#include "support/warnings.h"
 
 namespace trl::data {
 namespace {
@@ -322,6 +323,15 @@ TEST(LengthProfile, PowersOfTwoFromTheMedianToTheLongest) {
   EXPECT_EQ(limits(), (std::vector<int64_t>{32, 64, 128, 256, 512}));  // 40 ... 300 tokens
   bench.options.max_length = 100;
   EXPECT_EQ(limits(), (std::vector<int64_t>{32, 64, 100, 128, 256, 512}));
+}
+
+TEST(LengthProfile, ShortRowsOfCsvAreCounted) {
+  Bench bench;
+  test::Warnings log;
+  bench.context.log = &log;
+  profile_lengths(*open_memory_source("csv", "text,note\na,b\nc\n", "t.csv"), bench.context, bench.options);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_TRUE(log.lines[0].starts_with("t.csv: 1 of 2 rows have fewer cells")) << log.lines[0];
 }
 
 TEST(LengthProfile, BadRowsAreErrorsWithTheirPlace) {

@@ -176,10 +176,58 @@ TEST_F(Mixtures, WhatIsSaidOnTheWay) {
   open({{"dataset_name", path("a")}, {"dataset_train_split", "train_sft"}});
   EXPECT_EQ(log_.lines.at(1),
             "dataset_name: the split 'train_sft' selects nothing of " + path("a") + ": it is read whole");
-  config::DatasetArguments sliced;
-  sliced.entries.emplace_back().path = path("a");
-  sliced.entries.front().split = "train[:10%]";
-  EXPECT_EQ(test::error_of([&] { open_rows(sliced, log_); }).first, Status::invalid_config);
+}
+
+// As datasets 5.2.0 reads a folder of train.jsonl (37 rows) and test.jsonl (10).
+TEST_F(Mixtures, PartsOfSplits) {
+  const std::string folder = directory_.file("s");
+  base::make_directories(folder);
+  for (const auto& [split, size] : {std::pair{"train", 37}, std::pair{"test", 10}}) {
+    std::string bytes;
+    for (int i = 0; i < size; ++i) bytes += fmt::format("{{\"id\": \"{}{}\"}}\n", split[1], i);
+    directory_.write(fmt::format("s/{}.jsonl", split), bytes);
+  }
+  const auto rows = [&](const std::string& split) {
+    const Json entry = {{"path", folder}, {"split", split}};
+    return ids(*open({{"datasets", Json::array({entry})}}).train);
+  };
+  EXPECT_EQ(rows("train[10%:20%]"), (Ids{"r4", "r5", "r6"}));
+  EXPECT_EQ(rows("train[-2:]+test[:2]"), (Ids{"r35", "r36", "e0", "e1"}));
+  EXPECT_EQ(rows("train[10%:5]+test[9:]"), Ids{"e9"});
+  EXPECT_EQ(rows("train+test").size(), 47u);
+  const OpenedRows sum = open({{"dataset_name", folder}, {"dataset_train_split", "train+test"}});
+  EXPECT_EQ(streamed(*sum.train), ids(*sum.train));
+  const auto error = [&](const std::string& split) { return test::error_of([&] { rows(split); }).second; };
+  EXPECT_EQ(error("train[5:5]+test[10:]"), "datasets: the split keeps no row: 'train' has 37, 'test' has 10");
+  EXPECT_EQ(error("train+nosuch[:5]"), "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'");
+
+  // A mixture takes its shares of what the splits keep.
+  const Json shares = Json::array({{{"path", folder}, {"split", "train[30:]"}, {"fraction", 0.5}},
+                                   {{"path", folder}, {"split", "test[:2]"}, {"fraction", 0.5}}});
+  EXPECT_EQ(ids(*open({{"datasets", shares}}).train), (Ids{"r30", "r31", "e0", "e1"}));
+  const Json files = {{"train", folder + "/train.jsonl"}, {"test", folder + "/test.jsonl"}};
+  const Json named = {{"path", "json"}, {"data_files", files}, {"split", "test[8:]+train[:1]"}};
+  EXPECT_EQ(ids(*open({{"datasets", Json::array({named})}}).train), (Ids{"e8", "e9", "r0"}));
+}
+
+// One file is the split train, and may be trained and evaluated on in parts.
+TEST_F(Mixtures, PartsOfOneFile) {
+  const auto parts = [&](const std::string& train, const std::string& test) {
+    return open({{"dataset_name", path("a")},
+                 {"dataset_train_split", train},
+                 {"dataset_test_split", test},
+                 {"eval_strategy", "epoch"}});
+  };
+  const Ids all = ids(*open({{"dataset_name", path("a")}}).train);
+  const OpenedRows opened = parts("train[:80%]", "train[80%:]");
+  const Ids train = ids(*opened.train), test = ids(*opened.eval);
+  const auto cut = all.begin() + static_cast<std::ptrdiff_t>(train.size());
+  EXPECT_EQ(train, Ids(all.begin(), cut));
+  EXPECT_EQ(test, Ids(cut, all.end()));
+  EXPECT_GE(test.size(), 1u);
+  EXPECT_EQ(parts("train", "test[:5]").eval, nullptr);
+  EXPECT_EQ(test::error_of([&] { parts("train+test", "test"); }).second,
+            "dataset_train_split: 'train+test': " + path("a") + " has no split 'test'");
 }
 
 // As alignment-handbook reads its dataset_mixer: shares cut the training rows alone.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/numpy_shuffle.h"
 #include "data/sft.h"
+#include "support/error_of.h"
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"
 
@@ -98,6 +99,58 @@ TEST(Prepare, EosGoesToTheTextFieldFirst) {
                                   "{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"t<e>\"}")),
             (Rows{"^ab ..b", "^ab$ ..b$"}));
   EXPECT_EQ(trained(*shop.prepare("{\"completion\":\"b\",\"text\":\"t\"}")), (Rows{"^t$ ^t$"}));
+}
+
+// TRL 1.16 with transformers 5.23: a key whose value is null is not there for the template.
+TEST(Prepare, ContentMayBeNull) {
+  const std::string lines =
+      "{% for m in messages %}{{ m['role'] }}:{{ m['content'] }}|{% if m.tool_calls %}{{ m.tool_calls | "
+      "tojson "
+      "}}{% endif %}{% endfor %}";
+  const std::string there =
+      "{% for m in messages %}{{ m.role }}:{% if 'content' in m %}IN{% endif %}{{ m.content | length if "
+      "m.content "
+      "is string }}|{% endfor %}";
+  const std::string calls = R"([{"type":"function","function":{"name":"f","arguments":{"a":1}}}])";
+  const std::string user = R"({"role":"user","content":"hi"})";
+  const std::string called = R"({"role":"assistant","content":null,"tool_calls":)" + calls + "}";
+  const std::string silent = R"({"role":"assistant","content":null})";
+  const auto rendered = [](const std::string& chat_template, const std::string& row) {
+    Shop shop(chat_template);
+    return trained(*shop.prepare(row)).front();
+  };
+  const auto chat = [](const std::string& messages) { return "{\"messages\":[" + messages + "]}"; };
+  const std::string call = R"([{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}])";
+  const auto twice = [](const std::string& text) { return text + " " + text; };
+  EXPECT_EQ(rendered(lines, chat(user + "," + called +
+                                 R"(,{"role":"tool","content":"3"},{"role":"assistant","content":"ok"})")),
+            twice("user:hi|assistant:|" + call + "tool:3|assistant:ok|"));
+  EXPECT_EQ(rendered(lines, chat(user + "," + silent)), twice("user:hi|assistant:|"));
+  EXPECT_EQ(rendered(lines, chat(user + R"(,{"role":"assistant"})")), twice("user:hi|assistant:|"));
+  EXPECT_EQ(rendered(lines, R"({"prompt":[)" + user + R"(],"completion":[)" + called + "]}"),
+            "user:hi|assistant:|" + call + " ........assistant:|" + call);
+  EXPECT_EQ(rendered(there, chat(user + "," + silent)), twice("user:IN2|assistant:|"));
+  EXPECT_EQ(
+      Shop("{% for m in messages %}{{ m['role'] + m['content'] }}{% endfor %}").error(chat(silent)).status(),
+      Status::format);
+}
+
+TEST(Prepare, ShortRowsOfCsvAreCounted) {
+  Shop shop;
+  const auto examples =
+      prepare_sft(*open_memory_source("csv", "text,note\na,b\nc\nd,e\nf\n", "t.csv"), shop.context);
+  EXPECT_EQ(trained(*examples), (Rows{"^a$ ^a$", "^c$ ^c$", "^d$ ^d$", "^f$ ^f$"}));
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_EQ(shop.log.lines[0],
+            "t.csv: 2 of 4 rows have fewer cells than the header has names; the missing ones are null (the "
+            "first: t.csv:3)");
+  const auto lacking = [&] {
+    prepare_sft(*open_memory_source("csv", "prompt,completion\na,b\nc\n", "t.csv"), shop.context);
+  };
+  EXPECT_EQ(
+      test::error_of(lacking).second,
+      "t.csv:3: column 'completion' is null, where what follows the prompt is expected; the row's columns: "
+      "prompt, completion");
 }
 
 TEST(Prepare, BoundaryIsTheCommonPrefix) {

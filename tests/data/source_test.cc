@@ -103,6 +103,11 @@ TEST(Source, CsvRowsAreText) {
   EXPECT_EQ(places(*again), std::vector<std::string>{"m.csv:2 {\"a\":\"x\"}"});
   again->rewind();
   EXPECT_EQ(places(*again), std::vector<std::string>{"m.csv:2 {\"a\":\"x\"}"});
+  // As pandas reads them.
+  EXPECT_EQ(places(*csv("a,b,c\n1,2,3\nx\n\"y\nz\",5\n")),
+            (std::vector<std::string>{R"(m.csv:2 {"a":"1","b":"2","c":"3"})",
+                                      R"(m.csv:3 {"a":"x","b":null,"c":null})",
+                                      R"(m.csv:4 {"a":"y\nz","b":"5","c":null})"}));
   EXPECT_EQ(places(*csv(",text\n0,hi\n")),
             std::vector<std::string>{R"(m.csv:2 {"Unnamed: 0":"0","text":"hi"})"});
   const auto error = [&](std::string bytes) {
@@ -112,7 +117,7 @@ TEST(Source, CsvRowsAreText) {
   };
   EXPECT_EQ(error("a,b\nx,y\n\n\"u\nv\",w,z\n"),
             "m.csv:4: the row has 3 cells, where the header names 2 columns");
-  EXPECT_EQ(error("a,b\nx\n"), "m.csv:2: the row has 1 cells, where the header names 2 columns");
+  EXPECT_EQ(error("a,b\nx\ny,z,w\n"), "m.csv:3: the row has 3 cells, where the header names 2 columns");
   EXPECT_EQ(error("a,b,a\n1,2,3\n"), "m.csv:1: the header names column 'a' twice");
   EXPECT_EQ(error("a,b\nx,\"y\nz\n"),
             "m.csv:2: the file ends inside a quoted cell of the row that begins here");

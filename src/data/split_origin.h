@@ -1,0 +1,16 @@
+// Rows of splits: parts of them, and several one behind the other (config/split.h).
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/split.h"
+#include "data/origin.h"
+
+namespace trl::data {
+
+// bases: of each part, whole. key: that names the split, for messages.
+std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
+                                           std::vector<config::SplitPart> parts, std::string key);
+
+}  // namespace trl::data
