@@ -4,24 +4,44 @@
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "config/data_arguments.h"
 #include "config/model_dtype.h"
+#include "data/template_model.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {
 
-EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options) {
+EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
+                                       int64_t embedding_rows) {
+  const std::string dtype = config::model_dtype(options);
+  const engine::ModelSpec spec{path, dtype, options.get_bool("use_cpu"), embedding_rows,
+                               static_cast<uint64_t>(options.get_int("seed"))};
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
-  error.check(process().engine().open_model({path, config::model_dtype(options), options.get_bool("use_cpu")},
-                                            &model, error));
+  error.check(process().engine().open_model(spec, &model, error));
   return EngineObject<engine::Model>(model);
 }
+
+namespace {
+
+// The tokens of another model have no rows here.
+const config::Config& without_template_model(const config::Config& options) {
+  if (data::names_template_model(config::sft_data_arguments(options))) {
+    fail_key("chat_template_path",
+             "chat_template_path: {}: a .jinja or .j2 file is accepted here; the tokens of another model are "
+             "taken over in training, so open what was trained",
+             options.get("chat_template_path"));
+  }
+  return options;
+}
+
+}  // namespace
 
 Model::Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options)
     : runtime_(std::move(runtime)),
       path_(std::move(path)),
       options_(options),
-      model_(open_model(path_, options)) {
+      model_(open_model(path_, without_template_model(options))) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();

@@ -34,7 +34,9 @@ class Model {
   std::mutex in_use_;
 };
 
-EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options);
+// embedding_rows: that the embedding gets; 0: as many as the files have.
+EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
+                                       int64_t embedding_rows = 0);
 
 // The ids that end a completion: the tokenizer's EOS, and those that the model's files name.
 std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer);

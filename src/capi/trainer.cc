@@ -11,6 +11,7 @@
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
+#include "data/template_model.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {
@@ -30,11 +31,17 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
       *data::open_tokenizer(model_path, current_log()), config::sft_data_arguments(config)));
 }
 
+bool takes_tokens_over(const config::Config& config) {
+  return data::names_template_model(config::sft_data_arguments(config));
+}
+
 engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
   const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
   const text::Tokenizer::Special& special = tokenizer.special();
-  return {id(special.bos), id(special.eos), id(special.pad),
-          config.get_text("eos_token") ? engine::EndToken::added : engine::EndToken::aligned};
+  const auto end = takes_tokens_over(config)      ? engine::EndToken::replaced
+                   : config.get_text("eos_token") ? engine::EndToken::added
+                                                  : engine::EndToken::aligned;
+  return {id(special.bos), id(special.eos), id(special.pad), end};
 }
 
 // What a machine may lack, before rows and weights are read.
@@ -114,7 +121,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  model_ = open_model(model_path_, config_);
+  model_ = open_model(model_path_, config_, takes_tokens_over(config_) ? tokenizer_->get().vocab_size() : 0);
   train_batches_->settle();
   if (eval_batches_) settle_evaluation();
 

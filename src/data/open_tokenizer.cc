@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/utf8.h"
+#include "data/template_model.h"
 #include "io/gguf.h"
 
 namespace trl::data {
@@ -81,13 +82,6 @@ std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path, base::LogSin
 }
 
 std::string read_template(const std::string& path) {
-  if (!path.ends_with(".jinja") && !path.ends_with(".j2")) {
-    fail_key("chat_template_path",
-             "chat_template_path: {}: a .jinja or .j2 file is accepted (taking over another tokenizer's "
-             "template and "
-             "tokens is not supported in this build)",
-             path);
-  }
   std::string source = base::read_file(path);
   if (base::find_invalid_utf8(source) != base::kValid) {
     fail(Status::format, "{}: invalid UTF-8 at byte {}", path, base::find_invalid_utf8(source));
@@ -111,20 +105,22 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, b
 
 std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,
                                                     const config::SftDataArguments& arguments) {
-  text::Tokenizer::Overrides overrides;
-  overrides.eos = arguments.eos_token;
-  const std::optional<std::string>& eos = arguments.eos_token ? arguments.eos_token : tokenizer.special().eos;
-  overrides.pad = arguments.pad_token       ? arguments.pad_token
-                  : tokenizer.special().pad ? tokenizer.special().pad
-                                            : eos;
-  if (!overrides.pad)
-    fail_key("pad_token", "pad_token: the tokenizer has neither a pad token nor an EOS token; name one");
   if (arguments.chat_template && arguments.chat_template_path) {
     fail_key("chat_template_path", "chat_template_path: chat_template is given too; give one of them");
   }
+  text::Tokenizer::Overrides overrides;
+  overrides.eos = arguments.eos_token;
   overrides.chat_template = arguments.chat_template;
-  if (arguments.chat_template_path) overrides.chat_template = read_template(*arguments.chat_template_path);
-  return tokenizer.with(overrides);
+  const bool takes_over = names_template_model(arguments);
+  if (arguments.chat_template_path && !takes_over)
+    overrides.chat_template = read_template(*arguments.chat_template_path);
+  auto made = tokenizer.with(overrides);
+  if (takes_over) made = with_template_of(*arguments.chat_template_path, *made);
+  const text::Tokenizer::Special& special = made->special();
+  overrides = {.pad = arguments.pad_token ? arguments.pad_token : special.pad ? special.pad : special.eos};
+  if (!overrides.pad)
+    fail_key("pad_token", "pad_token: the tokenizer has neither a pad token nor an EOS token; name one");
+  return made->with(overrides);
 }
 
 }  // namespace trl::data

@@ -111,9 +111,11 @@ class EventSink {
 };
 
 struct ModelSpec {
-  std::string_view path;   // Hugging Face directory or one GGUF file
-  std::string_view dtype;  // auto, float32, bfloat16
-  bool use_cpu = false;    // also where there is a GPU
+  std::string_view path;       // Hugging Face directory or one GGUF file
+  std::string_view dtype;      // auto, float32, bfloat16
+  bool use_cpu = false;        // also where there is a GPU
+  int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
+  uint64_t seed = 42;          // of what is in new ones
 };
 
 // Token ids in and out; prompts are separate documents.

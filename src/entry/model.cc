@@ -13,6 +13,12 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
   HostLog log(host);
   const at::Device device = tensor::device(spec.use_cpu);
   model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device);
+  if (spec.embedding_rows > 0) {
+    const int64_t before = model_->config().vocab_size;
+    model_->resize_embeddings(spec.embedding_rows, spec.seed);
+    if (before != spec.embedding_rows)
+      log.info("model", "the embedding has {} rows now, it had {}", spec.embedding_rows, before);
+  }
   if (!device.is_cpu()) log.info("model", "{} is on {}", spec.path, device.str());
   config_json_ = model_->config_json().dump();
   for (const tensor::Parameter* parameter : model_->parameters())

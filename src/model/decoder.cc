@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "memory/checkpoint.h"
+#include "model/embedding_rows.h"
 #include "model/special_tokens.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
@@ -159,6 +160,17 @@ std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialToke
       model::align_special_tokens(files_.config_json, files_.generation_config_json, tokens);
   files_.end_ids = parse_end_ids(files_.generation_config_json, "generation_config.json");
   return changes;
+}
+
+void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
+  if (rows == config().vocab_size) return;
+  EmbeddingRows resize(rows, seed);
+  const auto on = [&](at::Tensor value) { return device_.is_cpu() ? value : value.to(device_); };
+  embedding_->value = on(resize.embedding(tensor::on_host(embedding_->value)));
+  if (embedding_->padding_row >= rows) embedding_->padding_row = -1;
+  if (head_ != embedding_) head_->value = on(resize.head(tensor::on_host(head_->value)));
+  files_.config.vocab_size = rows;
+  files_.config_json["vocab_size"] = rows;
 }
 
 std::vector<Parameter*> Decoder::parameters() {

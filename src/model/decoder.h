@@ -28,6 +28,7 @@ class Decoder final : public Model {
   const base::Json& generation_config_json() const override { return files_.generation_config_json; }
   const std::vector<int32_t>& end_ids() const override { return files_.end_ids; }
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) override;
+  void resize_embeddings(int64_t rows, uint64_t seed) override;
   std::vector<Parameter*> parameters() override;
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }

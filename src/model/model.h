@@ -60,6 +60,9 @@ class Model {
   virtual const std::vector<int32_t>& end_ids() const = 0;
   // From here on both files, and end_ids(), name these tokens (special_tokens.h). Returns what changed.
   virtual std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) = 0;
+  // The embedding, and a head of its own, get so many rows (embedding_rows.h). Before anything holds a
+  // parameter's value; seed: of the run.
+  virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
   virtual Parameter& head() = 0;                     // lm_head, or the tied embedding
   virtual at::ScalarType dtype() const = 0;          // of the weights

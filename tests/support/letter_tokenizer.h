@@ -58,6 +58,10 @@ class LetterTokenizer final : public text::Tokenizer {
   }
   std::optional<std::string> id_to_token(int32_t) const override { return std::nullopt; }
   int64_t vocab_size() const override { return 258; }
+  std::map<int32_t, text::AddedToken> added_tokens() const override { return {}; }
+  std::unique_ptr<text::Tokenizer> with_added(std::span<const text::AddedToken>) const override {
+    return nullptr;
+  }
   std::string_view built_as() const override { return {}; }
   const Special& special() const override { return special_; }
   const Templates& chat_templates() const override { return templates_; }

@@ -11,18 +11,11 @@
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/pair_table.h"
 #include "text/tokenizer/piece.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
 
-struct AddedToken {
-  std::string content;
-  bool single_word = false;  // only between characters that are no part of a word
-  bool lstrip = false;       // takes the whitespace before it along
-  bool rstrip = false;
-  bool normalized = true;  // looked for in the normalized text
-  bool special = false;    // skip_special_tokens drops it
-};
 AddedToken read_added_token(const Field& field);
 
 // The longest of several strings at the leftmost place.

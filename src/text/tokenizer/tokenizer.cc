@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "text/tokenizer/added_tokens_json.h"
 #include "text/tokenizer/class_choice.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/plain_vocabulary.h"
@@ -72,6 +73,21 @@ class PipelineTokenizer final : public Tokenizer {
     if (pipeline_->names_new_tokens()) added = pipeline_->added().all();
     copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides, added));
     return copy;
+  }
+
+  std::map<int32_t, AddedToken> added_tokens() const override { return pipeline_->added().all(); }
+
+  std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const override {
+    std::map<int32_t, AddedToken> all = added_tokens();
+    int32_t next = pipeline_->end();
+    for (const AddedToken& token : tokens) {
+      if (!token_to_id(token.content)) all.emplace(next++, token);
+    }
+    Files files = *files_;
+    for (auto& [name, bytes] : files) {
+      if (name == "tokenizer.json") bytes = with_added_tokens(bytes, all);
+    }
+    return std::make_unique<PipelineTokenizer>(std::move(files), origin_, std::string(built_as_), nullptr);
   }
 
   Files files() const override { return *files_; }

@@ -34,6 +34,16 @@ struct PlainVocabulary {
   std::map<std::string, std::string> chat_templates;  // by name
 };
 
+// A token that is recognised in a text before the model sees it.
+struct AddedToken {
+  std::string content;
+  bool single_word = false;  // only between characters that are no part of a word
+  bool lstrip = false;       // takes the whitespace before it along
+  bool rstrip = false;
+  bool normalized = true;  // looked for in the normalized text
+  bool special = false;    // skip_special_tokens drops it
+};
+
 class Tokenizer {
  public:
   // tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja,
@@ -72,6 +82,9 @@ class Tokenizer {
   // By name; one alone is "default" (chat_template/chat_templates.h tells which one a call takes).
   virtual const std::map<std::string, std::string>& chat_templates() const = 0;
 
+  virtual std::map<int32_t, AddedToken> added_tokens() const = 0;  // by id
+  // A copy that knows these too; one that the vocabulary lacks gets the next free id.
+  virtual std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const = 0;
   // A copy with another EOS, pad token or template, which replaces all (eos_token, pad_token, chat_template
   // options); throws Error(invalid_config) when a token is not in the vocabulary.
   struct Overrides {

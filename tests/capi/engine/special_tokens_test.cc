@@ -69,4 +69,37 @@ TEST(SpecialTokens, AreSavedAsTrainerSavesThem) {
   }
 }
 
+// Also where the tokenizer does not say so.
+TEST(SpecialTokens, AGenerationEndsAtTheNewOne) {
+  NEED_TINY("llama");
+  const host::Scratch scratch;
+  const auto rows = host::rows("{\"text\": \"one two three\"}\n{\"text\": \"one two three\"}\n");
+  const auto trainer = host::trainer(
+      host::with(host::tiny(scratch / "out", "models/llama"),
+                 {{"eos_token", "<|end_of_text|>"}, {"max_steps", "40"}, {"learning_rate", "0.01"}}),
+      rows.get());
+  Error error;
+  ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  edit(std::filesystem::path(scratch / "out") / "tokenizer_config.json", {{"eos_token", "<|eot_id|>"}});
+  trl_model* opened = nullptr;
+  ASSERT_EQ(trl_model_open(nullptr, (scratch / "out").c_str(), nullptr, &opened, error), TRL_OK)
+      << error.message();
+  const host::Model model(opened);
+  trl_generator* made = nullptr;
+  ASSERT_EQ(trl_generator_create(model.get(), nullptr, &made, error), TRL_OK) << error.message();
+  const host::Generator generator(made);
+  const char* const prompt = "one two";
+  trl_completions* completions = nullptr;
+  ASSERT_EQ(trl_generator_generate(generator.get(), &prompt, nullptr, 1,
+                                   host::config({{"generate.max_new_tokens", "30"}}).get(), nullptr, nullptr,
+                                   &completions, error),
+            TRL_OK)
+      << error.message();
+  const host::Completions held(completions);
+  size_t count = 0;
+  trl_completions_tokens(completions, 0, &count);
+  EXPECT_LT(count, 12u);
+}
+
 }  // namespace

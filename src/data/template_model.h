@@ -1,0 +1,21 @@
+// chat_template_path as a model: what another model's tokenizer brings along for a chat (clone_chat_template
+// of TRL).
+#pragma once
+#include <memory>
+#include <string>
+
+#include "config/data_arguments.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::data {
+
+// Whether chat_template_path is given and names a model, not a file with a template.
+bool names_template_model(const config::SftDataArguments& arguments);
+
+// A copy of `tokenizer` with the chat template, the added tokens and the EOS of the one at model_path, filled
+// up with tokens <extra_id_N> to a multiple of 64 ids, which is how many rows the embedding must have. Throws
+// Error(invalid_config) where there is no template or no EOS to take over.
+std::unique_ptr<text::Tokenizer> with_template_of(const std::string& model_path,
+                                                  const text::Tokenizer& tokenizer);
+
+}  // namespace trl::data

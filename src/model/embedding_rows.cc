@@ -1,0 +1,82 @@
+#include "model/embedding_rows.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+
+#include "tensor/counted.h"
+
+namespace trl::model {
+
+namespace {
+
+constexpr int64_t kPieceRows = 4096;       // converted to float32 at once
+constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of the 16 that torch draws normal numbers by
+constexpr double kCovarianceScale = 1e-9;  // transformers'
+
+at::Tensor float_rows(const at::Tensor& weight, int64_t begin) {
+  return weight.slice(0, begin, std::min(begin + kPieceRows, weight.size(0))).to(at::kFloat);
+}
+
+at::Tensor mean_row(const at::Tensor& weight) {
+  at::Tensor sum = at::zeros({weight.size(1)}, at::kDouble);
+  for (int64_t row = 0; row < weight.size(0); row += kPieceRows)
+    sum += float_rows(weight, row).sum(0, false, at::kDouble);
+  return (sum / weight.size(0)).to(at::kFloat);
+}
+
+at::Tensor covariance(const at::Tensor& weight, const at::Tensor& mean) {
+  at::Tensor sum = at::zeros({weight.size(1), weight.size(1)}, at::kFloat);
+  for (int64_t row = 0; row < weight.size(0); row += kPieceRows) {
+    const at::Tensor centered = float_rows(weight, row) - mean;
+    sum.addmm_(centered.t(), centered);
+  }
+  return sum / weight.size(0);
+}
+
+}  // namespace
+
+EmbeddingRows::EmbeddingRows(int64_t rows, uint64_t seed)
+    : rows_(rows), generator_(at::detail::createCPUGenerator(seed)) {}
+
+at::Tensor EmbeddingRows::embedding(const at::Tensor& weight) {
+  skip(weight, [&](at::Tensor& piece) { piece.normal_(0, 1, generator_); });
+  return resized(weight);
+}
+
+at::Tensor EmbeddingRows::head(const at::Tensor& weight) {
+  skip(weight, [&](at::Tensor& piece) { piece.uniform_(-1, 1, generator_); });
+  return resized(weight);
+}
+
+template <typename Draw>
+void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
+  at::Tensor piece = at::empty({2 * kPieceDraws}, weight.options());
+  for (int64_t left = rows_ * weight.size(1); left > 0;) {
+    const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;  // never fewer than 16 in the end
+    at::Tensor part = piece.narrow(0, 0, count);
+    draw(part);
+    left -= count;
+  }
+}
+
+at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
+  const int64_t kept = std::min(rows_, weight.size(0));
+  at::Tensor out = tensor::empty({rows_, weight.size(1)}, weight.scalar_type(), tensor::MemoryKind::weights);
+  out.narrow(0, 0, kept).copy_(weight.narrow(0, 0, kept));
+  if (rows_ > kept) draw_new_rows(weight, out.narrow(0, kept, rows_ - kept));
+  return out;
+}
+
+void EmbeddingRows::draw_new_rows(const at::Tensor& weight, at::Tensor new_rows) {
+  const at::Tensor mean = mean_row(weight);
+  const auto [factor, info] = at::linalg_cholesky_ex(covariance(weight, mean) * kCovarianceScale);
+  if (info.item<int>() != 0) {
+    new_rows.copy_(mean.expand_as(new_rows));
+    return;
+  }
+  const at::Tensor noise = at::empty(new_rows.sizes(), at::kFloat).normal_(0, 1, generator_);
+  new_rows.copy_(at::addmm(mean, noise, factor.t()));
+}
+
+}  // namespace trl::model

@@ -1,0 +1,28 @@
+// Embeddings that get more or fewer rows, as resize_token_embeddings of transformers 5.23 gives them. Random
+// numbers are torch's, drawn in its order after set_seed, so new rows are those of TRL up to rounding.
+#pragma once
+#include <ATen/ATen.h>
+
+namespace trl::model {
+
+class EmbeddingRows {
+ public:
+  EmbeddingRows(int64_t rows, uint64_t seed);
+  // weight: [old rows, hidden], float32 or bfloat16, on the CPU -> [rows, hidden] of the same type. New rows
+  // are drawn from the normal distribution with the mean and 1e-9 times the covariance of the old ones; where
+  // that covariance is not positive definite they are the mean. First the embedding, then a head of its own.
+  at::Tensor embedding(const at::Tensor& weight);
+  at::Tensor head(const at::Tensor& weight);
+
+ private:
+  at::Tensor resized(const at::Tensor& weight);
+  void draw_new_rows(const at::Tensor& weight, at::Tensor new_rows);
+  // What nn.Embedding and nn.Linear draw for their initial values, which nobody keeps.
+  template <typename Draw>
+  void skip(const at::Tensor& weight, Draw draw);
+
+  const int64_t rows_;
+  at::Generator generator_;
+};
+
+}  // namespace trl::model

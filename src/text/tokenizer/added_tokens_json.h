@@ -1,0 +1,14 @@
+// The added tokens of a tokenizer.json, written into its text: a vocabulary beside them is not read again.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::text {
+
+// json: a good tokenizer.json, whose "added_tokens" become these, by id.
+std::string with_added_tokens(std::string_view json, const std::map<int32_t, AddedToken>& tokens);
+
+}  // namespace trl::text

@@ -1,0 +1,57 @@
+// Embeddings with more or fewer rows. New rows beside transformers':
+// tests/capi/engine/template_model_test.cc.
+#include "model/embedding_rows.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/model.h"
+#include "support/golden.h"
+
+namespace trl::model {
+namespace {
+
+at::Tensor counting(int64_t rows, int64_t hidden) {
+  return at::arange(rows * hidden, at::kFloat).reshape({rows, hidden}).sin();
+}
+
+TEST(EmbeddingRows, FewerAreTheFirst) {
+  const at::Tensor weight = counting(40, 8);
+  EXPECT_TRUE(at::equal(EmbeddingRows(24, 42).embedding(weight), weight.slice(0, 0, 24)));
+}
+
+TEST(EmbeddingRows, NewOnesAreDrawnBySeed) {
+  const at::Tensor weight = at::randn({4200, 8}) + 1;
+  const at::Tensor grown = EmbeddingRows(4300, 42).embedding(weight);
+  EXPECT_TRUE(at::equal(grown.slice(0, 0, 4200), weight));
+  EXPECT_TRUE(at::equal(grown, EmbeddingRows(4300, 42).embedding(weight)));
+  EXPECT_FALSE(at::equal(grown, EmbeddingRows(4300, 43).embedding(weight)));
+  const at::Tensor noise = grown.slice(0, 4200) - weight.mean(0);
+  EXPECT_LT(noise.abs().max().item<float>(), 3e-4f);  // their deviation is 3e-5
+  EXPECT_NEAR(noise.std().item<float>(), 3.16e-5, 4e-6);
+}
+
+TEST(EmbeddingRows, WithoutACovarianceTheyAreTheMean) {
+  const at::Tensor weight = counting(4, 8);  // of rank 3 at most
+  const at::Tensor grown = EmbeddingRows(6, 42).embedding(weight);
+  for (int64_t row = 4; row < 6; ++row) EXPECT_TRUE(at::allclose(grown[row], weight.mean(0), 1e-6, 1e-7));
+}
+
+TEST(EmbeddingRows, OfAModelKeepItsHeadTiedAndForgetAPaddingRowThatGoes) {
+  TRL_NEED_GOLDEN("models/qwen2/model.safetensors");
+  const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+  EXPECT_EQ(model->head().padding_row, 473);
+  model->resize_embeddings(400, 42);
+  EXPECT_EQ(model->config().vocab_size, 400);
+  EXPECT_EQ(model->config_json()["vocab_size"], 400);
+  EXPECT_EQ(model->head().value.size(0), 400);
+  EXPECT_EQ(model->head().padding_row, -1);
+  const auto apart = Model::open(test::golden_path("models/qwen3"), "float32");
+  apart->resize_embeddings(576, 42);
+  EXPECT_EQ(apart->parameters().front()->value.size(0), 576);
+  EXPECT_EQ(apart->head().value.size(0), 576);
+  EXPECT_FALSE(at::equal(apart->parameters().front()->value, apart->head().value));
+}
+
+}  // namespace
+}  // namespace trl::model
