@@ -203,6 +203,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
 
 }  // namespace
 
+// Threads take the next outputs when they are done, since others of the machine hold them up at any time.
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
   const tensor::Timed timed(tensor::Part::gemm);
   constexpr int64_t kUnit = 16;  // outputs
@@ -215,11 +216,16 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
                    biased ? type_of(p.bias) : Type::f32, type_of(p.y)});
     starts.push_back(starts.back() + (p.w.size(0) + kUnit - 1) / kUnit);
   }
-  tensor::parallel_for(starts.back(), 4, [&](int64_t begin, int64_t end) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      const int64_t from = std::max(begin, starts[i]) - starts[i],
-                    to = std::min(end, starts[i + 1]) - starts[i];
-      if (from < to) cpu().skinny(all[i], from * kUnit, std::min(to * kUnit, all[i].y_stride));
+  const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
+  const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 64);
+  std::atomic<int64_t> next{0};
+  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
+    for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int64_t from = std::max(begin, starts[i]) - starts[i];
+        const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
+        if (from < to) cpu().skinny(all[i], from * kUnit, std::min(to * kUnit, all[i].y_stride));
+      }
     }
   });
 }
