@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 bash examples/setup.sh >&2
 mkdir -p build
 log=build/build.log
-echo "building (a few minutes the first time)" >&2
-{ cmake -G Ninja -S . -B build/release -DTRL_WERROR=ON && ninja -C build/release trl_command; } >"$log" 2>&1 ||
-  { tail -n 40 "$log" >&2; echo "the build failed; the whole log is in $PWD/$log" >&2; exit 1; }
+{ cmake -G Ninja -S . -B build/release -DTRL_WERROR=ON && ninja -C build/release trl_command; } 2>&1 | tee "$log" |
+  bash examples/progress.sh building ||
+  { tail -n 40 "$log"; echo "the build failed; the whole log is in $PWD/$log"; exit 1; } >&2
 echo "$PWD/build/release/bin/trl"

@@ -3,6 +3,7 @@
 # Installs the Debian 12 packages that a build needs, and those named, when some are missing; asks nothing. Works as root
 # or with sudo.
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 
 packages=(
   g++ cmake ninja-build pkg-config
@@ -25,11 +26,13 @@ if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "setup: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
 fi
-echo "setup: installing ${missing[*]}"
+echo "setup: installing with apt-get, with what they need:" >&2
+fold -s -w 76 <<<"${missing[*]}" | sed 's/^/  /' >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-       apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+       apt-get install -y --no-install-recommends "${missing[@]}"; } 2>&1 </dev/null | tee "$log" |
+     bash "$here/progress.sh" installing; then
   tail -n 20 "$log" >&2
   echo "setup: apt-get failed" >&2
   exit 1

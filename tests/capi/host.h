@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <trl.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -14,6 +13,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "support/recorded.h"
 
 namespace host {
 
@@ -118,22 +119,11 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   EXPECT_TRUE(stream.good()) << path;
 }
 
-// ../shared/golden beside the project where it is there, else the part of it in tests/data. Empty: in
-// neither.
-inline std::string golden(const std::string& relative) {
-  for (const std::string root : {TRL_SOURCE_DIR "/../shared/golden/", TRL_SOURCE_DIR "/tests/data/"}) {
-    if (std::filesystem::exists(root + relative)) return root + relative;
-  }
-  return {};
-}
-inline Json golden_json(const std::string& relative) { return parse(read_file(golden(relative))); }
-#define NEED_GOLDEN(relative) \
-  if (host::golden(relative).empty()) GTEST_SKIP() << "no recorded numbers: " << relative
-
-// |a - b| <= atol + rtol * max(1, |b|)
-inline bool close(double got, double want, double atol, double rtol) {
-  return std::abs(got - want) <= atol + rtol * std::max(1.0, std::abs(want));
-}
+using trl::test::close;
+namespace limits = trl::test::limits;
+inline std::string golden(const std::string& relative) { return trl::test::golden_path(relative); }
+inline Json golden_json(const std::string& relative) { return parse(trl::test::read_golden(relative)); }
+#define NEED_GOLDEN TRL_NEED_GOLDEN
 
 class Scratch {
  public:

@@ -69,7 +69,8 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
       ++ties;
     }
     for (size_t i = 0; i < want.size(); ++i) {
-      EXPECT_TRUE(test::close(logits[i], want[i], 1e-6, 1e-5)) << i << ": " << logits[i] << " " << want[i];
+      EXPECT_TRUE(test::close(logits[i], want[i], test::limits::function))
+          << i << ": " << logits[i] << " " << want[i];
     }
     // The chance of each token, read off the boundaries of the draw.
     double below = 0;
@@ -77,7 +78,7 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
       if (probs[i] > 1e-4f) {
         const int32_t id = choose_sampled(logits, below + probs[i] / 2);
         EXPECT_EQ(id, static_cast<int32_t>(i));
-        EXPECT_TRUE(test::close(log_probability(logits, id), std::log(probs[i]), 1e-6, 1e-5));
+        EXPECT_TRUE(test::close(log_probability(logits, id), std::log(probs[i]), test::limits::function));
       }
       below += probs[i];
     }

@@ -13,8 +13,6 @@ namespace {
 using base::Json;
 using test::GoldenBatch;
 
-constexpr double kAtol = 2e-5;
-constexpr double kRtol = 1e-4;
 const std::vector<std::string> kModels = {"llama", "llama3",     "llama_sharded", "mistral",
                                           "qwen2", "qwen2_bf16", "qwen3"};
 
@@ -47,12 +45,15 @@ int compare_hidden_norms(const std::vector<at::Tensor>& states, const Recorded& 
   for (size_t layer = 0; layer < states.size(); ++layer) {
     const at::Tensor state = states[layer].to(at::kDouble);
     const at::Tensor norms = state.square().sum(1).sqrt();
-    EXPECT_LE(test::used_limit(norms, at_places(want[static_cast<int64_t>(layer)], batch), kAtol, kRtol), 1)
+    EXPECT_LE(
+        test::used_limit(norms, at_places(want[static_cast<int64_t>(layer)], batch), test::limits::forward),
+        1)
         << layer;
     const Json& runs = recorded.json["runs"][run];
     if (runs.contains("hidden_norms_per_layer")) {
       const double total = state.square().sum().sqrt().item<double>();
-      EXPECT_TRUE(test::close(total, runs["hidden_norms_per_layer"][layer].get<double>(), kAtol, kRtol))
+      EXPECT_TRUE(
+          test::close(total, runs["hidden_norms_per_layer"][layer].get<double>(), test::limits::forward))
           << layer;
       ++compared;
     }
@@ -71,14 +72,14 @@ void compare_token_statistics(const at::Tensor& logits, const Json& run, const G
     const auto [row, column] = batch.places[i];
     if (batch.places[i + 1].first != row) continue;
     const double got = log_p[static_cast<int64_t>(i)][ids[i + 1]].item<double>();
-    EXPECT_TRUE(test::close(got, run["token_logprobs"][row][column].get<double>(), kAtol, kRtol));
+    EXPECT_TRUE(test::close(got, run["token_logprobs"][row][column].get<double>(), test::limits::forward));
     EXPECT_TRUE(test::close(entropy[static_cast<int64_t>(i)].item<double>(),
-                            run["token_entropy"][row][column].get<double>(), kAtol, kRtol));
+                            run["token_entropy"][row][column].get<double>(), test::limits::forward));
     nll -= got;
     ++count;
   }
   EXPECT_EQ(count, 24 + 17 + 9 - 3);
-  EXPECT_TRUE(test::close(nll / count, run["mean_nll"].get<double>(), kAtol, kRtol));
+  EXPECT_TRUE(test::close(nll / count, run["mean_nll"].get<double>(), test::limits::forward));
 }
 
 TEST(Forward, PaddedRightAndLeft) {
@@ -97,7 +98,7 @@ TEST(Forward, PaddedRightAndLeft) {
       norms += compare_hidden_norms(states, recorded, run, batch);
       const at::Tensor logits = logits_of(*recorded.model, states.back(), at::kFloat);
       const at::Tensor want = at_places(test::golden_tensor(recorded.tensors, run + ".logits"), batch);
-      EXPECT_LE(test::used_limit(logits, want, kAtol, kRtol), 1);
+      EXPECT_LE(test::used_limit(logits, want, test::limits::forward), 1);
       EXPECT_TRUE(at::equal(recorded.model->forward(batch.input, {}), states.back()));
       if (run == "right") compare_token_statistics(logits, json, batch);
       ++runs;
@@ -126,8 +127,9 @@ TEST(Forward, PackedDocumentsDoNotSeeEachOther) {
     const ForwardInput input = test::forward_input(documents);
     EXPECT_TRUE(at::equal(input.position_ids, test::int_tensor(json["position_ids"][0])));
     const at::Tensor logits = logits_of(*recorded.model, recorded.model->forward(input, {}), at::kFloat);
-    EXPECT_LE(
-        test::used_limit(logits, test::golden_tensor(recorded.tensors, "packed.logits")[0], kAtol, kRtol), 1);
+    EXPECT_LE(test::used_limit(logits, test::golden_tensor(recorded.tensors, "packed.logits")[0],
+                               test::limits::forward),
+              1);
     ++runs;
   }
   EXPECT_EQ(runs, 7);
@@ -152,7 +154,7 @@ TEST(Forward, GreedyDecodingThroughTheCache) {
         const int64_t best = logits.argmax().item<int64_t>();
         ASSERT_EQ(best, json["new_tokens"][row][step].get<int64_t>()) << row << " " << step;
         EXPECT_TRUE(test::close(logits[best].item<double>(), json["chosen_logit"][row][step].get<double>(),
-                                kAtol, kRtol));
+                                test::limits::forward));
         next = {static_cast<int32_t>(best)};
         ++tokens;
       }
@@ -173,7 +175,7 @@ TEST(Forward, BfloatWeightsComputeInBfloat) {
   EXPECT_EQ(hidden.scalar_type(), at::kBFloat16);
   const at::Tensor logits = logits_of(*model, hidden, model->compute(at::kFloat));
   const at::Tensor want = at_places(test::golden_tensor(recorded.tensors, "right.logits_bfloat16"), batch);
-  EXPECT_LE(test::used_limit(logits, want, 5e-2, 0), 1);
+  EXPECT_LE(test::used_limit(logits, want, {5e-2, 0}), 1);
 }
 
 // Prefill, then one token at a time, against the whole sequence at once.
@@ -188,12 +190,12 @@ TEST(Forward, CacheAgreesWithTheWholeSequence) {
     const at::Tensor whole = model->forward(test::forward_input({ids}), {});
     const auto cache = model->new_cache(1);
     const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
-    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], 1e-5, 1e-5), 1);
+    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], {1e-5, 1e-5}), 1);
     const std::vector<int32_t> middle(ids.begin() + 5, ids.begin() + 11);
-    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat)[0], whole[10], 1e-5, 1e-5), 1);
+    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat)[0], whole[10], {1e-5, 1e-5}), 1);
     for (size_t i = 11; i < ids.size(); ++i) {
       const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat);
-      EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], 1e-5, 1e-5), 1) << i;
+      EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], {1e-5, 1e-5}), 1) << i;
     }
   }
 }

@@ -110,7 +110,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
     const ForwardInput input = test::forward_input({{1, 2, 3, 4, 5}, {7, 8}});
     const at::Tensor hidden = want->forward(input, {});
     // The epsilon is stored as float32 in GGUF, so it differs in the last digits from config.json's.
-    EXPECT_LE(test::used_limit(got->forward(input, {}), hidden, 1e-6, 1e-6), 1);
+    EXPECT_LE(test::used_limit(got->forward(input, {}), hidden, {1e-6, 1e-6}), 1);
     Json config = got->config_json();
     const Json& original = want->config_json();
     for (const char* key : {"model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size",

@@ -9,6 +9,7 @@
 #include "io/safetensors.h"
 #include "model/model.h"
 #include "support/golden.h"
+#include "support/weights.h"
 
 namespace trl::test {
 
@@ -60,12 +61,21 @@ inline at::Tensor golden_tensor(const io::Safetensors& file, const std::string& 
   return t;
 }
 
-// The largest share of the limit atol + rtol max(1, |want|) that any element uses up; passes when at most 1.
-inline double used_limit(const at::Tensor& got, const at::Tensor& want, double atol, double rtol) {
+// The columns of a tensor that were recorded: every n-th one.
+inline at::Tensor recorded_columns(const at::Tensor& values, const at::Tensor& recorded) {
+  if (values.dim() == 0 || values.size(-1) == recorded.size(-1)) return values;
+  const size_t step =
+      column_step(static_cast<size_t>(values.size(-1)), static_cast<size_t>(recorded.size(-1)));
+  return values.slice(-1, 0, INT64_MAX, static_cast<int64_t>(step));
+}
+
+// The largest share of its limit that any recorded element uses up; passes when at most 1.
+inline double used_limit(const at::Tensor& all, const at::Tensor& want, const Limit& limit) {
+  const at::Tensor got = recorded_columns(all, want);
   EXPECT_EQ(got.sizes(), want.sizes());
   const at::Tensor difference = (got.to(at::kDouble) - want.to(at::kDouble)).abs();
   const double used =
-      (difference / (want.to(at::kDouble).abs().clamp_min(1.0) * rtol + atol)).max().item<double>();
+      (difference / (want.to(at::kDouble).abs() * limit.relative + limit.floor)).max().item<double>();
   return std::isnan(used) ? 1e9 : used;
 }
 

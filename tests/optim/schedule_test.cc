@@ -25,7 +25,7 @@ TEST(Schedule, golden) {
     const base::Json& factors = c["lr_factor_per_step"];
     for (size_t i = 0; i < factors.size(); ++i) {
       const double got = schedule.learning_rate(static_cast<int64_t>(i));
-      EXPECT_TRUE(test::close(got, factors[i], 1e-6, 1e-5))
+      EXPECT_TRUE(test::close(got, factors[i], test::limits::function))
           << c["name"] << c["kwargs"] << " update " << i << ": " << got << " instead of " << factors[i];
     }
     EXPECT_TRUE(schedule.state().empty());

@@ -37,7 +37,7 @@ inline void expect_equal(const at::Tensor& tensor, const base::Json& json, const
   const std::vector<float> want = numbers(json);
   ASSERT_EQ(tensor.numel(), static_cast<int64_t>(want.size())) << what;
   for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_TRUE(test::close(tensor.data_ptr<float>()[i], want[i], 1e-6, 1e-5))
+    EXPECT_TRUE(test::close(tensor.data_ptr<float>()[i], want[i], test::limits::function))
         << what << "[" << i << "]: " << tensor.data_ptr<float>()[i] << " instead of " << want[i];
   }
 }

@@ -52,10 +52,14 @@ std::string random_text(uint64_t seed) {
   return text;
 }
 
+// A published model's tokenizer lies beside the whole collection of recorded numbers alone.
+bool is_published(const std::string& name) { return name.starts_with("real_"); }
+
 TEST(TokenizerText, DecodesToWhatWasEncoded) {
-  for (const char* name : {"real_qwen3", "real_smollm2", "bpe_llama3", "bpe_gpt2"}) {
+  for (const char* name :
+       {"bpe_added", "bpe_digits", "bpe_llama3", "bpe_gpt2", "real_qwen3", "real_smollm2"}) {
     const std::string folder = std::string("tokenizers/") + name;
-    TRL_NEED_GOLDEN(folder + "/tokenizer.json");
+    if (is_published(name) && !test::has_golden(folder)) continue;
     const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
     for (uint64_t seed = 0; seed < 300; ++seed) {
       const std::string text = random_text(seed);
@@ -81,6 +85,22 @@ TEST(TokenizerText, GivesTheOffsetsOfTheReference) {
     Offsets offsets;
   };
   const std::vector<Case> cases = {
+      {"bpe_digits",
+       {1,  63,  84,  133, 110, 142, 236, 376, 880, 89,  226, 757, 226, 456, 241, 377, 243, 127, 896, 22,
+        23, 226, 155, 100, 155, 101, 204, 204, 92,  348, 285, 904, 97,  74,  84,  89,  68,  340, 97,  35},
+       {{0, 12},  {12, 13}, {13, 14}, {14, 16}, {14, 16}, {16, 18}, {16, 18}, {18, 20}, {20, 22}, {22, 23},
+        {23, 24}, {24, 33}, {33, 34}, {34, 38}, {34, 38}, {38, 42}, {38, 42}, {38, 42}, {42, 44}, {44, 45},
+        {45, 46}, {46, 47}, {47, 49}, {47, 49}, {49, 51}, {49, 51}, {51, 52}, {52, 53}, {53, 54}, {54, 56},
+        {56, 58}, {58, 60}, {60, 61}, {61, 62}, {62, 63}, {63, 64}, {64, 65}, {65, 67}, {67, 68}, {68, 69}}},
+      {"bpe_added",
+       {1101, 57,  78,  127, 104, 136, 230, 220, 533, 83,  220, 751, 220, 450,
+        235,  370, 237, 121, 220, 220, 16,  17,  220, 149, 94,  149, 95,  198,
+        198,  86,  342, 279, 907, 91,  68,  78,  83,  62,  334, 91,  29},
+       {{0, 12},  {12, 13}, {13, 14}, {14, 16}, {14, 16}, {16, 18}, {16, 18}, {18, 19}, {19, 20},
+        {22, 23}, {23, 24}, {24, 33}, {33, 34}, {34, 38}, {34, 38}, {38, 42}, {38, 42}, {38, 42},
+        {42, 43}, {43, 44}, {44, 45}, {45, 46}, {46, 47}, {47, 49}, {47, 49}, {49, 51}, {49, 51},
+        {51, 52}, {52, 53}, {53, 54}, {54, 56}, {56, 58}, {58, 60}, {60, 61}, {61, 62}, {62, 63},
+        {63, 64}, {64, 65}, {65, 67}, {67, 68}, {68, 69}}},
       {"real_qwen3",
        {151644, 57,  78,  12179, 136, 230, 13916, 75402, 21894, 102819, 61804, 235, 145375, 220, 220, 16,
         17,     220, 149, 94,    149, 95,  271,   54667, 944,   82639,  68,    354, 842,    91,  29},
@@ -118,7 +138,7 @@ TEST(TokenizerText, GivesTheOffsetsOfTheReference) {
         {62, 63}, {63, 64}, {64, 65}, {65, 67}, {67, 68}, {68, 69}}}};
   for (const Case& c : cases) {
     const std::string folder = std::string("tokenizers/") + c.name;
-    TRL_NEED_GOLDEN(folder + "/tokenizer.json");
+    if (is_published(c.name) && !test::has_golden(folder)) continue;
     const Encoding encoding =
         Tokenizer::from_directory(test::golden_path(folder))->encode_with_offsets(kSample, true);
     EXPECT_EQ(encoding.ids, c.ids) << c.name;

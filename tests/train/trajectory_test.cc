@@ -4,21 +4,12 @@
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
 #include "kernels/attention_plugin.h"
+#include "model/golden_batch.h"
 #include "support/trajectories.h"
 #include "train/sft_run.h"
 
 namespace trl::train {
 namespace {
-
-struct Tolerance {
-  double atol, rtol;
-};
-
-Tolerance tolerance(const base::Json& golden, bool first) {
-  const double stated = golden["relative_tolerance"];
-  if (stated > 1e-3) return {stated, stated};
-  return first ? Tolerance{1e-5, 1e-4} : Tolerance{2e-4, 1e-3};
-}
 
 config::Config config_of(const base::Json& golden) {
   config::Config config;
@@ -43,57 +34,46 @@ bool is_timing(const std::string& name) {
 
 void expect_records(const base::Json& golden, const base::Json& log_history) {
   const base::Json& want = golden["log_history"];
+  const double wide = golden["relative_tolerance"];
   ASSERT_EQ(log_history.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
-    const Tolerance allowed = tolerance(golden, i == 0);
     for (const auto& [name, value] : log_history[i].items()) {
       EXPECT_TRUE(want[i].contains(name) || is_timing(name)) << "record " << i << " has " << name;
     }
     for (const auto& [name, value] : want[i].items()) {
       ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
       const double got = log_history[i][name];
-      EXPECT_TRUE(test::close(got, value, allowed.atol, allowed.rtol))
+      EXPECT_TRUE(test::close(got, value, test::limits::record(name, wide)))
           << "record " << i << ", " << name << ": " << got << " instead of " << value;
     }
   }
 }
 
-void expect_tensor(const at::Tensor& tensor, const base::Json& want, const Tolerance& allowed,
-                   const std::string& name) {
-  const at::Tensor wide = tensor.to(at::kDouble).flatten();
-  const auto near = [&](double got, double expected, const char* what) {
-    EXPECT_TRUE(test::close(got, expected, allowed.atol, allowed.rtol))
-        << name << ' ' << what << ": " << got << " instead of " << expected;
-  };
-  ASSERT_EQ(base::Json(tensor.sizes().vec()), want["shape"]) << name;
-  near(wide.norm().item<double>(), want["norm"], "norm");
-  near(wide.mean().item<double>(), want["mean"], "mean");
-  for (size_t i = 0; i < want["first"].size(); ++i)
-    near(wide[static_cast<int64_t>(i)].item<double>(), want["first"][i], "value");
+std::span<const float> values_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
 }
 
 void expect_weights(const base::Json& golden, model::Model& model) {
-  const Tolerance allowed = tolerance(golden, false);
-  const std::string final_file =
-      test::golden_path("trajectories/" + golden["name"].get<std::string>() + "/final.safetensors");
+  const std::string name = golden["name"];
+  const std::string final_file = test::golden_path("trajectories/" + name + "/final.safetensors");
   std::unique_ptr<io::Safetensors> whole;
   if (!final_file.empty()) whole = std::make_unique<io::Safetensors>(final_file);
+  const auto first = model::Model::open(test::golden_path(golden["model"].get<std::string>()), "float32");
   size_t compared = 0;
   for (const tensor::Parameter* p : model.parameters()) {
+    const tensor::Parameter* start = first->parameters()[compared++];
+    ASSERT_EQ(start->name, p->name);
     ASSERT_TRUE(golden["final_weights"].contains(p->name)) << p->name;
-    expect_tensor(p->value, golden["final_weights"][p->name], allowed, p->name);
-    ++compared;
+    const base::Json& want = golden["final_weights"][p->name];
+    ASSERT_EQ(base::Json(p->value.sizes().vec()), want["shape"]) << p->name;
+    const test::Shares shares = test::shares_of_change(p->name, golden["relative_tolerance"]);
+    const at::Tensor value = p->value.to(at::kFloat), begin = start->value;
+    test::expect_fingerprint(values_of(value), values_of(begin), want, shares, p->name);
     if (!whole) continue;
-    const auto found = whole->tensors().find(p->name);
-    ASSERT_NE(found, whole->tensors().end()) << p->name;
-    std::vector<float> want(static_cast<size_t>(p->value.numel()));
-    ASSERT_EQ(found->second.bytes, want.size() * sizeof(float)) << p->name;
-    std::memcpy(want.data(), found->second.data, found->second.bytes);
-    const float* got = p->value.data_ptr<float>();
-    size_t wrong = 0;
-    for (size_t i = 0; i < want.size(); ++i)
-      wrong += !test::close(got[i], want[i], allowed.atol, allowed.rtol);
-    EXPECT_EQ(wrong, 0u) << p->name << ": values that differ";
+    const at::Tensor recorded = test::golden_tensor(*whole, p->name);
+    const at::Tensor got = test::recorded_columns(value, recorded).contiguous(),
+                     from = test::recorded_columns(begin, recorded).contiguous();
+    test::expect_near_by_change(values_of(got), values_of(from), values_of(recorded), shares.tensor, p->name);
   }
   const bool tied = model.config().tie_word_embeddings;
   EXPECT_EQ(compared + (tied ? 1 : 0), golden["final_weights"].size());
@@ -107,15 +87,13 @@ void expect_trls(const std::string& name, const std::string& fused_kernels, cons
   const std::string relative = "trajectories/" + name + "/case.json";
   TRL_NEED_GOLDEN(relative);
   const base::Json golden = test::golden_json(relative);
-  const std::string root =
-      test::golden_path(relative).substr(0, test::golden_path(relative).size() - relative.size());
   std::optional<test::Rows> eval_rows;
   if (!golden["eval_rows"].is_null()) eval_rows = test::parse_rows(golden["eval_rows"]);
   config::Config config = config_of(golden);
   config.set("fused_kernels", fused_kernels);
   config.set("output_dir", config.get("output_dir") + "_" + fused_kernels);
-  test::SftRun run(config, root + golden["model"].get<std::string>(),
-                   root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]), eval_rows);
+  test::SftRun run(config, test::golden_path(golden["model"]), test::golden_path(golden["dataset"]),
+                   test::parse_rows(golden["rows"]), eval_rows);
   if (plugin != nullptr) run.setup.attention = std::make_shared<const kernels::AttentionPlugin>(plugin);
   Trainer& trainer = run.start();
   EXPECT_EQ(trainer.max_steps(), golden["num_update_steps"].get<int64_t>());
@@ -155,16 +133,13 @@ INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,
 // num_tokens and train_loss go on counting, as in the run that was never interrupted.
 TEST(Trajectories, resume_is_trls) {
   TRL_NEED_GOLDEN("trajectories/sft_resume/case.json");
-  const std::string file = test::golden_path("trajectories/sft_resume/case.json");
-  const std::string root =
-      file.substr(0, file.size() - std::string("trajectories/sft_resume/case.json").size());
-  base::Json golden = base::read_json_file(file);
+  base::Json golden = test::golden_json("trajectories/sft_resume/case.json");
   const auto run_in = [&](const std::string& output) {
     config::Config config = config_of(golden);
     config.set("save_strategy", "steps");
     config.set("output_dir", output);
-    return test::SftRun(config, root + golden["model"].get<std::string>(),
-                        root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]));
+    return test::SftRun(config, test::golden_path(golden["model"]), test::golden_path(golden["dataset"]),
+                        test::parse_rows(golden["rows"]));
   };
   const test::TemporaryDirectory directory = test::TemporaryDirectory::in_memory();
   test::SftRun whole = run_in(directory.file("whole"));
@@ -219,13 +194,10 @@ TEST(Trajectories, resume_is_trls) {
 // total_flos of a run of which TRL's own trainer_state.json is recorded.
 TEST(Trajectories, total_flos_is_trainers) {
   TRL_NEED_GOLDEN("trajectories/sft_resume/case.json");
-  const std::string file = test::golden_path("trajectories/sft_resume/case.json");
-  const std::string root =
-      file.substr(0, file.size() - std::string("trajectories/sft_resume/case.json").size());
-  base::Json golden = base::read_json_file(file);
+  base::Json golden = test::golden_json("trajectories/sft_resume/case.json");
   golden["args"].erase("save_strategy");
-  test::SftRun run(config_of(golden), root + golden["model"].get<std::string>(),
-                   root + golden["dataset"].get<std::string>(), test::parse_rows(golden["rows"]));
+  test::SftRun run(config_of(golden), test::golden_path(golden["model"]),
+                   test::golden_path(golden["dataset"]), test::parse_rows(golden["rows"]));
   Trainer& trainer = run.start();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(trainer.step());
   const base::Json want = base::parse_json(golden["trainer_state"].get<std::string>(), "trainer_state");

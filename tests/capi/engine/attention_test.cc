@@ -172,7 +172,7 @@ TEST(AttentionPlugin, TrainsThroughTheCommand) {
   for (size_t i = 0; i < want.size(); ++i) {
     for (const char* name : {"loss", "grad_norm", "entropy", "train_loss"}) {
       if (!want[i].contains(name)) continue;
-      EXPECT_TRUE(host::close(got[i][name], want[i][name], i == 0 ? 1e-5 : 2e-4, i == 0 ? 1e-4 : 1e-3))
+      EXPECT_TRUE(host::close(got[i][name], want[i][name], host::limits::record(name, 0)))
           << i << " " << name << ": " << got[i][name] << " instead of " << want[i][name];
     }
   }

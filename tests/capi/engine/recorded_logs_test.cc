@@ -137,7 +137,7 @@ TEST(RecordedLogs, AnEvaluationWithoutRowsHasItsTimeAlone) {
     EXPECT_EQ(evaluations, 2);
     EXPECT_EQ(losses.size(), 3u);
     for (size_t i = 0; i < test.losses.size(); ++i)
-      EXPECT_TRUE(host::close(losses[i], test.losses[i], 1e-5, 1e-4)) << losses[i];
+      EXPECT_TRUE(host::close(losses[i], test.losses[i], host::limits::metric)) << losses[i];
   }
 }
 

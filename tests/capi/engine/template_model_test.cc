@@ -125,7 +125,7 @@ TEST(TemplateModel, TokensRowsAndLossesAreThoseOfTrl) {
     const std::vector<double> losses = losses_of(trainer.get());
     ASSERT_EQ(losses.size(), 3u);
     for (size_t i = 0; i < losses.size(); ++i) {
-      EXPECT_TRUE(host::close(losses[i], test["losses"][i], 1e-5, bf16 ? 2e-3 : 1e-4))
+      EXPECT_TRUE(host::close(losses[i], test["losses"][i], trl::test::Limit{1e-6, bf16 ? 2e-3 : 1e-4}))
           << losses[i] << " for " << test["losses"][i];
     }
     ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();

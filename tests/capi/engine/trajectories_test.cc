@@ -2,6 +2,7 @@
 // trainer_state.json and the saved weights, within the tolerances that the recorded numbers come with.
 #include "support/trajectories.h"
 #include "engine/run.h"
+#include "support/weights.h"
 
 namespace {
 
@@ -36,17 +37,14 @@ double number(const Json& value) {
 int compare_records(const Json& got, const Json& want, double wide) {
   EXPECT_EQ(got.size(), want.size());
   int compared = 0;
-  bool first = true;
   for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     for (const auto& [key, value] : want[i].items()) {
       EXPECT_TRUE(got[i].contains(key)) << "record " << i << ": no " << key;
       if (!got[i].contains(key)) continue;
-      const double atol = first ? 1e-5 : 2e-4, rtol = std::max(first ? 1e-4 : 1e-3, wide > 1e-3 ? wide : 0);
-      EXPECT_TRUE(host::close(number(got[i][key]), number(value), wide > 1e-3 ? wide : atol, rtol))
+      EXPECT_TRUE(host::close(number(got[i][key]), number(value), host::limits::record(key, wide)))
           << "record " << i << ", " << key << ": " << got[i][key] << " instead of " << value;
       ++compared;
     }
-    first = false;
   }
   return compared;
 }
@@ -54,35 +52,28 @@ int compare_records(const Json& got, const Json& want, double wide) {
 int compare_weights(const std::filesystem::path& saved, const Json& recorded, const std::string& name,
                     double wide) {
   const auto got = host::read_safetensors(saved);
-  const double atol = std::max(2e-4, wide > 1e-3 ? wide : 0), rtol = std::max(1e-3, wide);
+  const auto start =
+      host::read_safetensors(host::golden(recorded["model"].get<std::string>() + "/model.safetensors"));
+  const std::string file = host::golden("trajectories/" + name + "/final.safetensors");
+  const auto whole = file.empty() ? std::map<std::string, host::Tensor>() : host::read_safetensors(file);
   int compared = 0;
   for (const auto& [tensor, want] : recorded["final_weights"].items()) {
     const std::string here =
         got.count(tensor) ? tensor : "model.embed_tokens.weight";  // a tied head is not written twice
     EXPECT_TRUE(got.count(here)) << tensor;
     if (!got.count(here)) continue;
-    EXPECT_EQ(Json(got.at(here).shape), want["shape"]) << tensor;
-    double square = 0;
-    for (const float v : got.at(here).values) square += static_cast<double>(v) * v;
-    EXPECT_TRUE(host::close(std::sqrt(square), number(want["norm"]), atol, rtol)) << tensor;
-    for (size_t i = 0; i < want["first"].size(); ++i) {
-      EXPECT_TRUE(host::close(got.at(here).values[i], number(want["first"][i]), atol, rtol))
-          << tensor << " " << i;
-    }
+    const host::Tensor &values = got.at(here), &from = start.at(here);
+    EXPECT_EQ(Json(values.shape), want["shape"]) << tensor;
+    const trl::test::Shares shares = trl::test::shares_of_change(tensor, wide);
+    trl::test::expect_fingerprint(values.values, from.values, want, shares, tensor);
     ++compared;
-  }
-  const std::string file = host::golden("trajectories/" + name + "/final.safetensors");
-  if (file.empty()) return compared;
-  for (const auto& [tensor, want] : host::read_safetensors(file)) {
-    const std::string here = got.count(tensor) ? tensor : "model.embed_tokens.weight";
-    double worst = 0;
-    for (size_t i = 0; i < want.values.size(); ++i) {
-      const double share = std::abs(got.at(here).values.at(i) - want.values[i]) /
-                           (atol + rtol * std::max(1.0, std::abs(static_cast<double>(want.values[i]))));
-      worst = std::max(worst, share);
-    }
-    EXPECT_LE(worst, 1.0) << tensor;
-    ++compared;
+    const auto columns = whole.find(tensor);
+    if (columns == whole.end()) continue;
+    const auto width = static_cast<size_t>(values.shape.back()),
+               kept = static_cast<size_t>(columns->second.shape.back());
+    trl::test::expect_near_by_change(trl::test::recorded_columns(values.values, width, kept),
+                                     trl::test::recorded_columns(from.values, width, kept),
+                                     columns->second.values, shares.tensor, tensor);
   }
   return compared;
 }

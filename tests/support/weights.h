@@ -1,0 +1,73 @@
+// Final weights against recorded ones, by what training changed: the error of a tensor is at most a share of
+// the distance between its first and its last values.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/recorded.h"
+
+namespace trl::test {
+
+// A recorded tensor may hold every n-th column alone; n follows from the two widths.
+inline size_t column_step(size_t width, size_t recorded) {
+  const size_t step = recorded == 0 ? 1 : (width + recorded - 1) / recorded;
+  EXPECT_EQ((width + step - 1) / step, recorded) << "columns of a tensor " << width << " wide";
+  return step;
+}
+
+inline std::vector<float> recorded_columns(std::span<const float> values, size_t width, size_t recorded) {
+  const size_t step = column_step(width, recorded);
+  std::vector<float> chosen;
+  for (size_t row = 0; row < values.size(); row += width) {
+    for (size_t column = 0; column < width; column += step) chosen.push_back(values[row + column]);
+  }
+  return chosen;
+}
+
+inline double distance(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double square = 0;
+  for (size_t i = 0; i < a.size(); ++i) square += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return std::sqrt(square);
+}
+
+// wide: the run's relative_tolerance, above 1e-3 for bf16 autocast. The gradient of a bias of the keys is
+// rounding alone, for softmax does not see a shift of all scores: Adam makes steps of full size of it, which
+// bfloat16 leads anywhere, so that only their size can be compared there.
+struct Shares {
+  double tensor;  // of a whole tensor's change
+  double few;     // of the change of eight values, which average the rounding of bfloat16 less
+};
+inline Shares shares_of_change(const std::string& name, double wide) {
+  const bool rounding = name.ends_with("k_proj.bias");
+  if (wide > 1e-3) return rounding ? Shares{2, 2} : Shares{0.1, 0.5};
+  return rounding ? Shares{2e-2, 2e-2} : Shares{limits::kChange, limits::kChange};
+}
+
+inline void expect_near_by_change(std::span<const float> got, std::span<const float> start,
+                                  std::span<const float> want, double share, const std::string& what) {
+  const std::vector<float> zeros(want.size());
+  const double error = distance(got, want), changed = distance(want, start);
+  EXPECT_LE(error, share * changed + 1e-8 * distance(want, zeros))
+      << what << ": the change of " << changed << " is off by " << error;
+}
+
+// want: norm, mean and first values of a final tensor, nine digits of each.
+template <class Json>
+void expect_fingerprint(std::span<const float> got, std::span<const float> start, const Json& want,
+                        const Shares& shares, const std::string& name) {
+  const double changed = distance(got, start), count = static_cast<double>(got.size());
+  const double norm = distance(got, std::vector<float>(got.size())), norm_want = want["norm"];
+  double sum = 0;
+  for (const float value : got) sum += value;
+  EXPECT_LE(std::abs(norm - norm_want), shares.tensor * changed + 1e-8 * norm_want) << name << ": norm";
+  EXPECT_LE(std::abs(sum / count - want["mean"].template get<double>()),
+            shares.tensor * changed / std::sqrt(count) + 1e-8 * norm_want / std::sqrt(count))
+      << name << ": mean";
+  const std::vector<float> first = want["first"];
+  expect_near_by_change(got.first(first.size()), start.first(first.size()), first, shares.few,
+                        name + ": first values");
+}
+
+}  // namespace trl::test
