@@ -14,15 +14,15 @@
  *    their size and may hold NUL. Numbers in text never depend on the locale.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    only the accessors of the objects it was given, the functions that take no handle, every destroy
- *    function and trl_trainer_cancel may be called; anything else returns TRL_E_BUSY.
+ *    function and trl_trainer_cancel, _pause and _resume may be called; anything else returns TRL_E_BUSY.
  *    All callbacks, destroy functions and those of an Arrow stream included, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
  *    that was under way did not happen; what was done before stays done. Only where the call returns nothing
  *    (trl_T_destroy) is it told to the log instead. A callback must return or throw: to leave it with longjmp
  *    or pthread_exit is undefined, since the locks and buffers of the call would stay as they are.
  * 6. A call computes in its own floating-point environment (rounding to nearest, denormals kept, nothing
- *    trapped) and puts the thread's own back, for callbacks too. pthread_cancel of a thread inside a call acts
- *    when the call is over.
+ *    trapped) and puts the thread's own back, for callbacks too. pthread_cancel of a thread inside a call
+ * acts when the call is over.
  *
  * The words of a `Contract:` line:
  *   any thread            may run at any time, concurrently with everything
@@ -110,7 +110,7 @@ enum {
   TRL_E_OUT_OF_DEVICE_MEMORY = -8,
   TRL_E_DEVICE = -9,
   TRL_E_DISTRIBUTED = -10,
-  TRL_E_CANCELLED = -11, /* trl_trainer_cancel was called */
+  TRL_E_CANCELLED = -11, /* trl_trainer_cancel was called, or the process is ending */
   TRL_E_BUSY = -12,      /* in use elsewhere, called from a callback, or after a fork */
   TRL_E_CALLBACK = -13,  /* a callback of the host failed; trl_error_callback_code has its value */
   TRL_E_INTERNAL = -14
@@ -507,6 +507,40 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
  */
 TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
                                        trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
+
+/* How far a call is that opens or makes something. phase, valid during the call, is one of
+ *   "engine"     libtorch and the engine are being loaded: done 0, then 1 of 1
+ *   "rows"       rows are being read and counted: rows so far, total not known
+ *   "tokenize"   rows are being tokenised: rows of all
+ *   "weights"    weights are being read: tensors of those stored
+ * and new ones may appear; phases may come again, as for evaluation rows. total is -1 where it is not known.
+ * Called when a phase begins and ends and every 50 ms or so between, also without a change of done: so
+ * it is the place to stop the call. Returns 0 to go on; TRL_PROGRESS_STOP, or any number above 0, makes the
+ * call TRL_E_CANCELLED, and a number below 0 makes it TRL_E_CALLBACK. Nothing is left of what was being made.
+ */
+typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
+enum { TRL_PROGRESS_STOP = 1 };
+
+/**
+ * Sets the progress callback of a runtime, which hears of the calls that open or make something for it:
+ * trl_dataset_open, trl_dataset_open_config, trl_dataset_get_row_count, trl_dataset_get_profile,
+ * trl_model_open, trl_trainer_create and trl_runtime_describe. While libtorch itself is being loaded nothing
+ * can be heard, nor stopped.
+ *
+ * Runs on the thread that is inside such a call; two calls at once run it at once.
+ *
+ * @param runtime [in] changed.
+ * @param progress [in] nullable: none from now on.
+ * @param user_data [in] given to progress.
+ * @param destroy [in] nullable.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: user_data owned by the library until destroy; any thread; does not block; destroy of the callback
+ * before, now or with the last call that it hears of; after an error destroy was called.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_fn progress, void* user_data,
+                                            trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Sets the process's limit for large buffers, also while trainers live.
@@ -1022,7 +1056,7 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * output_dir, where save_total_limit counts it and trainer_state.json is written beside it.
  * @param options [in] nullable; the group `save`.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_IO, also where path is a checkpoint of another run, TRL_E_NOT_FOUND.
+ * @return TRL_OK, TRL_E_IO, also where path is a checkpoint of another run, TRL_E_NOT_FOUND, TRL_E_CANCELLED.
  * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
  * @since 0.1
  */
@@ -1033,14 +1067,43 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
  * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with
  * TRL_E_CANCELLED.
  *
- * One atomic store. The step that was running did not happen; the trainer can be saved and stepped on. Each
- * request is answered once.
+ * Safe points lie between the kernels of a layer and the tiles of attention, products and the head, between
+ * tokens, rows and pieces of files, so that a call ends within a fraction of a second. The step that was
+ * running did not happen: weights, optimizer, random numbers and the place in the rows are as before it, and
+ * the next step is what it would have been. An optimizer's update that has begun is completed and counts. The
+ * trainer can be saved and stepped on. Each request is answered once; one that comes after the end of the
+ * run, while no call is at work, is dropped.
  *
  * @param trainer [in] nullable; must not be destroyed before the call is over.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
+
+/**
+ * Holds the training: trl_trainer_step, _train and _evaluate wait at their next safe point, which are those
+ * of trl_trainer_cancel, until trl_trainer_resume.
+ *
+ * What runs now is held, or else what begins next. It keeps all its memory and goes on as if nothing had
+ * been, bit by bit; the time counts as the run's. Pausing twice is pausing once. A cancel ends what is held,
+ * and the pause stays. So does the end of the process. Saving, describing and generating are not held, but
+ * while a held call is at work on the trainer they return TRL_E_BUSY. Destroying a paused trainer ends what
+ * is held with TRL_E_CANCELLED.
+ *
+ * @param trainer [in] nullable.
+ * Contract: signal-safe; never blocks; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_trainer_pause(trl_trainer* trainer) TRL_NOEXCEPT;
+
+/**
+ * Takes trl_trainer_pause back; without one it does nothing.
+ *
+ * @param trainer [in] nullable.
+ * Contract: signal-safe; never blocks; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_trainer_resume(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/interrupt.h"
 #include "base/quiet_thread.h"
 
 namespace trl::base {
 
 struct ThreadPool::Job {
   const std::function<void(int64_t, int64_t)>* body;
+  Interrupt* interrupt;  // of the caller
   int64_t count;
   int64_t grain;
   int64_t next = 0;
@@ -18,6 +20,7 @@ struct ThreadPool::Job {
 
   // Under the pool's lock: takes pieces until none is left, or one failed before the next.
   void run(std::unique_lock<std::mutex>& lock) {
+    const InterruptScope scope(interrupt);
     ++running;
     while (next < count && failed_at < 0) {
       const int64_t begin = next;
@@ -74,7 +77,7 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain,
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return job_ == nullptr; });
   start();
-  Job job{&body, count, grain, 0, 0, -1, nullptr};
+  Job job{&body, thread_interrupt(), count, grain, 0, 0, -1, nullptr};
   job_ = &job;
   wake_.notify_all();
   job.run(lock);

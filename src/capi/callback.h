@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "capi/ending.h"
 #include "capi/process.h"
 #include "trl/trl.h"
 
@@ -22,8 +23,8 @@ auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   const CallbackScope scope;
   try {
     return body();
-  } catch (const abi::__forced_unwind&) {  // the thread ends: glibc does not let that be stopped
-    throw;
+  } catch (const abi::__forced_unwind&) {
+    park();  // an interpreter that ends takes its threads away like this; they cannot be unwound through us
   } catch (...) {
     fail_thrown(which);
   }

@@ -129,7 +129,8 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token, user_data);
   engine::ErrorCapture error;
-  error.check(model.generate(spans, sampling, sink, nullptr, error));
+  error.check(
+      process().use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); }));
   std::vector<Completion> all;
   for (CompletionText& text : texts) {
     text.finish();

@@ -27,14 +27,14 @@ std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
 }
 
 // Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
-// there. What a destroy function of the host throws is told to the log.
+// there, and where the process ends. What a destroy function of the host throws is told to the log.
 template <class H>
 void destroy(H* handle) noexcept {
   if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
   const std::shared_ptr<RuntimeLog> log = log_of(*handle->object);
   handle->retire();
   const CallScope scope;
-  delete handle;
+  if (scope.allowed()) delete handle;
   scope.log_failure(log.get());
 }
 
@@ -50,6 +50,7 @@ void take_back(Out* out) noexcept {
 template <class Body>
 trl_status run(Body body) {
   const CallScope scope;
+  scope.require();
   trl_status status = TRL_OK;
   try {
     Body own = std::move(body);  // what it holds ends within the call

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "capi/progress.h"
 #include "config/data_arguments.h"
 #include "config/model_dtype.h"
 #include "data/template_model.h"
@@ -18,7 +19,8 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
                                static_cast<uint64_t>(options.get_int("seed"))};
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
-  error.check(process().engine().open_model(spec, &model, error));
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open, [&] { return engine.open_model(spec, &model, error); }));
   return EngineObject<engine::Model>(model);
 }
 
@@ -73,7 +75,8 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
         const std::string directory = path_of(path);
         auto held = runtime_of(runtime);
         const LogScope scope(held->log());
-        *out_model = new trl_model(std::make_shared<Model>(std::move(held), directory, options_of(options)));
+        *out_model = new trl_model(
+            watched(*held, [&] { return std::make_shared<Model>(held, directory, options_of(options)); }));
       },
       out_model);
 }

@@ -17,6 +17,7 @@ data::PrepareContext context_of(const config::TrainingArguments& training,
   context.log = runtime.log().get();
   context.pool = own_pool != nullptr ? own_pool : &runtime.pool();
   context.memory = &process().memory();
+  context.background = &process().interrupt();
   context.seed = static_cast<uint64_t>(training.seed);
   context.packing = data.packing;
   context.needs_lengths = data.sampling == config::Sampling::group_by_length;

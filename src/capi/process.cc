@@ -6,6 +6,7 @@
 
 #include "base/cpus.h"
 #include "base/log.h"
+#include "capi/ending.h"
 #include "capi/log.h"
 #include "engine/error_capture.h"
 #include "engine/loader.h"
@@ -62,6 +63,7 @@ class EngineHost final : public engine::Host {
   }
   int64_t memory_limit() noexcept override { return memory_.limit(); }
   int64_t memory_now() noexcept override { return memory_.now(); }
+  base::Interrupt* interrupt() noexcept override { return base::thread_interrupt(); }
 
  private:
   static constexpr size_t kMostWaiting = 1000;
@@ -129,15 +131,29 @@ void Process::limit_memory(std::string_view name, int64_t bytes) {
 }
 
 engine::Engine& Process::engine() {
+  base::poll();
   const int wanted = threads();
   const std::lock_guard lock(engine_mutex_);
-  if (engine_ == nullptr) engine_ = &engine::open_engine(*host_);
+  if (engine_ == nullptr) {
+    base::progress("engine", 0, 1);
+    ending().while_loading([&] { engine_ = &engine::open_engine(*host_); });
+    base::progress("engine", 1, 1);
+  }
+  base::poll();
   if (engine_threads_ != wanted) {
     engine::ErrorCapture error;
     error.check(engine_->set_threads(wanted, error));
     engine_threads_ = wanted;
   }
   return *engine_;
+}
+
+int32_t Process::use_engine(Use use, const std::function<int32_t()>& body) {
+  constexpr int kFirst = 2;
+  int32_t status = 0;
+  if (uses_[static_cast<size_t>(use)].fetch_add(1) >= kFirst) return body();
+  ending().while_first_used([&] { status = body(); });
+  return status;
 }
 
 Process& process() {
@@ -156,7 +172,12 @@ void check_entry() {
   }
 }
 
-CallScope::CallScope() noexcept : outer_(thread_state().call) {
+CallScope::CallScope() noexcept
+    : outer_(thread_state().call),
+      allowed_(ending().enter()),
+      interrupted_by_(ending().begun()                      ? nullptr  // and this thread ends the process
+                      : base::thread_interrupt() != nullptr ? base::thread_interrupt()
+                                                            : &process().interrupt()) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   if (outer_ == nullptr) thread_state().failure = nullptr;
   thread_state().call = this;
@@ -165,7 +186,12 @@ CallScope::CallScope() noexcept : outer_(thread_state().call) {
 CallScope::~CallScope() {
   ThreadState& state = thread_state();
   state.call = outer_;
+  if (allowed_) ending().leave();
   pthread_setcancelstate(cancel_state_, nullptr);
+}
+
+void CallScope::require() const {
+  if (!allowed_) fail(Status::cancelled, "the process is ending");
 }
 
 void CallScope::throw_failure() const {
@@ -183,6 +209,9 @@ void CallScope::log_failure(RuntimeLog* log) const noexcept {
 
 void keep_failure(std::exception_ptr failure) noexcept {
   if (!has_failed()) thread_state().failure = std::move(failure);
+  // Every interrupt of this side is an Interrupt; that of the process is not this call's alone.
+  auto* const own = static_cast<Interrupt*>(base::thread_interrupt());
+  if (own != nullptr && own != &process().interrupt()) own->fail();
 }
 
 bool has_failed() noexcept { return thread_state().failure != nullptr; }
@@ -200,9 +229,11 @@ LogScope::~LogScope() {
 CallbackScope::CallbackScope() noexcept {
   ++thread_state().callbacks;
   if (const CallScope* call = thread_state().call) std::fesetenv(&call->arithmetic_.before());
+  ending().go_out();
 }
 
 CallbackScope::~CallbackScope() {
+  ending().come_back();
   --thread_state().callbacks;
   if (thread_state().call != nullptr) std::fesetenv(FE_DFL_ENV);
 }

@@ -2,14 +2,18 @@
 // engine, and which thread is inside which call. Made by the first call that needs it and never freed, so
 // that exit order is moot.
 #pragma once
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "base/memory.h"
 #include "base/plain_arithmetic.h"
+#include "capi/interrupt.h"
 #include "engine/engine.h"
 
 namespace trl::capi {
@@ -23,11 +27,15 @@ struct Settings {
   std::optional<int64_t> threads;
 };
 
+// What the engine is used for: each makes, at first, what lasts to the end of the process.
+enum class Use : uint8_t { open, train, evaluate, save, generate };
+
 class Process {
  public:
   Process();
   ~Process();
   base::MemoryCounter& memory() { return memory_; }
+  Interrupt& interrupt() { return interrupt_; }  // of calls that have none of their own
   // A runtime begins; throws Error(busy) when a living one settled something else.
   void join(const Settings& settings);
   void leave() noexcept;  // it ends; with the last one all is open again
@@ -35,6 +43,8 @@ class Process {
   void set_memory_limit(int64_t bytes);
   // The engine, opened on first use, with the threads in force. Throws what the loader says.
   engine::Engine& engine();
+  // Runs body, a call of the engine, which answers with a status.
+  int32_t use_engine(Use use, const std::function<int32_t()>& body);
   bool forked() const noexcept;
   void hand_over(RuntimeLog& log) noexcept;  // what the engine's own threads have logged
 
@@ -43,6 +53,7 @@ class Process {
 
   const int id_;
   base::MemoryCounter memory_;
+  Interrupt interrupt_;
   const std::unique_ptr<EngineHost> host_;
   std::mutex mutex_;
   int64_t runtimes_ = 0;
@@ -50,6 +61,7 @@ class Process {
   std::mutex engine_mutex_;
   engine::Engine* engine_ = nullptr;
   int engine_threads_ = 0;
+  std::array<std::atomic<int>, 5> uses_{};
 };
 
 Process& process();
@@ -65,13 +77,17 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   void throw_failure() const;  // that was kept, where this is the host's own call and none within a callback
-  void log_failure(RuntimeLog* log) const noexcept;  // the same, for a call that returns nothing; or null
+  void log_failure(RuntimeLog* log) const noexcept;   // the same, for a call that returns nothing; or null
+  bool allowed() const noexcept { return allowed_; }  // not where the process ends
+  void require() const;                               // throws Error(cancelled) then
 
  private:
   friend class CallbackScope;
   const CallScope* const outer_;
   int cancel_state_ = 0;
   const base::PlainArithmetic arithmetic_;
+  const bool allowed_;
+  const base::InterruptScope interrupted_by_;
 };
 
 // What failed where nothing may be thrown, such as a callback's exception in the middle of a step: the call

@@ -6,6 +6,7 @@
 #include "capi/config.h"
 #include "capi/dataset.h"
 #include "capi/guard.h"
+#include "capi/progress.h"
 #include "capi/tokenizer.h"
 #include "config/data_arguments.h"
 #include "data/batch_stream.h"
@@ -97,7 +98,8 @@ trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokeniz
         const auto wanted = profile_options(config);
         const auto svg = output_path(config, "profile.svg"), html = output_path(config, "profile.html");
         const int64_t columns = config.get_optional_int("profile.width").value_or(kColumns);
-        const trl::telemetry::LengthProfile profile = count(*rows, *shared, config, wanted);
+        const trl::telemetry::LengthProfile profile =
+            watched(*rows->runtime(), [&] { return count(*rows, *shared, config, wanted); });
         if (svg) trl::base::replace_file(*svg, to_svg(profile));
         if (html) trl::base::replace_file(*html, to_html(profile));
         if (out_json != nullptr) *out_json = rows->keep(to_json(profile));

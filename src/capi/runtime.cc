@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "capi/progress.h"
 
 namespace trl::capi {
 namespace {
@@ -32,6 +33,18 @@ base::MemoryKind memory_kind(std::string_view name) {
 
 Runtime::Runtime(const config::Config& config) : pool_(settle(config)) {}
 Runtime::~Runtime() { process().leave(); }
+
+std::shared_ptr<const ProgressCallback> Runtime::progress() const {
+  const std::lock_guard lock(mutex_);
+  return progress_;
+}
+
+void Runtime::set_progress(ProgressCallback callback) {
+  std::shared_ptr<const ProgressCallback> next;
+  if (callback.function != nullptr) next = std::make_shared<const ProgressCallback>(std::move(callback));
+  const std::lock_guard lock(mutex_);
+  progress_.swap(next);  // the one before is destroyed after the lock
+}
 
 const char* Runtime::describe() {
   base::Json info = {{"threads", process().threads()}, {"host_memory_limit", process().memory().limit()}};
@@ -69,6 +82,13 @@ trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_
   });
 }
 
+trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_fn progress, void* user_data,
+                                    trl_destroy_fn destroy, trl_error** error) noexcept {
+  return guard(error, [&, callback = ProgressCallback{progress, {user_data, destroy}}]() mutable {
+    get(runtime, "runtime")->set_progress(std::move(callback));
+  });
+}
+
 trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes, trl_error** error) noexcept {
   return guard(error, [&] {
     get(runtime, "runtime");
@@ -98,7 +118,7 @@ trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl
         const auto shared = get(runtime, "runtime");
         need(out_json, "out_json");
         const LogScope scope(shared->log());
-        *out_json = shared->describe();
+        *out_json = watched(*shared, [&] { return shared->describe(); });
       },
       out_json);
 }

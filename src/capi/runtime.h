@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/thread_pool.h"
+#include "capi/callback.h"
 #include "capi/handle.h"
 #include "capi/log.h"
 #include "capi/process.h"
@@ -12,6 +13,8 @@
 #include "trl/trl.h"
 
 namespace trl::capi {
+
+using ProgressCallback = Callback<trl_progress_fn>;
 
 class Runtime {
  public:
@@ -21,12 +24,15 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   const std::shared_ptr<RuntimeLog>& log() const { return log_; }
   base::ThreadPool& pool() { return pool_; }
+  std::shared_ptr<const ProgressCallback> progress() const;  // or null
+  void set_progress(ProgressCallback callback);
   const char* describe();  // JSON; opens the engine
 
  private:
   const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
   base::ThreadPool pool_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ProgressCallback> progress_;
   std::set<std::string> described_;
 };
 

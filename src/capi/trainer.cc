@@ -8,6 +8,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/prepare.h"
+#include "capi/progress.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
@@ -135,12 +136,12 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.train = train_batches_.get();
   spec.eval = eval_batches_.get();
   spec.events = &events_;
-  spec.cancel = &cancel_;
   spec.files = named;
   spec.tokens = special_tokens(tokenizer_->get(), config_);
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
-  error.check(process().engine().create_trainer(spec, &made, error));
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open, [&] { return engine.create_trainer(spec, &made, error); }));
   trainer_.reset(made);
 }
 
@@ -155,59 +156,60 @@ void Trainer::settle_evaluation() {
   runtime_->log()->warning("data", "{}: evaluations have no metrics but their time", why);
 }
 
-int32_t Trainer::answered(int32_t status) {
-  if (status == static_cast<int32_t>(Status::cancelled) && !has_failed()) cancel_.token.clear();
-  return status;
-}
-
 bool Trainer::step_locked() {
   metrics_.entries.clear();
   std::span<const engine::Metric> numbers;
   engine::ErrorCapture error;
-  const bool stepped = error.check(answered(trainer_->step(&numbers, error)));
+  const bool stepped =
+      error.check(process().use_engine(Use::train, [&] { return trainer_->step(&numbers, error); }));
   metrics_.assign(numbers);
   if (!stepped && !finished_) {
-    error.check(answered(trainer_->finish(error)));
+    error.check(trainer_->finish(error));
     finished_ = true;
+    interrupt_.answered();
     train_batches_->tell();
   }
   return stepped;
 }
 
 bool Trainer::step() {
-  return exclusively([&] { return step_locked(); });
+  return exclusively([&] { return step_locked(); }, true);
 }
 
 void Trainer::train(trl_event_fn on_event, void* user_data) {
-  exclusively([&] {
-    struct Registered {
-      explicit Registered(Events& sink) : events(sink) {}
-      ~Registered() { events.function = nullptr; }
-      Events& events;
-    };
-    const Registered registered(events_);
-    events_.user_data = user_data;
-    events_.function = on_event;
-    while (step_locked()) {
-    }
-  });
+  exclusively(
+      [&] {
+        struct Registered {
+          explicit Registered(Events& sink) : events(sink) {}
+          ~Registered() { events.function = nullptr; }
+          Events& events;
+        };
+        const Registered registered(events_);
+        events_.user_data = user_data;
+        events_.function = on_event;
+        while (step_locked()) {
+        }
+      },
+      true);
 }
 
 void Trainer::evaluate() {
-  exclusively([&] {
-    metrics_.entries.clear();
-    if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
-    std::span<const engine::Metric> numbers;
-    engine::ErrorCapture error;
-    error.check(answered(trainer_->evaluate(&numbers, error)));
-    metrics_.assign(numbers);
-  });
+  exclusively(
+      [&] {
+        metrics_.entries.clear();
+        if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
+        std::span<const engine::Metric> numbers;
+        engine::ErrorCapture error;
+        error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));
+        metrics_.assign(numbers);
+      },
+      true);
 }
 
 void Trainer::save(const std::string& directory, engine::SaveKind kind) {
   exclusively([&] {
     engine::ErrorCapture error;
-    error.check(answered(trainer_->save(directory, kind, error)));
+    error.check(process().use_engine(Use::save, [&] { return trainer_->save(directory, kind, error); }));
   });
 }
 
@@ -229,8 +231,10 @@ trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, tr
       [&] {
         need(out_trainer, "out_trainer");
         auto held = runtime_of(runtime);
-        *out_trainer = new trl_trainer(std::make_shared<Trainer>(
-            std::move(held), get(config, "config")->copy(), get(train, "train"), get_or_null(eval, "eval")));
+        *out_trainer = new trl_trainer(watched(*held, [&] {
+          return std::make_shared<Trainer>(held, get(config, "config")->copy(), get(train, "train"),
+                                           get_or_null(eval, "eval"));
+        }));
       },
       out_trainer);
 }
@@ -276,9 +280,43 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
   });
 }
 
+namespace {
+
+// Null: that is no trainer of this process.
+Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
+  if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
+  return &trainer->object->interrupt();
+}
+
+// A call that holds could never be resumed: it ends.
+trl_trainer* unheld(trl_trainer* trainer) noexcept {
+  Interrupt* const asked = interrupt_of(trainer);
+  if (asked != nullptr && asked->paused()) {
+    asked->cancel();
+    asked->resume();
+  }
+  return trainer;
+}
+
+}  // namespace
+
 void trl_trainer_cancel(trl_trainer* trainer) noexcept {
   answer(0, [&] {
-    if (trainer != nullptr && trainer->is(Tag::trainer) && !trainer->inherited()) trainer->object->cancel();
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->cancel();
+    return 0;
+  });
+}
+
+void trl_trainer_pause(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->pause();
+    return 0;
+  });
+}
+
+void trl_trainer_resume(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->resume();
     return 0;
   });
 }
@@ -294,4 +332,4 @@ trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json, trl
       out_json);
 }
 
-void trl_trainer_destroy(trl_trainer* trainer) noexcept { destroy(trainer); }
+void trl_trainer_destroy(trl_trainer* trainer) noexcept { destroy(unheld(trainer)); }

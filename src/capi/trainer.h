@@ -4,10 +4,10 @@
 #include <mutex>
 #include <string>
 
-#include "base/cancel.h"
 #include "capi/batches.h"
 #include "capi/dataset.h"
 #include "capi/engine_object.h"
+#include "capi/interrupt.h"
 #include "capi/metrics.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer.h"
@@ -28,34 +28,37 @@ class Trainer {
   void evaluate();
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
-  // Runs body while no other call is at work.
+  // Runs body while no other call is at work. pausable: a pause holds it.
   template <class Body>
-  auto exclusively(Body&& body) {
+  auto exclusively(Body&& body, bool pausable = false) {
     const std::unique_lock lock(in_use_, std::try_to_lock);
     if (!lock) fail(Status::busy, "trainer is in use on another thread");
+    if (finished_) interrupt_.answered();  // it came after the end
+    interrupt_.begin(pausable);
+    const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const LogScope scope(runtime_->log());
-    return body();
+    try {
+      return body();
+    } catch (const Error& error) {
+      if (error.status() == Status::cancelled && !has_failed()) interrupt_.answered();
+      throw;
+    }
   }
 
-  void cancel() noexcept { cancel_.token.cancel(); }  // signal-safe
+  Interrupt& interrupt() noexcept { return interrupt_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
 
  private:
-  struct Cancel final : engine::Cancel {
-    bool cancelled() const noexcept override { return token.cancelled() || has_failed(); }
-    base::CancelToken token;
-  };
   class Events final : public engine::EventSink {
    public:
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
   };
-  void settle_evaluation();          // warns where there is nothing to evaluate
-  int32_t answered(int32_t status);  // a cancel that was answered is over
+  void settle_evaluation();  // warns where there is nothing to evaluate
   bool step_locked();
 
   const std::shared_ptr<Runtime> runtime_;
@@ -65,7 +68,7 @@ class Trainer {
   std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
-  Cancel cancel_;
+  Interrupt interrupt_;
   Events events_;
   EngineObject<engine::Model> model_;
   EngineObject<engine::Trainer> trainer_;

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/handles.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace trl::cli {
 namespace {
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   try {
     code = trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
   } catch (const trl::cli::Failure& failure) {
+    trl::cli::Progress::clear_line();
     spdlog::error("{}", failure.what());
     code = failure.code;
   } catch (const std::exception& error) {

@@ -27,6 +27,12 @@ double resident_gb() {
 
 }  // namespace
 
+int32_t show_opening(void*, const char* phase, int64_t done, int64_t total) {
+  const std::string of = total >= 0 ? fmt::format(" of {}", total) : std::string();
+  std::fputs(fmt::format("\r\x1b[K{}: {}{}", phase, done, of).c_str(), stderr);
+  return 0;
+}
+
 Progress::Progress(bool enabled) : enabled_(enabled), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void Progress::clear_line() {

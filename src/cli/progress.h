@@ -7,6 +7,9 @@
 
 namespace trl::cli {
 
+// A trl_progress_fn: what is being read or tokenised, on one line that redraws itself.
+int32_t show_opening(void* nothing, const char* phase, int64_t done, int64_t total);
+
 class Progress {
  public:
   // enabled false: nothing is shown (--disable_tqdm)

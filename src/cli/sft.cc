@@ -143,14 +143,18 @@ int sft(const Words& words) {
   Dataset train, eval;
   Trainer trainer;
   Interrupt interrupt;
+  const bool shows = get(config, "disable_tqdm") != "true";
+  if (shows && isatty(STDERR_FILENO) != 0)
+    check(trl_runtime_set_progress(runtime.get(), show_opening, nullptr, nullptr, error.out()), error);
   check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
+  Progress::clear_line();
 
   const std::string output = get(config, "output_dir");
   const int64_t begun_at = global_step(trainer);
   interrupt.watch(trainer.get());
-  Progress progress(get(config, "disable_tqdm") != "true");
+  Progress progress(shows);
   const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
   progress.finish();
   if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) {

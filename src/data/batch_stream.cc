@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "data/sft_tokens.h"
 
 namespace trl::data {
@@ -112,7 +113,7 @@ class AsRead final : public BatchStream {
       std::vector<int64_t> numbers;
       RowText row;
       while (static_cast<int64_t>(block.size()) < kPackingBlockRows) {
-        if (context_.cancel != nullptr) context_.cancel->check();
+        base::poll();
         if (!source_->next_text(row)) {
           ended_ = true;
           break;

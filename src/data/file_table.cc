@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "data/formats.h"
 #include "data/table.h"
 #include "io/jsonl.h"
@@ -111,7 +112,7 @@ class FileTable final : public Table {
     blocks_.reserve(static_cast<size_t>(stamp_.size / apart + 1));
     base::Xxh3 hash;
     io::JsonRows cut(std::make_unique<HashedStream>(stream, hash));
-    for (JsonPlace place; cut.skip(place); ++size_) {
+    for (JsonPlace place; cut.skip(place); base::progress("rows", ++size_, -1)) {
       if (blocks_.empty() || place.offset - blocks_.back().place.offset >= apart)
         blocks_.push_back({place, size_});
     }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/cancel.h"
+#include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "data/table.h"
 
@@ -23,8 +23,7 @@ struct Mapped {
 // make(Row&, std::vector<T>&) runs on any thread; keep(row, Mapped<T>&) on the caller's, in order. Where rows
 // fail, the error is that of the first one.
 template <class T, class Make, class Keep>
-void map_rows(const Table& table, base::ThreadPool& pool, const base::CancelToken* cancel, const Make& make,
-              const Keep& keep) {
+void map_rows(const Table& table, base::ThreadPool& pool, const Make& make, const Keep& keep) {
   constexpr int64_t kGrain = 8, kPieceRows = 1024, kPieceBytes = int64_t{8} << 20;
   const int64_t row_bytes = table.total_bytes() / std::max<int64_t>(table.size(), 1) + 1;
   const int64_t piece_rows = std::clamp<int64_t>(kPieceBytes / row_bytes, 1, kPieceRows);
@@ -38,7 +37,7 @@ void map_rows(const Table& table, base::ThreadPool& pool, const base::CancelToke
     piece.assign(rows.size(), {});
     pool.parallel_for(static_cast<int64_t>(rows.size()), kGrain, [&](int64_t begin, int64_t end) {
       for (size_t i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        if (cancel != nullptr) cancel->check();
+        base::poll();
         Row row = parse_row(texts[i]);
         make(row, piece[i].made);
         piece[i].where = std::move(row.where);

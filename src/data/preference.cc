@@ -76,7 +76,7 @@ std::unique_ptr<ExampleList<T>> prepare(const Table& table, const PreferenceCont
     second.clear();
   };
   const auto make = [&](Row& row, std::vector<Made<T>>& out) { rows.examples(row, out); };
-  map_rows<Made<T>>(table, *context.pool, context.cancel, make, [&](int64_t row, Mapped<Made<T>>& mapped) {
+  map_rows<Made<T>>(table, *context.pool, make, [&](int64_t row, Mapped<Made<T>>& mapped) {
     if (row % kUnpairedBlockRows == 0) end_block();
     for (size_t i = 0; i < mapped.made.size(); ++i) {
       Made<T>& made = mapped.made[i];

@@ -3,7 +3,6 @@
 #pragma once
 #include <memory>
 
-#include "base/cancel.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "config/data_arguments.h"
@@ -19,8 +18,7 @@ struct PreferenceContext {
   const config::PreferenceDataArguments* arguments = nullptr;
   base::LogSink* log = nullptr;
   base::ThreadPool* pool = nullptr;
-  const base::CancelToken* cancel = nullptr;  // or null
-  int64_t vocab_size = 0;                     // of the model, for rows of token ids; 0: the tokenizer's
+  int64_t vocab_size = 0;  // of the model, for rows of token ids; 0: the tokenizer's
   RecordStore::Options store;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/quiet_thread.h"
 #include "data/numpy_shuffle.h"
 
@@ -93,7 +94,10 @@ void Preparation::start() {
     find_dropped();
     lazy_ = true;
   }
-  thread_ = base::quiet_thread("trl-prepare", [this] { run(); });
+  thread_ = base::quiet_thread("trl-prepare", [this] {
+    const base::InterruptScope interrupted_by(context_.background);
+    run();
+  });
 }
 
 // Of a dataset whose order is fixed before all rows are tokenised.
@@ -142,6 +146,7 @@ void Preparation::run() {
       std::erase_if(rows,
                     [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
       prepare_rows(rows, counts);
+      base::progress("tokenize", begin + static_cast<int64_t>(count), table_->size());
       const std::lock_guard lock(mutex_);
       counts_ = counts;
     }
@@ -182,10 +187,15 @@ void Preparation::prepare_rows(std::span<const int64_t> rows, Counts& counts) {
 
 void Preparation::wait() {
   std::unique_lock lock(mutex_);
-  while (!done_ && (context_.cancel == nullptr || !context_.cancel->cancelled()))
-    done_changed_.wait_for(lock, std::chrono::milliseconds(20));
+  while (!done_) {
+    const int64_t read = counts_.read;
+    lock.unlock();
+    base::progress("tokenize", read, table_->size());
+    base::poll();
+    lock.lock();
+    if (!done_) done_changed_.wait_for(lock, std::chrono::milliseconds(20));
+  }
   lock.unlock();
-  if (context_.cancel != nullptr) context_.cancel->check();
   report();
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "data/counts.h"
 #include "data/length_counts.h"
 #include "data/length_layouts.h"
@@ -65,8 +66,9 @@ class Profiler {
     block_.clear();
     size_t bytes = 0;
     RowText text;
+    base::progress("tokenize", counts_.read, -1);
     while (block_.size() < kMeasuredRows && bytes < kMeasuredBytes && source_.next_text(text)) {
-      if (context_.cancel != nullptr) context_.cancel->check();
+      base::poll();
       counts_.add_row(text);
       block_.push_back(parse_row(text));
       bytes += block_.back().bytes;
@@ -79,7 +81,7 @@ class Profiler {
     context_.pool->parallel_for(
         static_cast<int64_t>(block_.size()), kMeasureGrain, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            if (context_.cancel != nullptr) context_.cancel->check();
+            base::poll();
             measures_[static_cast<size_t>(i)] = measurer_->measure(block_[static_cast<size_t>(i)]);
           }
         });

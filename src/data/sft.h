@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
@@ -29,12 +29,12 @@ struct PrepareContext {
   base::LogSink* log = nullptr;
   base::ThreadPool* pool = nullptr;
   base::MemoryCounter* memory = nullptr;
-  const base::CancelToken* cancel = nullptr;  // or null
-  uint64_t seed = 42;                         // of shuffle_dataset
-  int64_t vocab_size = 0;                     // of the model, for rows of token ids; 0: the tokenizer's
-  Packing packing = Packing::none;            // of these rows: evaluation has its own
-  bool needs_lengths = false;                 // of all rows before the first batch: group_by_length
-  std::string directory;                      // of what memory does not take; empty: it takes all
+  base::Interrupt* background = nullptr;  // of work that outlives the call; or null
+  uint64_t seed = 42;                     // of shuffle_dataset
+  int64_t vocab_size = 0;                 // of the model, for rows of token ids; 0: the tokenizer's
+  Packing packing = Packing::none;        // of these rows: evaluation has its own
+  bool needs_lengths = false;             // of all rows before the first batch: group_by_length
+  std::string directory;                  // of what memory does not take; empty: it takes all
   // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
   // does.
   std::optional<bool> completion_only_loss;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace trl::data {
 
@@ -120,7 +121,7 @@ std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
   std::vector<Tokens> tokens(texts.size());
   context_.pool->parallel_for(static_cast<int64_t>(texts.size()), kGrain, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      if (context_.cancel != nullptr) context_.cancel->check();
+      base::poll();
       Row row = parse_row(texts[i]);
       tokens[i] = rows_.tokens(row);
     }

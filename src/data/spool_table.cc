@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "data/record_store.h"
 #include "data/table.h"
 
@@ -29,6 +30,7 @@ class SpoolTable final : public Table {
     RowText text;
     std::string record;
     while (source.next_text(text)) {
+      base::poll();
       remember_origin(text);
       const SpooledPlace place{text.line,
                                text.column,
@@ -40,6 +42,7 @@ class SpoolTable final : public Table {
       record.assign(reinterpret_cast<const char*>(&place), sizeof place);
       record += text.json;
       store_.append(record);
+      base::progress("rows", store_.size(), -1);
       hash.update(text.json);
       hash.update("\n");
       total_bytes_ += static_cast<int64_t>(text.json.size());

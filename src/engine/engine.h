@@ -7,9 +7,11 @@
 #include <span>
 #include <string_view>
 
+#include "base/interrupt.h"
+
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 1;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 2;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -29,6 +31,8 @@ class Host {
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
+  // Of the call that this thread is in; null: none. What the engine does in it polls it.
+  virtual base::Interrupt* interrupt() noexcept { return nullptr; }
 
  protected:
   ~Host() = default;
@@ -150,20 +154,11 @@ class Model {
   // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
   virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files,
                        ErrorSink& error) noexcept = 0;
-  // cancel: polled between decode steps; may be null.
   virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
-                           TokenSink& sink, const class Cancel* cancel, ErrorSink& error) noexcept = 0;
+                           TokenSink& sink, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;
-};
-
-class Cancel {
- public:
-  virtual bool cancelled() const noexcept = 0;
-
- protected:
-  ~Cancel() = default;
 };
 
 struct AttentionSpec {
@@ -202,7 +197,6 @@ struct TrainerSpec {
   BatchSource* train = nullptr;       // outlive the trainer
   BatchSource* eval = nullptr;        // or null
   EventSink* events = nullptr;        // or null
-  const Cancel* cancel = nullptr;     // polled between micro-batches
   std::span<const NamedBytes> files;  // go into every saved directory (tokenizer, chat template); copied
   SpecialTokens tokens;               // go into config.json and generation_config.json
 };

@@ -36,6 +36,24 @@ int scope() {
   return has_other_onednn() && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
 }
 
+constexpr const char* kBlas = "libopenblas.so.0";
+
+bool is_mapped(const char* library) {
+  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (handle != nullptr) ::dlclose(handle);
+  return handle != nullptr;
+}
+
+// OpenBLAS, which libtorch brings, starts threads when it is loaded, and with them a process does not end
+// with the last thread of its host. It ends them before every fork with this function, and starts them again
+// when it needs them, which the engine never does.
+void end_blas_threads() {
+  void* const blas = ::dlopen(kBlas, RTLD_NOW | RTLD_NOLOAD);
+  if (blas == nullptr) return;
+  if (const auto end = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_shutdown_"))) end();
+  ::dlclose(blas);
+}
+
 }  // namespace
 
 std::string default_engine_path() {
@@ -53,9 +71,11 @@ Engine& open_engine(Host& host, const std::string& path) {
          "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path);
   }
   const bool shared = shares_mapped_torch(path);
+  const bool host_has_blas = is_mapped(kBlas);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope());
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
+  if (!host_has_blas) end_blas_threads();
   const auto entry = reinterpret_cast<EngineOpen>(::dlsym(library, kEngineOpenName));
   if (entry == nullptr) fail(Status::unsupported, "{}: has no function {}", path, kEngineOpenName);
   Engine* engine = nullptr;

@@ -53,6 +53,7 @@ template <typename Body>
 int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   try {
     const WarningsToHost warnings(host);
+    const base::InterruptScope interrupted_by(host.interrupt());
     return static_cast<int32_t>(body());
   } catch (...) {
     return report_exception(error);

@@ -51,11 +51,11 @@ void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> promp
 
 int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               const engine::Sampling& sampling, engine::TokenSink& sink,
-                              const engine::Cancel* cancel, engine::ErrorSink& error) noexcept {
+                              engine::ErrorSink& error) noexcept {
   return guard(host_, error, [&] {
     warn_of_length(prompts, sampling.max_new_tokens);
     const at::AutoGradMode without_graph(false);
-    generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink, cancel);
+    generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);
     return Status::ok;
   });
 }

@@ -21,8 +21,7 @@ class ModelObject final : public engine::Model {
   int32_t save(std::string_view directory, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;
   int32_t generate(std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
-                   engine::TokenSink& sink, const engine::Cancel* cancel,
-                   engine::ErrorSink& error) noexcept override;
+                   engine::TokenSink& sink, engine::ErrorSink& error) noexcept override;
 
  private:
   ~ModelObject() = default;

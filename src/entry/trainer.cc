@@ -28,7 +28,6 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.eval = spec.eval;
   events_ = std::make_unique<RecordingEvents>(host, config, spec);
   setup.events = events_.get();
-  setup.cancel = spec.cancel;
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
   setup.log = &log_;
   setup.options = config::result_options(config);

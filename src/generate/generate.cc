@@ -17,15 +17,13 @@ namespace {
 constexpr int64_t kFirstRoom = 256;
 
 void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> ids,
-                  const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink,
-                  const engine::Cancel* cancel) {
+                  const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink) {
   if (ids.empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", prompt);
   std::vector<int32_t> sequence(ids.begin(), ids.end());
   const auto cache =
       model.new_cache(static_cast<int64_t>(ids.size()) + std::min(sampling.max_new_tokens, kFirstRoom));
   at::Tensor hidden;
   for (int64_t t = 0; t < sampling.max_new_tokens; ++t) {
-    if (cancel != nullptr && cancel->cancelled()) throw Error(Status::cancelled, "cancelled");
     hidden =
         t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
     const at::Tensor row =
@@ -48,12 +46,11 @@ void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> 
 }  // namespace
 
 void generate(model::Model& model, std::span<const std::span<const int32_t>> prompts,
-              const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink,
-              const engine::Cancel* cancel) {
+              const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink) {
   check_sampling(sampling);
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    generate_one(model, static_cast<int64_t>(i), prompts[i], sampling, compute, sink, cancel);
+    generate_one(model, static_cast<int64_t>(i), prompts[i], sampling, compute, sink);
   }
 }
 

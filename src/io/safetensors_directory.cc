@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "io/safetensors.h"
 
@@ -15,6 +16,7 @@ using base::Json;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr size_t kPiece = size_t{16} << 20;  // written between two polls
 
 std::string shard_name(size_t i, size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
@@ -111,7 +113,13 @@ void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>&
   const uint64_t header_bytes = header.size();
   writer.write(&header_bytes, sizeof header_bytes);
   writer.write(header);
-  for (const NamedTensor* tensor : order) writer.write(tensor->data, static_cast<size_t>(bytes_of(*tensor)));
+  for (const NamedTensor* tensor : order) {
+    std::string_view bytes(static_cast<const char*>(tensor->data), static_cast<size_t>(bytes_of(*tensor)));
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPiece))) {
+      base::poll();
+      writer.write(bytes.substr(0, kPiece));
+    }
+  }
 }
 
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {

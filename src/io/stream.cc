@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 
 namespace trl::io {
 
@@ -53,6 +54,7 @@ class FileStream final : public SeekableStream {
   FileStream& operator=(const FileStream&) = delete;
 
   size_t read(char* out, size_t size) override {
+    base::poll();
     for (;;) {
       const ssize_t got = ::read(descriptor_, out, size);
       if (got < 0 && errno == EINTR) continue;
@@ -87,6 +89,7 @@ class MemoryStream final : public SeekableStream {
   MemoryStream(std::shared_ptr<const std::string> bytes, std::string name)
       : bytes_(std::move(bytes)), name_(std::move(name)) {}
   size_t read(char* out, size_t size) override {
+    base::poll();
     const size_t count = std::min(size, bytes_->size() - at_);
     std::memcpy(out, bytes_->data() + at_, count);
     at_ += count;

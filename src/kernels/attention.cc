@@ -94,6 +94,7 @@ class Layout {
     a.scale = static_cast<float>(options_.scale);
     a.softcap = static_cast<float>(options_.softcap);
     a.type = type_;
+    a.stopped = base::stopped;
     return a;
   }
 

@@ -28,6 +28,7 @@ class AttentionPlugin::Call {
   Call(const AttentionPlugin& plugin, const at::Tensor& q, const at::Tensor& k, const Segments& segments,
        const AttentionOptions& options, int32_t pass)
       : plugin_(plugin), pass_(pass == TRL_KERNEL_PASS_FORWARD ? "forward" : "backward") {
+    base::poll();
     batch_.struct_size = sizeof batch_;
     batch_.dtype = kernel_dtype(q.scalar_type());
     batch_.tokens = q.size(0);

@@ -6,6 +6,9 @@
 
 namespace trl::kernels {
 
+// Asked by what may take long, between its blocks; true: what is being made is not wanted any more.
+using Stopped = bool (*)();
+
 enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
 
 // y = norm(x), or with a branch sum = x + branch and y = norm(sum).
@@ -65,6 +68,7 @@ struct Attention {
   float scale;
   float softcap;  // 0: none
   Type type;
+  Stopped stopped;  // backward only
 };
 constexpr int64_t kHeadBlock = 96;  // of the vocabulary, at a time
 
@@ -85,6 +89,7 @@ struct HeadTile {
   float* packed;  // the rows as operands
   void* logits;   // [vocab, pitch], transposed
   float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
+  Stopped stopped;
 };
 struct HeadBytes {
   int64_t packed, work;  // work: of each call

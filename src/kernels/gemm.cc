@@ -215,7 +215,7 @@ void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
     void* const memory_at = bytes > 0 ? scratch.data_ptr<uint8_t>() + mine * bytes : nullptr;
     try {
       dnnl::stream stream(engine);
-      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+      for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1)) {
         run(tiles[static_cast<size_t>(i)], engine, stream, memory_at);
       }
     } catch (...) {

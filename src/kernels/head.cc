@@ -114,6 +114,7 @@ class Sweep {
     tile.weight = head_.value.data_ptr();
     tile.weight_type = type_of(head_.value);
     tile.softcap = static_cast<float>(options_.softcap);
+    tile.stopped = base::stopped;
     if (head_.trainable()) {
       tile.grad = head_.grad.data_ptr();
       tile.grad_type = type_of(head_.grad);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/path.h"
@@ -65,7 +66,7 @@ void parallel_elements(int64_t count, const Body& body) {
 }
 
 // body(i, work) for each i in [0, count), taken by whichever thread is free, with a place of `floats` for
-// each thread.
+// each thread. Ends early, by Error(cancelled), between two of them.
 template <typename Body>
 void each_with_work(int64_t count, int64_t floats, const Body& body) {
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
@@ -75,7 +76,7 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
   std::atomic<int64_t> place{0}, next{0};
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
     float* const mine = work.data_ptr<float>() + place.fetch_add(1) * floats;
-    for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i, mine);
+    for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1)) body(i, mine);
   });
 }
 

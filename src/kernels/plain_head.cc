@@ -62,6 +62,7 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
   at::Tensor sums;
   std::vector<at::Tensor> nll;
   for (int64_t first = 0; first < count; first += tile) {
+    base::poll();
     const int64_t rows = std::min(tile, count - first);
     const at::Tensor row = valid.row.narrow(0, first, rows);
     at::Tensor x = hidden.detach().index_select(0, row);

@@ -14,6 +14,7 @@ struct WeightLeaf : torch::autograd::Function<WeightLeaf> {
     return w->value.detach();
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    base::poll();
     if (grads[0].defined()) kept<Parameter*>(context)->grad.add_(grads[0]);
     return {{}, {}};
   }
@@ -63,6 +64,7 @@ at::Tensor weight(const at::Tensor& x, Parameter& w) {
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute) {
+  base::poll();
   const at::Tensor operand = x.to(compute);
   std::vector<at::Tensor> outputs;
   for (const Projection& p : projections) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/number.h"
 #include "memory/checkpoint.h"
 #include "model/embedding_rows.h"
@@ -36,7 +37,8 @@ int64_t layer_of(std::string_view name) {
 // Takes tensors from the source one by one, in the order in which they become parameters.
 class Decoder::Loader {
  public:
-  Loader(Decoder& decoder, const WeightSource& source) : decoder_(decoder), source_(source) {}
+  Loader(Decoder& decoder, const WeightSource& source)
+      : decoder_(decoder), source_(source), tensors_(std::ssize(source.others({}))) {}
 
   Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay) {
     const std::vector<int64_t>* found = source_.shape(name);
@@ -45,6 +47,7 @@ class Decoder::Loader {
       fail(Status::format, "{} has shape {}, {} for {}", source_.place(name), shape_text(*found),
            source_.asks(name), shape_text(shape));
     }
+    base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
     used_.insert(name);
     auto parameter = std::make_unique<Parameter>();
     parameter->name = name;
@@ -82,6 +85,7 @@ class Decoder::Loader {
   }
 
   void report_others(base::LogSink* log) const {
+    base::progress("weights", tensors_, tensors_);
     if (log == nullptr) return;
     const int64_t layers = decoder_.config().num_hidden_layers;
     int64_t beyond = 0, last = 0;
@@ -111,6 +115,7 @@ class Decoder::Loader {
 
   Decoder& decoder_;
   const WeightSource& source_;
+  const int64_t tensors_;  // that are stored
   std::set<std::string> used_;
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/interrupt.h"
 #include "tensor/parts.h"
 
 namespace trl::tensor {
@@ -14,23 +15,28 @@ void set_threads(
     int threads);  // for every parallel region of the engine from now on; < 1: what the process may use
 int threads();
 
-// body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw.
+// body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw. A long one
+// may return early where base::stopped(): parallel_for itself polls before and behind it, and throws then.
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
+  base::poll();
   const Timed timed(Part::elementwise);
   const int64_t parts = std::min<int64_t>(threads(), (count + grain - 1) / (grain > 0 ? grain : 1));
   if (parts <= 1) {
     if (count > 0) body(int64_t{0}, count);
-    return;
+    return base::poll();
   }
+  base::Interrupt* const interrupt = base::thread_interrupt();
 #pragma omp parallel num_threads(static_cast <int>(parts))
   {
+    const base::InterruptScope scope(interrupt);
     const int64_t n = omp_get_num_threads();
     const int64_t i = omp_get_thread_num();
     const int64_t begin = count * i / n;
     const int64_t end = count * (i + 1) / n;
     if (begin < end) body(begin, end);
   }
+  base::poll();
 }
 
 }  // namespace trl::tensor

@@ -151,7 +151,6 @@ const telemetry::Record& Trainer::evaluate() {
   int64_t seen = 0;
   training_mode_ = false;
   for (;;) {
-    poll_cancel();
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
     const MethodLoss result =

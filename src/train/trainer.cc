@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/directory_lock.h"
 #include "tensor/parts.h"
@@ -99,6 +100,15 @@ Trainer::Trainer(Setup setup)
 
 bool Trainer::step() {
   if (finished_) return false;
+  try {
+    return run_step();
+  } catch (const Error& error) {
+    if (error.status() != Status::cancelled) throw;
+    fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, plan_.max_steps);
+  }
+}
+
+bool Trainer::run_step() {
   const kernels::PathScope scope(path());
   begin();
   for (;;) {
@@ -146,11 +156,12 @@ bool Trainer::update() {
   const double norm = pass.skipped ? std::nan("") : grad_norm();
   std::vector<const MicroBatch*> all;
   for (const MicroBatch& batch : window) all.push_back(&batch);
-  poll_cancel();
+  base::poll();
   if (!pass.skipped) pass.skipped = !accepts(norm, "gradient norm", all);
   const double learning_rate = schedule_.learning_rate(state_.global_step);
   if (!pass.skipped) {
     const tensor::Timed timed(tensor::Part::optimizer);
+    const base::InterruptScope whole(nullptr);  // once begun it is done
     optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
   }
   const MethodMetrics parts = profile.metrics(window);
@@ -171,7 +182,6 @@ double Trainer::grad_norm() const {
 }
 
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
-  training_mode_ = true;
   zero_gradients();
   const at::AutoGradMode with_graph(true);
   const double items = method_->plan(window);
@@ -180,7 +190,6 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
     pass.num_tokens += batch.counted_tokens;
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
-    poll_cancel();
     const Place place{state_.global_step, &batch - window.data()};
     const MethodLoss result = method_->loss(method_->forward(batch, place), batch, items);
     const float loss = result.loss.item<float>();
@@ -220,13 +229,8 @@ bool Trainer::accepts(double value, std::string_view what,
   return false;
 }
 
-void Trainer::poll_cancel() const {
-  if (setup_.cancel != nullptr && setup_.cancel->cancelled()) {
-    fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, plan_.max_steps);
-  }
-}
-
 void Trainer::after_update(const Pass& pass, double norm, double learning_rate) {
+  training_mode_ = true;
   batches_.window_done();
   ++updates_in_epoch_;
   if (pass.skipped) {

@@ -34,7 +34,6 @@ struct Setup {
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
   engine::EventSink* events = nullptr;                       // or null
-  const engine::Cancel* cancel = nullptr;                    // or null
   std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
   base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
@@ -71,6 +70,7 @@ class Trainer {
   }
   struct Pass;  // what the micro-batches of one window add up to
 
+  bool run_step();
   void begin();
   bool update();
   void zero_gradients();
@@ -86,7 +86,6 @@ class Trainer {
   void log_training();
   void log(telemetry::Record record, bool of_training = false);
   void emit(engine::EventKind kind, const telemetry::Record& record);
-  void poll_cancel() const;
   base::Json run_state() const;  // trl_state.json
   void resume(const checkpoint::Checkpoint& from);
   void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);

@@ -1,18 +1,19 @@
-// The memory counter, the thread pool, cancel token, cpus, torch's random order.
+// The memory counter, the thread pool, interrupts, cpus, torch's random order.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <numeric>
 #include <thread>
 
-#include "base/cancel.h"
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 #include "support/scratch.h"
 
 namespace trl::base {
@@ -109,18 +110,29 @@ TEST(ThreadPool, RethrowsTheLowestFailureAndGoesOn) {
   EXPECT_EQ(sum.load(), 45);
 }
 
-TEST(CancelToken, ChecksAndClears) {
-  CancelToken token;
-  token.check();
-  token.cancel();
+TEST(Interrupt, EndsTheCallOfItsThreadAndOfItsWorkers) {
+  poll();  // nothing interrupts this thread
+  test::StopsAt at(20);
+  const InterruptScope scope(&at);
+  ThreadPool pool(3);
+  std::atomic<int> polled{0};
   try {
-    token.check();
+    pool.parallel_for(1000, 1, [&](int64_t, int64_t) {
+      poll();
+      ++polled;
+    });
     FAIL() << "not cancelled";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::cancelled);
   }
-  token.clear();
-  token.check();
+  EXPECT_EQ(polled, 19);
+  EXPECT_TRUE(stopped());
+  {
+    const InterruptScope nothing(nullptr);
+    EXPECT_FALSE(stopped());
+  }
+  at.go_on();
+  poll();
 }
 
 TEST(Cpus, AtLeastOne) { EXPECT_GE(available_cpus(), 1); }

@@ -71,6 +71,10 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) {
          return trl_runtime_set_log(as<trl_runtime>(h), nullptr, nullptr, nullptr, e);
        }},
+      {"trl_runtime_set_progress",
+       [](void* h, trl_error** e) {
+         return trl_runtime_set_progress(as<trl_runtime>(h), nullptr, nullptr, nullptr, e);
+       }},
       {"trl_runtime_set_memory_limit",
        [](void* h, trl_error** e) { return trl_runtime_set_memory_limit(as<trl_runtime>(h), 0, e); }},
       {"trl_runtime_memory",
@@ -299,6 +303,8 @@ TEST(Arguments, AccessorsAnswerForEverything) {
     EXPECT_EQ(size, 0u);
     EXPECT_EQ(trl_completions_tokens(as<trl_completions>(handle), 0, &size), nullptr);
     trl_trainer_cancel(as<trl_trainer>(handle));
+    trl_trainer_pause(as<trl_trainer>(handle));
+    trl_trainer_resume(as<trl_trainer>(handle));
     trl_trainer_destroy(as<trl_trainer>(handle));
     trl_config_destroy(as<trl_config>(handle));
     trl_dataset_destroy(as<trl_dataset>(handle));
@@ -322,6 +328,8 @@ TEST(Arguments, NullAccessorsAndDestroys) {
   EXPECT_EQ(trl_completions_text(nullptr, 0, nullptr), nullptr);
   EXPECT_EQ(trl_completions_tokens(nullptr, 0, nullptr), nullptr);
   trl_trainer_cancel(nullptr);
+  trl_trainer_pause(nullptr);
+  trl_trainer_resume(nullptr);
   trl_error_destroy(nullptr);
   trl_config_destroy(nullptr);
   trl_runtime_destroy(nullptr);
@@ -371,14 +379,14 @@ TEST(Arguments, EveryFunctionIsHere) {
     if (line.starts_with("#")) continue;
     const std::string name = line.substr(0, line.find(' '));
     ++functions;
-    const bool apart = name.ends_with("_destroy") || name.starts_with("trl_option_") ||
-                       name.starts_with("trl_error_") || name.starts_with("trl_completions_") ||
-                       name == "trl_metrics_next" || name == "trl_trainer_cancel" ||
-                       name.starts_with("trl_version") || name == "trl_build_info" ||
-                       name == "trl_has_feature" || name == "trl_config_create";
+    const bool apart =
+        name.ends_with("_destroy") || name.starts_with("trl_option_") || name.starts_with("trl_error_") ||
+        name.starts_with("trl_completions_") || name == "trl_metrics_next" || name == "trl_trainer_cancel" ||
+        name == "trl_trainer_pause" || name == "trl_trainer_resume" || name.starts_with("trl_version") ||
+        name == "trl_build_info" || name == "trl_has_feature" || name == "trl_config_create";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 71);
+  EXPECT_EQ(functions, 74);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "data/preference_batch.h"
 #include "preference_shop.h"
+#include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
 
 namespace trl::data {
@@ -375,9 +376,8 @@ TEST(PreparePreference, FirstBadRowAndCancel) {
     LetterShop shop("", threads);
     const auto table = shop.table(rows);
     EXPECT_EQ(test::message_of([&] { prepare_dpo(*table, shop.context); }).substr(0, 11), "t.jsonl:701");
-    base::CancelToken cancel;
-    cancel.cancel();
-    shop.context.cancel = &cancel;
+    test::Stops stops;
+    const base::InterruptScope scope(&stops);
     test::message_of([&] { prepare_dpo(*table, shop.context); }, Status::cancelled);
   }
 }

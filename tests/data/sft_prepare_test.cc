@@ -8,6 +8,7 @@
 #include "data/numpy_shuffle.h"
 #include "data/sft.h"
 #include "support/error_of.h"
+#include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"
 
@@ -553,9 +554,8 @@ TEST(Prepare, MemoryIsCountedAndBounded) {
 
 TEST(Prepare, CancelStops) {
   Shop shop;
-  base::CancelToken cancel;
-  cancel.cancel();
-  shop.context.cancel = &cancel;
+  test::Stops stops;
+  const base::InterruptScope scope(&stops);
   EXPECT_EQ(shop.error(many_rows(10)).status(), Status::cancelled);
 }
 

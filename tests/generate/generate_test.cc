@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "generate/generate.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 
 namespace trl::generate {
 namespace {
@@ -25,18 +26,12 @@ struct Sink final : engine::TokenSink {
   }
 };
 
-struct CancelAfter final : engine::Cancel {
-  mutable int polls = 0;
-  int allowed = 0;
-  bool cancelled() const noexcept override { return ++polls > allowed; }
-};
-
 using Prompts = std::vector<std::vector<int32_t>>;
 
 void run(model::Model& model, const Prompts& prompts, const engine::Sampling& sampling, Sink& sink,
-         const engine::Cancel* cancel = nullptr, at::ScalarType compute = at::kFloat) {
+         at::ScalarType compute = at::kFloat) {
   std::vector<std::span<const int32_t>> views(prompts.begin(), prompts.end());
-  generate(model, views, sampling, compute, sink, cancel);
+  generate(model, views, sampling, compute, sink);
 }
 
 std::unique_ptr<model::Model> open(const std::string& name) {
@@ -132,16 +127,24 @@ TEST(Generate, Cancels) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const auto model = open("llama");
   engine::Sampling sampling;
-  CancelAfter cancel;
-  cancel.allowed = 5;
+  test::StopsAt count;
+  Sink whole;
+  {
+    const base::InterruptScope scope(&count);
+    run(*model, {{1, 2}}, sampling, whole);
+  }
+  EXPECT_GT(count.polls, 10 * sampling.max_new_tokens);  // not between tokens alone
+  test::StopsAt half(count.polls / 2);
+  const base::InterruptScope scope(&half);
   Sink sink;
   try {
-    run(*model, {{1, 2}}, sampling, sink, &cancel);
+    run(*model, {{1, 2}}, sampling, sink);
     ADD_FAILURE() << "not cancelled";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::cancelled);
   }
-  EXPECT_EQ(sink.ids[0].size(), 5u);
+  ASSERT_LT(sink.ids[0].size(), whole.ids[0].size());
+  EXPECT_TRUE(std::equal(sink.ids[0].begin(), sink.ids[0].end(), whole.ids[0].begin()));
 }
 
 TEST(Generate, RefusesBadPrompts) {

@@ -32,6 +32,7 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
            {}};
   p.stats.resize(static_cast<size_t>(c.rows));
   HeadTile tile{};
+  tile.stopped = [] { return false; };
   tile.rows = c.rows;
   tile.width = c.width;
   tile.vocab = c.vocab;

@@ -63,6 +63,7 @@ AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const Attent
                  at::empty({rows, c.head_dim})};
   const Branch branch{c.length, c.branch};
   Attention a{};
+  a.stopped = [] { return false; };
   a.q = q.data_ptr();
   a.k = k.data_ptr();
   a.v = v.data_ptr();

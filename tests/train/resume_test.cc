@@ -189,19 +189,24 @@ TEST(Cancel, then_save_and_resume_is_the_run_that_went_on) {
                      {"output_dir", output.c_str()}},
                     {0, 13}, test::Rows{20, 26});
   };
-  test::CancelAt count;
+  test::StopsAt count;
   SftRun whole = make();
-  whole.setup.cancel = &count;
-  const RunOutcome want = outcome(whole, whole.start());
+  Trainer& undisturbed = whole.start();
+  const RunOutcome want = [&] {
+    const base::InterruptScope scope(&count);
+    return outcome(whole, undisturbed);
+  }();
   std::mt19937 random(kSeed);
   for (int round = 0; round < 12; ++round) {
-    test::CancelAt cancel;
-    cancel.at = std::uniform_int_distribution<int64_t>(1, count.polls)(random);
-    SCOPED_TRACE(fmt::format("seed {}, cancelled at poll {} of {}", kSeed, cancel.at, count.polls));
+    const int64_t at = std::uniform_int_distribution<int64_t>(1, count.polls)(random);
+    test::StopsAt cancel(at);
+    SCOPED_TRACE(fmt::format("seed {}, cancelled at poll {} of {}", kSeed, at, count.polls.load()));
     SftRun run = make();
-    run.setup.cancel = &cancel;
     Trainer& trainer = run.start();
-    EXPECT_THROW(outcome(run, trainer), Error);
+    {
+      const base::InterruptScope scope(&cancel);
+      EXPECT_THROW(outcome(run, trainer), Error);
+    }
     trainer.save_checkpoint(directory.file("saved"));
     SftRun again = make();
     Trainer& resumed = again.start();

@@ -78,13 +78,24 @@ TEST(Step, kernels_of_the_cpu_are_refused_with_a_model_elsewhere) {
 TEST(Step, cancelled_anywhere_goes_on) {
   TRL_NEED_TINY_RUN();
   const Outcome want = undisturbed(kThreeSteps);
-  int cancelled = 0;
-  for (int at = 0; at < 9; ++at) {  // 2 micro-batches and the update, 3 times
-    test::CancelAt cancel;
-    cancel.at = at + 1;
+  int64_t polls = 0;
+  {
+    test::StopsAt count;
     test::SftRun run = tiny_run(kThreeSteps);
-    run.setup.cancel = &cancel;
     Trainer& trainer = run.start();
+    const base::InterruptScope scope(&count);
+    while (trainer.step()) {
+    }
+    polls = count.polls;
+  }
+  ASSERT_GT(polls, 500);  // within layers, in both directions
+  int cancelled = 0;
+  constexpr int kRounds = 24;
+  for (int round = 0; round < kRounds; ++round) {
+    test::StopsAt cancel(1 + (polls - 1) * round / (kRounds - 1));
+    test::SftRun run = tiny_run(kThreeSteps);
+    Trainer& trainer = run.start();
+    const base::InterruptScope scope(&cancel);
     for (;;) {
       const std::vector<at::Tensor> before = run.weights();
       const int64_t step = trainer.state().global_step;
@@ -95,12 +106,13 @@ TEST(Step, cancelled_anywhere_goes_on) {
         EXPECT_EQ(trainer.state().global_step, step);
         expect_same(run.weights(), before);
         ++cancelled;
+        cancel.go_on();
       }
     }
     expect_same(run.weights(), want.weights);
     expect_same(trainer.state().log_history, want.log);
   }
-  EXPECT_EQ(cancelled, 9);
+  EXPECT_EQ(cancelled, kRounds);
 }
 
 TEST(Step, out_of_memory_anywhere_goes_on) {

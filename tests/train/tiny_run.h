@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/interrupts.h"
 #include "support/scratch.h"
 #include "train/sft_run.h"
 
@@ -30,14 +31,6 @@ inline double value(const telemetry::Record& record, std::string_view name) {
   }
   return -1;
 }
-
-// Answers yes at one poll, counted from 1.
-class CancelAt final : public engine::Cancel {
- public:
-  bool cancelled() const noexcept override { return ++polls == at; }
-  mutable int64_t polls = 0;
-  int64_t at = 0;  // 0: never
-};
 
 inline SftRun tiny_run(const Settings& settings, Rows rows = {0, 63}, std::optional<Rows> eval_rows = {}) {
   const std::string model = golden_path("models/qwen2");

@@ -4,12 +4,14 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/utf8.h"
 
 namespace trl::text {
 
 namespace {
 constexpr size_t kMaxText = (size_t{1} << 31) - 1;  // offsets and symbols are counted in 32 bits
+constexpr uint32_t kWordsPerPoll = 1024;
 
 std::unique_ptr<Bpe> read_model(const Field& root, TokenizerJson& json) {
   const Field model = root.at("model");
@@ -143,7 +145,11 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   }
   Tokens tokens;
   tokens.tracked = tracked;
-  const auto word = [&](const Piece& piece) { model_->tokenize(piece, word_space, tokens); };
+  uint32_t word_count = 0;
+  const auto word = [&](const Piece& piece) {
+    if (++word_count % kWordsPerPoll == 0) base::poll();
+    model_->tokenize(piece, word_space, tokens);
+  };
   std::unordered_map<size_t, std::string> found_texts;  // by index in tokens
   const auto found = [&](const Piece& piece, int32_t id) {
     if (tracked) {

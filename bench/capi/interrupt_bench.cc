@@ -1,0 +1,140 @@
+// usage: interrupt_bench --model DIR|random:qwen2.5-0.5b [--tokenizer DIR] [--what step|evaluate|save]
+// [--requests N]
+//            [--span SECONDS]
+// How soon a call ends after trl_trainer_cancel, which comes from another thread at moments spread over the
+// call's first SPAN seconds: a JSON line with the percentiles in milliseconds and every single one. TRL's
+// defaults (bf16, gradient checkpointing), batches of 8 rows of 1024 tokens.
+#include <trl.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/command.h"
+#include "support/random_model.h"
+#include "support/scratch.h"
+
+namespace {
+
+using trl::bench::now;
+using Json = nlohmann::ordered_json;
+
+struct Settings {
+  std::string model, tokenizer, what = "step", scratch;
+  int rows = 8, length = 1024, requests = 20, threads = 2;
+  double span = 12, offset = 0;
+};
+
+void check(trl_status status, trl_error* error) {
+  if (status < 0 && status != TRL_E_CANCELLED) throw std::runtime_error(trl_error_message(error));
+}
+
+trl_trainer* open(const Settings& s, const std::string& model, const std::string& output) {
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"model_name_or_path", model},
+      {"output_dir", output},
+      {"save_strategy", "no"},
+      {"report_to", "none"},
+      {"runtime.threads", std::to_string(s.threads)},
+      {"max_length", std::to_string(s.length)},
+      {"per_device_train_batch_size", std::to_string(s.rows)},
+      {"per_device_eval_batch_size", std::to_string(s.rows)},
+      {"max_steps", "1000"}};
+  std::string rows;
+  for (int row = 0; row < 4 * s.rows; ++row) {
+    rows += "{\"text\": \"";
+    for (int i = 0; i < 2 * s.length; ++i) rows += "tide ";
+    rows += "\"}\n";
+  }
+  trl_error* error = nullptr;
+  trl_config* config = nullptr;
+  trl_runtime* runtime = nullptr;
+  trl_dataset* dataset = nullptr;
+  trl_trainer* trainer = nullptr;
+  check(trl_config_create(&config, &error), error);
+  for (const auto& [key, value] : options)
+    check(trl_config_set(config, key.c_str(), value.c_str(), &error), error);
+  check(trl_runtime_create(config, &runtime, &error), error);
+  check(trl_dataset_from_buffer(runtime, "jsonl", rows.data(), rows.size(), nullptr, &dataset, &error),
+        error);
+  check(trl_trainer_create(runtime, config, dataset, dataset, &trainer, &error), error);
+  trl_dataset_destroy(dataset);
+  trl_runtime_destroy(runtime);
+  trl_config_destroy(config);
+  return trainer;
+}
+
+// Milliseconds from the request to the call's end; below 0: the call had ended before.
+double ends_after(const Settings& s, trl_trainer* trainer, const std::string& target, double seconds) {
+  double asked = 0;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    asked = now();
+    trl_trainer_cancel(trainer);
+  });
+  trl_error* error = nullptr;
+  const trl_status status = s.what == "step" ? trl_trainer_step(trainer, nullptr, &error)
+                            : s.what == "evaluate"
+                                ? trl_trainer_evaluate(trainer, nullptr, &error)
+                                : trl_trainer_save(trainer, target.c_str(), nullptr, &error);
+  const double ended = now();
+  other.join();
+  check(status, error);
+  trl_error_destroy(error);
+  if (status == TRL_E_CANCELLED) return 1e3 * (ended - asked);
+  check(trl_trainer_evaluate(trainer, nullptr, nullptr), nullptr);  // takes the request
+  return -1;
+}
+
+int run(const Settings& s) {
+  const trl::bench::Scratch scratch(s.scratch);
+  std::string model = s.model;
+  if (model == "random:qwen2.5-0.5b") {
+    model = scratch.file("model");
+    trl::bench::write_random_model(trl::bench::kQwen2_5_0_5B, s.tokenizer, model);
+  }
+  trl_trainer* trainer = open(s, model, scratch.file("out"));
+  std::vector<double> all;
+  for (int i = 0; i < s.requests; ++i) {
+    const double place = 0.6180339887 * (i + 1) + s.offset;
+    const double ms =
+        ends_after(s, trainer, scratch.file("saved"), s.span * (place - static_cast<int>(place)));
+    if (ms >= 0) all.push_back(ms);
+  }
+  trl_trainer_destroy(trainer);
+  std::sort(all.begin(), all.end());
+  const auto percentile = [&](double share) {
+    return all.empty() ? -1 : all[static_cast<size_t>(share * static_cast<double>(all.size() - 1) + 0.5)];
+  };
+  const Json line = {{"bench", "interrupt"},    {"model", s.model},       {"what", s.what},
+                     {"requests", all.size()},  {"p50", percentile(0.5)}, {"p90", percentile(0.9)},
+                     {"p99", percentile(0.99)}, {"most", percentile(1)},  {"ms", all}};
+  std::printf("%s\n", line.dump().c_str());
+  return all.empty() ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  CLI::App app("How soon a call ends after trl_trainer_cancel");
+  app.add_option("--model", s.model, "model directory, GGUF file or random:qwen2.5-0.5b (its shape)")
+      ->required();
+  app.add_option("--tokenizer", s.tokenizer, "of a random model");
+  app.add_option("--what", s.what, "the call")->check(CLI::IsMember({"step", "evaluate", "save"}));
+  app.add_option("--rows", s.rows, "of a batch");
+  app.add_option("--length", s.length, "tokens of a row");
+  app.add_option("--requests", s.requests, "how many");
+  app.add_option("--span", s.span, "seconds within which they come");
+  app.add_option("--offset", s.offset,
+                 "of the first, as a share of the span: another run takes other moments");
+  app.add_option("--threads", s.threads, "to compute with");
+  app.add_option("--scratch", s.scratch, "a folder for files, which are removed at the end");
+  CLI11_PARSE(app, argc, argv);
+  return trl::bench::run_bench("interrupt_bench", [&] { return run(s); });
+}

@@ -1,0 +1,148 @@
+#include "capi/ending.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <thread>
+
+#include "base/quiet_thread.h"
+#include "capi/interrupt.h"
+#include "capi/process.h"
+
+namespace trl::capi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kWait = std::chrono::seconds(2);
+constexpr auto kTick = std::chrono::microseconds(20);
+
+// Handlers run latest first, and a library registers destructors both while it is loaded and when it first
+// uses an object. So a handler that has to run before them is registered again and again meanwhile: every
+// `kTick`, or with what `share` of the time so far has passed.
+class KeptLatest {
+ public:
+  KeptLatest(void (*handler)(), double share) : handler_(handler), share_(share) {
+    std::atexit(handler_);
+    thread_ = base::quiet_thread("trl-exit", [this] { run(); });
+  }
+  ~KeptLatest() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+    std::atexit(handler_);
+  }
+  KeptLatest(const KeptLatest&) = delete;
+  KeptLatest& operator=(const KeptLatest&) = delete;
+
+ private:
+  void run() {
+    const Clock::time_point begin = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!done_) {
+      const auto share = std::chrono::duration_cast<Clock::duration>((Clock::now() - begin) * share_);
+      wake_.wait_for(lock, std::max<Clock::duration>(kTick, share));
+      std::atexit(handler_);
+    }
+  }
+  void (*const handler_)();
+  const double share_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void park() noexcept {
+  for (;;) ::pause();
+}
+
+Ending& ending() {
+  static Ending* const only = new Ending;
+  return *only;
+}
+
+bool Ending::enter() noexcept {
+  ++working_;
+  if (phase_ == Phase::none || (is_exiting_thread() && !closed_)) return true;
+  --working_;
+  return false;
+}
+
+void Ending::come_back() noexcept {
+  ++working_;
+  if (phase_ != Phase::parks || is_exiting_thread()) return;
+  --working_;
+  park();
+}
+
+void Ending::add(Interrupt& interrupt) {
+  const std::lock_guard lock(mutex_);
+  interrupts_.push_back(&interrupt);
+  if (phase_ != Phase::none) interrupt.end();
+}
+
+void Ending::remove(Interrupt& interrupt) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(interrupts_, &interrupt);
+}
+
+bool Ending::this_thread_goes_on() noexcept {
+  if (is_exiting_thread()) return true;
+  if (phase_ == Phase::parks) park();
+  return false;
+}
+
+void Ending::while_loading(const std::function<void()>& body) {
+  struct Loading {
+    explicit Loading(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Loading() { --count_; }
+    std::atomic<int>& count_;
+  };
+  const Loading loading(loading_);
+  const KeptLatest latest(&Ending::on_exit, 0);
+  body();
+  std::atexit(&Ending::on_destructors);
+}
+
+void Ending::while_first_used(const std::function<void()>& body) {
+  const KeptLatest latest(&Ending::on_exit, 0.01);
+  body();
+}
+
+void Ending::on_exit() noexcept {
+  if (!process().forked()) ending().begin();
+}
+
+void Ending::on_destructors() noexcept {
+  if (!process().forked()) ending().close();
+}
+
+// On the thread that ends the process, which may itself be inside a call.
+void Ending::begin() noexcept {
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return;
+  exiting_ = ::pthread_self();
+  phase_ = Phase::stops;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Interrupt* interrupt : interrupts_) interrupt->end();
+  }
+  const int own = inside_call() ? 1 : 0;
+  for (Clock::time_point latest = Clock::now() + kWait; working_ > own && Clock::now() < latest;) {
+    if (loading_ > 0) latest = Clock::now() + kWait;  // libraries that are half there cannot be left
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  phase_ = Phase::parks;
+}
+
+void Ending::close() noexcept { closed_ = true; }
+
+}  // namespace trl::capi

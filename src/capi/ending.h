@@ -1,0 +1,59 @@
+// The end of the process, which runs the destructors of libtorch and of what it brings while other threads
+// may still compute with them. A handler that runs before them ends the calls of those threads, waits for
+// them, and keeps whoever is left from going on.
+#pragma once
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace trl::capi {
+
+class Interrupt;
+
+// Keeps this thread from going on, for good.
+[[noreturn]] void park() noexcept;
+
+class Ending {
+ public:
+  // A thread begins to work in the library; false: it may not any more. Every true is followed by leave().
+  bool enter() noexcept;
+  void leave() noexcept { --working_; }
+  // The same around a function of the host, during which the thread is the host's; come_back() may never
+  // return.
+  void go_out() noexcept { --working_; }
+  void come_back() noexcept;
+
+  void add(Interrupt& interrupt);
+  void remove(Interrupt& interrupt) noexcept;
+  bool begun() const noexcept { return phase_ != Phase::none; }
+  // What an interrupt answers once the end has begun. Does not return on a thread that did not stop in time.
+  bool this_thread_goes_on() noexcept;
+
+  // Runs body, which loads libraries; its throw is passed on. The end waits for it.
+  void while_loading(const std::function<void()>& body);
+  // Runs body, in which libraries make objects that they destroy at the end.
+  void while_first_used(const std::function<void()>& body);
+
+ private:
+  enum class Phase : int { none, stops, parks };
+  void begin() noexcept;
+  void close() noexcept;
+  static void on_exit() noexcept;
+  static void on_destructors() noexcept;
+  bool is_exiting_thread() const noexcept { return ::pthread_equal(exiting_, ::pthread_self()) != 0; }
+
+  std::atomic<Phase> phase_{Phase::none};
+  std::atomic<bool> closed_{false};  // destructors of the engine's libraries may have run
+  std::atomic<int> working_{0};      // threads inside a call
+  std::atomic<int> loading_{0};
+  pthread_t exiting_{};  // before phase_
+  std::mutex mutex_;
+  std::vector<Interrupt*> interrupts_;
+};
+
+Ending& ending();
+
+}  // namespace trl::capi

@@ -1,0 +1,29 @@
+// Interrupts for tests: what polls them is asked every time.
+#pragma once
+#include "base/interrupt.h"
+
+namespace trl::test {
+
+class Stops final : public base::Interrupt {
+ public:
+  Stops() { asked_ = 1; }
+  bool goes_on() noexcept override { return false; }
+};
+
+// Stops at one poll, counted from 1, and at every later one until go_on().
+class StopsAt final : public base::Interrupt {
+ public:
+  explicit StopsAt(int64_t at = 0) : at_(at) { asked_ = 1; }  // 0: never
+  bool goes_on() noexcept override {
+    if (++polls == at_) stopped_ = true;
+    return !stopped_;
+  }
+  void go_on() { stopped_ = false; }
+  std::atomic<int64_t> polls{0};
+
+ private:
+  const int64_t at_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace trl::test
