@@ -245,7 +245,7 @@ TEST(TrainingTemplate, EveryTemplateThatTrlTrainsIsKnown) {
   EXPECT_EQ(found.size(), static_cast<size_t>(kTemplates));
 }
 
-TEST(TrainingTemplate, TextAndSpansOfTheOriginalsAreThoseOfTrl) {
+TEST(PublishedTemplates, TextAndSpansOfTheOriginalsAreThoseOfTrl) {
   if (original("glm4moe").empty())
     GTEST_SKIP() << "no original templates: TRL_CHAT_TEMPLATES names no folder that holds glm4moe.jinja";
   const base::Json recorded = test::golden_json("chat_templates/training_variants.json");
