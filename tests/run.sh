@@ -20,7 +20,8 @@ done
 bash examples/setup.sh locales make ${ci:+clang-format}
 jobs=$(nproc)
 export CTEST_OUTPUT_ON_FAILURE=1
-collection=$(cd "${TRL_GOLDEN-../shared/golden}" 2>/dev/null && pwd) || collection=
+collection=${TRL_GOLDEN-../shared/golden}
+[ -z "$collection" ] || collection=$(cd "$collection" 2>/dev/null && pwd) || collection=
 export TRL_GOLDEN=
 passed=0 failed=0 skipped=0 reasons=
 
