@@ -29,9 +29,9 @@ int32_t id_or_none(const io::Gguf& file, std::string_view key) {
   return static_cast<int32_t>(id);
 }
 
-bool flag(const io::Gguf& file, std::string_view key) {
+bool flag(const io::Gguf& file, std::string_view key, bool otherwise) {
   const io::GgufValue* value = file.find(key);
-  if (value == nullptr) return false;
+  if (value == nullptr) return otherwise;
   if (const bool* set = std::get_if<bool>(value)) return *set;
   fail(Status::format, "{}: {} is not a boolean", file.path(), key);
 }
@@ -41,8 +41,9 @@ bool flag(const io::Gguf& file, std::string_view key) {
 void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabulary, base::LogSink& log) {
   constexpr std::string_view kMerges = "tokenizer.ggml.merges", kTypes = "tokenizer.ggml.token_type",
                              kPre = "tokenizer.ggml.pre";
-  if (vocabulary.model != "gpt2") return;  // refused by its name
-  if (file.find(kMerges) == nullptr)
+  if (vocabulary.model != "gpt2" && vocabulary.model != "llama") return;  // refused by its name
+  const bool scored = vocabulary.model == "llama";
+  if (file.find(kMerges) == nullptr && !scored)
     fail(Status::format, "{}: {} is missing: a BPE without its merges splits all text into bytes",
          file.path(), kMerges);
   if (file.find(kTypes) == nullptr)
@@ -50,7 +51,7 @@ void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabul
         "data",
         "{}: {} is missing: no token is special, and one that is written out in a text is read as text",
         file.path(), kTypes);
-  if (file.find(kPre) == nullptr)
+  if (file.find(kPre) == nullptr && !scored)
     log.warning("data",
                 "{}: {} is missing: text is split as 'default' has it, which may not be what the model was "
                 "trained with",
@@ -67,12 +68,18 @@ std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path, base::LogSin
   for (const int64_t type : list_or_empty<std::vector<int64_t>>(file, "tokenizer.ggml.token_type")) {
     vocabulary.token_types.push_back(static_cast<int32_t>(type));
   }
+  for (const double score : list_or_empty<std::vector<double>>(file, "tokenizer.ggml.scores"))
+    vocabulary.scores.push_back(static_cast<float>(score));
+  if (file.find("general.architecture") != nullptr)
+    vocabulary.architecture = file.text("general.architecture");
   vocabulary.bos = id_or_none(file, "tokenizer.ggml.bos_token_id");
   vocabulary.eos = id_or_none(file, "tokenizer.ggml.eos_token_id");
   vocabulary.unk = id_or_none(file, "tokenizer.ggml.unknown_token_id");
   vocabulary.pad = id_or_none(file, "tokenizer.ggml.padding_token_id");
-  vocabulary.add_bos = flag(file, "tokenizer.ggml.add_bos_token");
-  vocabulary.add_eos = flag(file, "tokenizer.ggml.add_eos_token");
+  // Without the key a SentencePiece vocabulary has BOS, and others have none, as in transformers.
+  vocabulary.add_bos = flag(file, "tokenizer.ggml.add_bos_token", vocabulary.model == "llama");
+  vocabulary.add_eos = flag(file, "tokenizer.ggml.add_eos_token", false);
+  vocabulary.add_space_prefix = flag(file, "tokenizer.ggml.add_space_prefix", true);
   if (file.find("tokenizer.chat_template") != nullptr)
     vocabulary.chat_templates["default"] = file.text("tokenizer.chat_template");
   for (const std::string& name : list_or_empty<std::vector<std::string>>(file, "tokenizer.chat_templates"))

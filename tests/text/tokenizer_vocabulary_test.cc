@@ -124,7 +124,10 @@ TEST(TokenizerVocabulary, NamesWhatIsBroken) {
     EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
     EXPECT_EQ(error.message().find("model.gguf"), 0u) << error.message();
   };
-  expect([](auto& v) { v.model = "llama"; }, Status::unsupported, "tokenizer.ggml.model: 'llama'");
+  expect([](auto& v) { v.model = "t5"; }, Status::unsupported,
+         "tokenizer.ggml.model: 't5' is not read by this build; known are gpt2, llama");
+  expect([](auto& v) { v.model = "llama", v.merges.clear(); }, Status::format,
+         "scores has 0 entries for 268 tokens, and there are no merges");
   expect([](auto& v) { v.pre = "nonsense"; }, Status::unsupported,
          "'nonsense' is not read by this build; known are default, gpt-2");
   expect([](auto& v) { v.tokens.clear(); }, Status::format, "tokens is missing");

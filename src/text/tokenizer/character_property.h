@@ -8,7 +8,7 @@ namespace trl::text {
 // Empty: not read.
 std::string property_name(std::string_view oniguruma);
 // What a property (in PCRE2's words) has gained since PCRE2's version of Unicode, as items of a character
-// class.
+// class; may be empty.
 std::string_view newer_characters(std::string_view property);
 
 }  // namespace trl::text

@@ -2,9 +2,38 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+
 namespace trl::text {
 
 namespace {
+struct Characters {
+  char32_t first;
+  char32_t last;
+};
+
+template <size_t n>
+bool within(const Characters (&ranges)[n], char32_t c) {
+  const Characters* range =
+      std::lower_bound(ranges, ranges + n, c, [](const Characters& r, char32_t x) { return r.last < x; });
+  return range != ranges + n && range->first <= c;
+}
+
+// Numbers of Unicode 16 and 17, which Rust knows and utf8proc 2.8 (Unicode 15) does not.
+constexpr Characters kLaterNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
+                                        {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
+                                        {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
+
+// Punctuation that came after Unicode 8, which is the one that `tokenizers` asks here.
+constexpr Characters kLaterPunctuation[] = {
+    {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
+    {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
+    {0x10F86, 0x10F89}, {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C},
+    {0x116B9, 0x116B9}, {0x1183B, 0x1183B}, {0x11944, 0x11946}, {0x119E2, 0x119E2}, {0x11A3F, 0x11A46},
+    {0x11A9A, 0x11A9C}, {0x11A9E, 0x11AA2}, {0x11B00, 0x11B09}, {0x11C41, 0x11C45}, {0x11C70, 0x11C71},
+    {0x11EF7, 0x11EF8}, {0x11F43, 0x11F4F}, {0x11FFF, 0x11FFF}, {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A},
+    {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
+
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 }  // namespace
 
@@ -16,6 +45,7 @@ bool is_whitespace(char32_t c) {
 
 bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
+  if (within(kLaterNumbers, c)) return true;
   const auto k = category(c);
   return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
 }
@@ -23,8 +53,30 @@ bool is_numeric(char32_t c) {
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
     return (c > 32 && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') || (c > 'z' && c < 127);
+  if (c == 0x166D || c == 0x111C9) return true;  // a symbol and a mark by now
   const auto k = category(c);
-  return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
+  return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO && !within(kLaterPunctuation, c);
+}
+
+char32_t to_lower(char32_t c) {
+  switch (c) {  // Unicode 16 and 17
+    case 0x1C89:
+    case 0xA7CC:
+    case 0xA7CE:
+    case 0xA7D2:
+    case 0xA7D4:
+    case 0xA7DA:
+      return c + 1;
+    case 0xA7CB:
+      return 0x264;
+    case 0xA7DC:
+      return 0x19B;
+    default:
+      break;
+  }
+  if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
+  if (c >= 0x16EA0 && c <= 0x16EB8) return c + 0x1B;
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
 }
 
 bool is_mark(char32_t c) {

@@ -1,4 +1,5 @@
-// Classes of characters as Rust's standard library and regex crate define them.
+// Classes of characters as `tokenizers` 0.23.3 asks for them: Rust's standard library (Unicode 17), its regex
+// crate, and for punctuation a table of Unicode 8.
 #pragma once
 
 namespace trl::text {
@@ -8,5 +9,6 @@ bool is_numeric(char32_t c);      // Nd, Nl, No
 bool is_punctuation(char32_t c);  // ASCII punctuation, P*
 bool is_word(char32_t c);         // \w: Alphabetic, M, Nd, Pc, Join_Control
 bool is_mark(char32_t c);         // M*
+char32_t to_lower(char32_t c);    // of one character to one
 
 }  // namespace trl::text

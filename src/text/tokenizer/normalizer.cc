@@ -1,7 +1,5 @@
 #include "text/tokenizer/normalizer.h"
 
-#include <utf8proc.h>
-
 #include "base/utf8.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/pattern.h"
@@ -82,7 +80,7 @@ class Lowercase final : public Normalizer {
     Rewriter rewriter(piece, out);
     for (size_t at = 0; at < piece.text.size();) {
       const char32_t c = base::next_code_point(piece.text, at);
-      rewriter.put(c == 0x130 ? U'i' : static_cast<char32_t>(utf8proc_tolower(static_cast<int32_t>(c))), 0);
+      rewriter.put(c == 0x130 ? U'i' : to_lower(c), 0);
       if (c == 0x130) rewriter.put(0x307, 1);  // the one character whose lower case is two
     }
     return true;

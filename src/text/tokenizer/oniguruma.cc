@@ -2,7 +2,9 @@
 // ^ and $ always stand at lines, {n,m}+ is no possessive quantifier, \h is a hexadecimal digit.
 #include "text/tokenizer/oniguruma.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "text/tokenizer/character_property.h"
@@ -28,10 +30,7 @@ class Translator {
         escape(false);
       } else if (c == '[') {
         ++at_;
-        const bool negated = take('^');
-        out_ += negated ? "[^" : "[";
-        class_items(0);
-        out_ += ']';
+        character_class();
       } else if (c == '(') {
         group();
       } else if (c == '{') {
@@ -49,7 +48,13 @@ class Translator {
     fail(Status::unsupported, "the pattern '{}': {} at byte {} is not read by this build", pattern_, what,
          at_);
   }
-  static std::string word() { return fmt::format("{}{}", kWord, kLatinWord); }
+  static std::string word(std::string_view more) {
+    return fmt::format("{}{}{}{}{}", kWord, newer_characters("Alphabetic"), newer_characters("M"),
+                       newer_characters("Nd"), more);
+  }
+  static std::string with_newer(std::string_view property) {
+    return fmt::format("\\p{{{}}}{}", property, newer_characters(property));
+  }
   bool take(char c) {
     if (at_ >= pattern_.size() || pattern_[at_] != c) return false;
     ++at_;
@@ -103,15 +108,13 @@ class Translator {
         out_ += "\\P{White_Space}";
         return;
       case 'd':
-        out_ += "\\p{Nd}";
-        return;
+        return set(with_newer("Nd"), true);
       case 'D':
-        out_ += "\\P{Nd}";
-        return;
+        return in_class ? void(out_ += "\\P{Nd}") : set(with_newer("Nd"), false);
       case 'w':
-        return set(in_class ? std::string(kWord) : word(), true);
+        return set(word(in_class ? "" : kLatinWord), true);
       case 'W':
-        return set(word(), false);
+        return set(word(kLatinWord), false);
       case 'h':
         return set(kHex, true);
       case 'H':
@@ -126,7 +129,8 @@ class Translator {
       case 'u':
         return hexadecimal(4);
       case 'b':
-        out_ += in_class ? "\\x{08}" : fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word());
+        out_ += in_class ? "\\x{08}"
+                         : fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word(kLatinWord));
         return;
       case 'x':
         if (take('{')) {
@@ -152,7 +156,43 @@ class Translator {
     }
   }
 
-  // After '[' or '[^', up to and with ']'.
+  // After '[', up to and with ']'. PCRE2 has no intersection: [a&&b] is an a with a look ahead for b.
+  void character_class() {
+    const bool negated = take('^');
+    std::string before = std::exchange(out_, {});
+    std::vector<std::string> parts;
+    do {
+      if (!parts.empty() && ahead("]")) refuse("an empty side of &&");
+      parts.push_back(class_part());
+    } while (pattern_[at_ - 1] != ']');
+    out_ = std::move(before);
+    if (parts.size() == 1) {
+      if (negated && parts[0].starts_with("[^")) refuse("a negated class alone in a negated class");
+      out_ += (negated ? "[^" : "[") + parts[0].substr(1);
+      return;
+    }
+    std::string all;
+    for (size_t i = 1; i < parts.size(); ++i) all += "(?=" + parts[i] + ")";
+    all += parts[0];
+    out_ += negated ? "(?:(?!" + all + ")\\p{Any})" : "(?:" + all + ")";
+  }
+
+  // One side of &&, as a class of its own; the '&&' or ']' behind it is read.
+  std::string class_part() {
+    if (ahead("[^")) {
+      at_ += 2;
+      out_ = "[^";
+      class_items(1);
+      if (!ahead("&&") && !ahead("]")) refuse("a negated class beside other items");
+      at_ += ahead("]") ? 1 : 2;
+    } else {
+      out_ = "[";
+      class_items(0);
+    }
+    return std::exchange(out_, {}) + "]";
+  }
+
+  // After '[' or '[^', up to and with ']', or '&&' in an outermost class.
   void class_items(int depth) {
     if (depth > kDeepestClass) refuse("a character class nested this deep");
     bool first = true;
@@ -173,7 +213,9 @@ class Translator {
         if (take('^')) refuse("a negated class inside a class");
         class_items(depth + 1);
       } else if (ahead("&&")) {
-        refuse("an intersection (&&)");
+        if (depth > 0 || out_.size() == 1) refuse("this intersection (&&)");
+        at_ += 2;
+        return;
       } else {
         if (c == ']' || c == '^') out_ += '\\';
         out_ += c;
@@ -187,13 +229,13 @@ class Translator {
     const std::string_view name =
         close == std::string_view::npos ? std::string_view() : pattern_.substr(at_ + 2, close - at_ - 2);
     if (name == "alnum") {
-      out_ += "\\p{Alphabetic}\\p{Nd}";
+      out_ += with_newer("Alphabetic") + with_newer("Nd");
     } else if (name == "word") {
-      out_ += kWord;
+      out_ += word("");
     } else if (name == "xdigit") {
       out_ += kHex;
     } else if (name == "alpha" || name == "digit" || name == "space" || name == "upper" || name == "lower") {
-      out_ += fmt::format("\\p{{{}}}", property_name(name));
+      out_ += with_newer(property_name(name));
     } else {
       refuse("this [: :] class");
     }

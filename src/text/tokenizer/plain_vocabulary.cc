@@ -1,13 +1,13 @@
-// tokenizer.ggml.pre names the split pattern; token types tell which tokens are recognised in the text.
+// Of the model "gpt2" tokenizer.ggml.pre names the split patterns; "llama" is SentencePiece's BPE, whose
+// scores order the merges. Token types tell which tokens are recognised in the text.
 #include "text/tokenizer/plain_vocabulary.h"
 
-#include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "base/error.h"
-#include "base/nearest.h"
 #include "base/utf8.h"
-#include "text/tokenizer/class_row.h"
+#include "text/tokenizer/gguf_pre.h"
+#include "text/tokenizer/score_merges.h"
 #include "text/tokenizer/steps.h"
 #include "text/tokenizer/vocabulary.h"
 
@@ -16,76 +16,22 @@ namespace trl::text {
 namespace {
 using base::Json;
 
+constexpr int32_t kUnknown = 2;
 constexpr int32_t kControl = 3;
 constexpr int32_t kUserDefined = 4;
 
-// First what isolates: a digit, a pattern, or llama.cpp's four steps; then GPT-2's pattern where a row has
-// none.
-enum class NamedSplit { gpt2, digits, pattern, four_steps };
-
-struct Pre {
-  std::string_view name;
-  NamedSplit split;
-  const char* pattern = nullptr;
-  bool nfc = false;
-  bool ignore_merges = false;
-  bool add_bos = false;  // when the file does not say
-};
-
-const Pre kPre[] = {
-    {"default", NamedSplit::four_steps},
-    {"gpt-2", NamedSplit::gpt2},
-    {"mpt", NamedSplit::gpt2},
-    {"olmo", NamedSplit::gpt2},
-    {"phi-2", NamedSplit::gpt2},
-    {"smollm", NamedSplit::digits},
-    {"starcoder", NamedSplit::digits},
-    {"refact", NamedSplit::digits},
-    {"command-r", NamedSplit::digits},
-    {"llama-bpe", NamedSplit::pattern, kLlama3Split, false, true, true},
-    {"llama3", NamedSplit::pattern, kLlama3Split, false, true, true},
-    {"llama-v3", NamedSplit::pattern, kLlama3Split, false, true, true},
-    {"smaug-bpe", NamedSplit::pattern, kLlama3Split},
-    {"dbrx", NamedSplit::pattern, kLlama3Split},
-    {"qwen2", NamedSplit::pattern, kQwen2Split, true},
-    {"deepseek-r1-qwen", NamedSplit::pattern, kQwen2Split, true},
-    {"qwen35", NamedSplit::pattern, kQwen35Split, true},
-};
-
-const Pre& find_pre(const std::string& name, const std::string& origin) {
-  std::vector<std::string_view> known;
-  for (const Pre& pre : kPre) {
-    if (pre.name == (name.empty() ? "default" : name)) return pre;
-    known.push_back(pre.name);
-  }
-  fail(Status::unsupported,
-       "{}: tokenizer.ggml.pre: the pre-tokenizer '{}' is not read by this build; known are {}", origin, name,
-       base::join(known));
-}
-
-Json pre_tokenizer(const Pre& pre) {
-  Json steps = Json::array();
-  switch (pre.split) {
-    case NamedSplit::gpt2:
-      return byte_level(true);
-    case NamedSplit::digits:
-      steps = {digits(), byte_level(true)};
-      break;
-    case NamedSplit::pattern:
-      steps = {isolate(pre.pattern), byte_level(false)};
-      break;
-    case NamedSplit::four_steps:
-      steps = {isolate("[\\p{P}\\$\\+<=>\\^~\\|]+"),
-               isolate("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)"),
-               isolate("\\p{N}+"), isolate("[0-9][0-9][0-9]"), byte_level(false)};
-  }
-  return pre_tokenizers(std::move(steps));
-}
+bool is_scored(const PlainVocabulary& v) { return v.model == "llama"; }
 
 void check(const PlainVocabulary& v, const std::string& origin) {
-  if (v.model != "gpt2")
-    fail(Status::unsupported, "{}: tokenizer.ggml.model: '{}' is not read by this build; known is gpt2",
-         origin, v.model);
+  if (v.model != "gpt2" && v.model != "llama")
+    fail(Status::unsupported,
+         "{}: tokenizer.ggml.model: '{}' is not read by this build; known are gpt2, llama", origin, v.model);
+  if (is_scored(v) && v.architecture.starts_with("gemma"))
+    fail(Status::unsupported,
+         "{}: general.architecture: the 'llama' vocabulary of '{}' is not read by this build, which knows "
+         "that "
+         "of other architectures",
+         origin, v.architecture);
   if (v.tokens.empty()) fail(Status::format, "{}: tokenizer.ggml.tokens is missing or empty", origin);
   if (v.tokens.size() > static_cast<size_t>(kMaxTokenId) + 1)
     fail(Status::format, "{}: tokenizer.ggml.tokens: {} tokens: at most {} are read", origin, v.tokens.size(),
@@ -93,6 +39,13 @@ void check(const PlainVocabulary& v, const std::string& origin) {
   if (!v.token_types.empty() && v.token_types.size() != v.tokens.size())
     fail(Status::format, "{}: tokenizer.ggml.token_type has {} entries for {} tokens", origin,
          v.token_types.size(), v.tokens.size());
+  if (is_scored(v) && v.merges.empty() && v.scores.size() != v.tokens.size())
+    fail(Status::format, "{}: tokenizer.ggml.scores has {} entries for {} tokens, and there are no merges",
+         origin, v.scores.size(), v.tokens.size());
+  for (size_t i = 0; i < v.scores.size(); ++i) {
+    if (std::isnan(v.scores[i]))
+      fail(Status::format, "{}: tokenizer.ggml.scores[{}] is no number", origin, i);
+  }
   const auto readable = [&](const std::vector<std::string>& list, const char* name) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (base::find_invalid_utf8(list[i]) != base::kValid)
@@ -113,27 +66,31 @@ std::optional<std::string> token_of(const PlainVocabulary& v, int32_t id, const 
   return v.tokens[static_cast<size_t>(id)];
 }
 
-std::string tokenizer_json(const PlainVocabulary& v, const Pre& pre, const std::optional<std::string>& bos,
-                           const std::optional<std::string>& eos) {
+Json added_tokens(const PlainVocabulary& v) {
   Json added = Json::array();
   for (size_t i = 0; i < v.token_types.size(); ++i) {
-    const bool control = v.token_types[i] == kControl;
-    if ((!control && v.token_types[i] != kUserDefined) || v.tokens[i].empty()) continue;
+    const int32_t type = v.token_types[i];
+    const bool special = type == kControl || (type == kUnknown && is_scored(v));
+    if ((!special && type != kUserDefined) || v.tokens[i].empty()) continue;
     added.push_back({{"id", i},
                      {"content", v.tokens[i]},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", control}});
+                     {"special", special}});
   }
+  return added;
+}
+
+Json post_processor(const PlainVocabulary& v, const std::optional<std::string>& bos,
+                    const std::optional<std::string>& eos) {
   Json single = Json::array();
   Json pair = Json::array();
   Json specials = Json::object();
   const auto special = [&](const std::optional<std::string>& token, int32_t id) {
     if (!token) return;
-    for (int type = 0; type < 2; ++type)
-      (type == 0 ? single : pair).push_back({{"SpecialToken", {{"id", *token}, {"type_id", 0}}}});
+    for (Json* list : {&single, &pair}) list->push_back({{"SpecialToken", {{"id", *token}, {"type_id", 0}}}});
     specials[*token] = {{"id", *token}, {"ids", {id}}, {"tokens", {*token}}};
   };
   const auto sequence = [](const char* id, int type) -> Json {
@@ -144,23 +101,42 @@ std::string tokenizer_json(const PlainVocabulary& v, const Pre& pre, const std::
   pair.push_back(sequence("A", 0));
   pair.push_back(sequence("B", 1));
   special(eos, v.eos);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
+}
 
-  Json head = {
-      {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", std::move(added)}};
+// As transformers builds them: Phi-3 has its space before the text from a normalizer, others from Metaspace.
+void put_scored_steps(const PlainVocabulary& v, Json& head) {
+  const bool prepends = v.add_space_prefix && v.architecture == "phi3";
+  Json normalizers = {{{"type", "Prepend"}, {"prepend", kSpaceMark}}, replace(" ", kSpaceMark)};
+  head["normalizer"] = nullptr;
+  head["pre_tokenizer"] = nullptr;
+  if (prepends)
+    head["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}};
+  else
+    head["pre_tokenizer"] = metaspace(v.add_space_prefix ? "first" : "never");
+  head["decoder"] = mark_decoder(v.add_space_prefix);
+}
+
+void put_byte_steps(const GgufPre& pre, Json& head) {
   head["normalizer"] = pre.nfc ? Json{{"type", "NFC"}} : Json(nullptr);
-  head["pre_tokenizer"] = pre_tokenizer(pre);
-  head["post_processor"] = {
-      {"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
+  head["pre_tokenizer"] = pre_tokenizer_of(pre);
   head["decoder"] = byte_level(true);
-  Json model = {{"type", "BPE"},
-                {"dropout", nullptr},
-                {"unk_token", nullptr},
-                {"continuing_subword_prefix", nullptr},
-                {"end_of_word_suffix", nullptr},
-                {"fuse_unk", false},
-                {"byte_fallback", false},
-                {"ignore_merges", pre.ignore_merges}};
-  // The long lists are written by hand: as a tree their keys would be compared with each other.
+}
+
+// The long lists are written by hand: as a tree their keys would be compared with each other.
+std::string merges_text(const PlainVocabulary& v) {
+  std::string text;
+  const auto add = [&](const std::string& merge) { text += (text.empty() ? "" : ",") + merge; };
+  if (is_scored(v) && v.merges.empty()) {
+    for (const auto& [left, right] : merges_of_scores(v.tokens, v.scores))
+      add(fmt::format("[{},{}]", Json(left).dump(), Json(right).dump()));
+  } else {
+    for (const std::string& merge : v.merges) add(Json(merge).dump());
+  }
+  return text;
+}
+
+std::string with_model(const Json& head, const Json& model, const PlainVocabulary& v) {
   std::string text = head.dump();
   text.pop_back();
   text += ",\"model\":" + model.dump();
@@ -168,16 +144,31 @@ std::string tokenizer_json(const PlainVocabulary& v, const Pre& pre, const std::
   text += ",\"vocab\":{";
   for (size_t i = 0; i < v.tokens.size(); ++i)
     text += fmt::format("{}{}:{}", i ? "," : "", Json(v.tokens[i]).dump(), i);
-  text += "},\"merges\":[";
-  for (size_t i = 0; i < v.merges.size(); ++i) text += (i ? "," : "") + Json(v.merges[i]).dump();
-  return text + "]}}";
+  return text + "},\"merges\":[" + merges_text(v) + "]}}";
+}
+
+std::string tokenizer_json(const PlainVocabulary& v, const GgufPre& pre,
+                           const std::optional<std::string>& bos, const std::optional<std::string>& eos) {
+  Json head = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  head["added_tokens"] = added_tokens(v);
+  head["post_processor"] = post_processor(v, bos, eos);
+  is_scored(v) ? put_scored_steps(v, head) : put_byte_steps(pre, head);
+  const Json model = {{"type", "BPE"},
+                      {"dropout", nullptr},
+                      {"unk_token", nullptr},
+                      {"continuing_subword_prefix", nullptr},
+                      {"end_of_word_suffix", nullptr},
+                      {"fuse_unk", is_scored(v)},
+                      {"byte_fallback", is_scored(v)},
+                      {"ignore_merges", pre.ignore_merges}};
+  return with_model(head, model, v);
 }
 }  // namespace
 
 Files files_of(const PlainVocabulary& v, const std::string& origin) {
   check(v, origin);
-  const Pre& pre = find_pre(v.pre, origin);
-  const bool add_bos = v.add_bos.value_or(pre.add_bos);
+  const GgufPre& pre = find_gguf_pre(is_scored(v) ? "" : v.pre, origin);
+  const bool add_bos = v.add_bos.value_or(pre.add_bos || is_scored(v));
   const auto bos = token_of(v, v.bos, "tokenizer.ggml.bos_token_id", origin);
   const auto eos = token_of(v, v.eos, "tokenizer.ggml.eos_token_id", origin);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};

@@ -23,14 +23,17 @@ struct Encoding {
 
 // A vocabulary as plain arrays, as GGUF holds it (io/ knows the file, text/ the meaning).
 struct PlainVocabulary {
-  std::string model;  // tokenizer.ggml.model: "gpt2"
-  std::string pre;    // tokenizer.ggml.pre
+  std::string model;         // tokenizer.ggml.model: "gpt2", "llama"
+  std::string pre;           // tokenizer.ggml.pre, of "gpt2"
+  std::string architecture;  // general.architecture, for "llama"; may be empty
   std::vector<std::string> tokens;
   std::vector<std::string> merges;   // "a b"
-  std::vector<int32_t> token_types;  // 1 normal, 3 control, 4 user defined, 6 byte; may be empty
+  std::vector<float> scores;         // of "llama", one a token; they order its merges where none are given
+  std::vector<int32_t> token_types;  // 1 normal, 2 unknown, 3 control, 4 user defined, 6 byte; may be empty
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
   std::optional<bool> add_bos;  // tokenizer.ggml.add_bos_token; nullopt: pre decides
   bool add_eos = false;
+  bool add_space_prefix = true;                       // of "llama": the text begins with a mark of a space
   std::map<std::string, std::string> chat_templates;  // by name
 };
 

@@ -1,0 +1,23 @@
+// The pre-tokenizers that tokenizer.ggml.pre names, as llama.cpp splits text for them.
+#pragma once
+#include <string>
+
+#include "base/json.h"
+
+namespace trl::text {
+
+struct GgufPre {
+  const char* name;
+  const char* split[6] = {};  // patterns, one step each
+  bool digits = false;        // first, each digit is a word
+  bool gpt2 = false;          // last, GPT-2's pattern
+  bool nfc = false;
+  bool ignore_merges = false;
+  bool add_bos = false;  // when the file does not say
+};
+
+// "": default. Throws Error(unsupported) for an unknown name; origin: for messages.
+const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin);
+base::Json pre_tokenizer_of(const GgufPre& pre);  // as tokenizer.json has it
+
+}  // namespace trl::text

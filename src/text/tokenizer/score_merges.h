@@ -1,0 +1,16 @@
+// Merges of a SentencePiece BPE vocabulary, which has scores in their place.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trl::text {
+
+// A pair for every way to make a token of two, the highest score first, as transformers orders them: of equal
+// scores the longer left part first, then the longer right one. scores: one a token. The
+// parts borrow from tokens.
+std::vector<std::pair<std::string_view, std::string_view>> merges_of_scores(
+    const std::vector<std::string>& tokens, const std::vector<float>& scores);
+
+}  // namespace trl::text
