@@ -275,7 +275,7 @@ trl_status trl_record_set_json(trl_record* record, const char* name, const char*
                                trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
     check_column(record, name);
-    set_column(record, name, trl::base::parse_json(utf8(json, size, "json"), name));
+    set_column(record, name, trl::base::parse_exact_json(utf8(json, size, "json"), name));
   });
 }
 

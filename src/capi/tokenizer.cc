@@ -15,22 +15,9 @@
 namespace trl::capi {
 namespace {
 
-base::Json special_tokens(const text::Tokenizer& tokenizer) {
-  const auto& special = tokenizer.special();
-  base::Json tokens = base::Json::object();
-  const auto add = [&](const char* name, const std::optional<std::string>& token) {
-    if (token) tokens[name] = *token;
-  };
-  add("bos_token", special.bos);
-  add("eos_token", special.eos);
-  add("pad_token", special.pad);
-  add("unk_token", special.unk);
-  return tokens;
-}
-
 base::Json describe_tokenizer(const text::Tokenizer& tokenizer) {
   base::Json out = {{"vocab_size", tokenizer.vocab_size()}};
-  const base::Json tokens = special_tokens(tokenizer);
+  const base::Json tokens = tokenizer.special_tokens_map();
   for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
     const bool known = tokens.contains(name);
     out[name] = known ? tokens[name] : base::Json(nullptr);
@@ -87,7 +74,7 @@ std::string Tokenizer::render(const base::Json& messages, const text::RenderOpti
 
 std::string Tokenizer::apply_chat_template(const base::Json& conversation) const {
   text::RenderOptions options;
-  options.variables = special_tokens(*tokenizer_);
+  options.variables = tokenizer_->special_tokens_map();
   if (conversation.is_array()) return render(conversation, options);
   if (!conversation.is_object() || !conversation.contains("messages")) {
     fail(Status::format, "json: a list of messages or an object with messages is needed, not a {}",

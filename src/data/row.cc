@@ -18,7 +18,7 @@ Row parse_row(const RowText& text) {
   row.where = text.where();
   const std::string_view origin = text.line == 0 ? row.where : text.file;
   io::check_utf8(text.json, origin, text.line, text.column);
-  row.value = base::parse_python_json(text.json, origin, text.line, text.column);
+  row.value = base::parse_exact_json(text.json, origin, text.line, text.column);
   if (!row.value.is_object()) {
     fail(Status::format, "{}: a {} where a row (an object) is expected", row.where,
          base::json_type(row.value));

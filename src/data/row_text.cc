@@ -92,11 +92,7 @@ size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t>
 
 Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first)
     : templates_(tokenizer.chat_templates()) {
-  const text::Tokenizer::Special& special = tokenizer.special();
-  if (special.bos) variables_["bos_token"] = *special.bos;
-  if (special.eos) variables_["eos_token"] = *special.eos;
-  if (special.unk) variables_["unk_token"] = *special.unk;
-  if (special.pad) variables_["pad_token"] = *special.pad;
+  for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
   template_of(first, options_of(first).tools);
 }
 

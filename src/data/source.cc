@@ -57,7 +57,7 @@ class CallbackSource final : public Source {
     text = {};
     text.index = ++index_;
     check_value(row, text.where(), 0);
-    text.json = row.dump();
+    text.json = base::exact_text(row);
     return true;
   }
   void rewind() override {

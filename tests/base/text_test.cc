@@ -140,17 +140,31 @@ TEST(Nearest, SuggestsOnlyCloseNames) {
   EXPECT_EQ(join(kNames), "learning_rate, max_length, max_steps");
 }
 
-TEST(Json, IntegersBeyond64BitsAreRefusedWhereTheyWouldBeTextAgain) {
+TEST(Json, IntegersBeyond64BitsKeepTheirDigits) {
   EXPECT_EQ(parse_exact_json("[18446744073709551615, -9223372036854775808, 1e20]", "x").dump(),
             "[18446744073709551615,-9223372036854775808,1e+20]");
-  try {
-    parse_exact_json(R"({"a": [{"maximum": 100000000000000000000}]})", "row 3");
-    ADD_FAILURE() << "taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::format);
-    EXPECT_EQ(error.message(),
-              "row 3: 100000000000000000000 is beyond 64 bits; give it as a string, or as a float");
+  const Json json = parse_exact_json(
+      R"({"a": [{"b": 100000000000000000000}, -9223372036854775809], "a2": {"c": {}, "d": [NaN, []], "e":
+      18446744073709551616, "s": "100000000000000000000"}, "t": 1.00000000000000000001, "t": true})",
+      "row 3");
+  EXPECT_EQ(large_integer(json["a"][0]["b"]), "100000000000000000000");
+  EXPECT_EQ(large_integer(json["a"][1]), "-9223372036854775809");
+  EXPECT_EQ(large_integer(json["a2"]["e"]), "18446744073709551616");
+  EXPECT_EQ(json_type(json["a2"]["e"]), "number");
+  EXPECT_TRUE(std::isnan(json["a2"]["d"][0].get<double>()));
+  EXPECT_EQ(json["a2"]["d"][1], Json::array());
+  EXPECT_EQ(json["a2"]["s"], "100000000000000000000");
+  EXPECT_EQ(json["t"], true);
+  EXPECT_EQ(large_integer(json["a2"]["s"]), std::nullopt);
+  EXPECT_EQ(json.size(), 3u);
+  EXPECT_EQ(exact_text(parse_exact_json(R"([{"a\"": [18446744073709551616, "x"]}, NaN, [-Infinity]])", "x")),
+            R"([{"a\"":[18446744073709551616,"x"]},NaN,[-Infinity]])");
+  for (int lead = 0; lead < 40; ++lead) {  // wherever it stands
+    const std::string text = "[" + std::string(static_cast<size_t>(lead), ' ') + "18446744073709551616]";
+    EXPECT_EQ(large_integer(parse_exact_json(text, "x")[0]), "18446744073709551616") << lead;
   }
+  EXPECT_EQ(parse_python_json("[18446744073709551616]", "x")[0], 18446744073709551616.0);
+  EXPECT_THROW(parse_exact_json("[18446744073709551616", "x"), Error);
 }
 
 }  // namespace

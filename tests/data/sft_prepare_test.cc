@@ -278,6 +278,18 @@ TEST(Prepare, LossOptionsThatDoNotFitTheRows) {
   EXPECT_EQ(assistant.error("{\"text\":\"a\"}").key(), "assistant_only_loss");
 }
 
+TEST(Prepare, IntegersBeyond64BitsReachTheTemplate) {
+  Shop shop(
+      "{% set big = '100000000000000000001' %}{{ 't' if tools[0].n | string == big else 'f' }}"
+      "{{ 'k' if seed | string == big else 'f' }}{{ messages[0].tool_calls[0] | string == big }}");
+  const std::string rest =
+      R"("messages":[{"role":"user","content":"x","tool_calls":[100000000000000000001]}],)"
+      R"("chat_template_kwargs":{"seed":100000000000000000001}})";
+  for (const char* tools :
+       {R"({"tools":[{"n":100000000000000000001}],)", R"({"tools":"[{\"n\":100000000000000000001}]",)"})
+    EXPECT_EQ(trained(*shop.prepare(tools + rest)), (Rows{"tkTrue tkTrue"})) << tools;
+}
+
 TEST(Prepare, ToolsAndTemplateVariables) {
   Shop shop("{{ extra }}{% for t in tools %}{{ t['n'] }}{% endfor %}");
   const std::string messages = R"("messages":[{"role":"user","content":"x"}])";

@@ -69,7 +69,8 @@ class LetterTokenizer final : public text::Tokenizer {
   std::vector<std::pair<std::string, std::string>> files() const override { return {}; }
 
  private:
-  Special special_{.bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}};
+  Special special_{
+      .bos = {}, .eos = std::string(kEosText), .pad = std::string(kEosText), .unk = {}, .others = {}};
   Templates templates_;
 };
 

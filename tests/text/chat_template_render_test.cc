@@ -52,6 +52,20 @@ TEST(ChatTemplateRender, GlobalNames) {
   }
 }
 
+TEST(ChatTemplateRender, IntegersOfAnySizeKeepTheirDigits) {
+  RenderOptions options;
+  options.tools = base::parse_exact_json(
+      R"([{"maximum": 100000000000000000000001, "minimum": -9223372036854775809, "n": 18446744073709551615}])",
+      "tools");
+  options.variables = base::parse_exact_json(R"({"seed": 36893488147419103232})", "variables");
+  EXPECT_EQ(ChatTemplate("{{ tools }}{{ tools | tojson }}{{ seed }}{{ seed is integer }}")
+                .render(base::Json::array(), options)
+                .text,
+            "[{'maximum': 100000000000000000000001, 'minimum': -9223372036854775809, 'n': "
+            "18446744073709551615}][{\"maximum\": 100000000000000000000001, \"minimum\": "
+            "-9223372036854775809, \"n\": 18446744073709551615}]36893488147419103232True");
+}
+
 TEST(ChatTemplateRender, KeysWithoutValueAreLeftOut) {
   const base::Json messages = {
       {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", nullptr}, {"x", {{"y", nullptr}}}}};

@@ -32,6 +32,22 @@ TEST(TokenizerFiles, ReadsSpecialTokensInEitherForm) {
   EXPECT_EQ(tokenizer->special_id(tokenizer->special().eos), 265);
 }
 
+// What transformers' special_tokens_map holds for such a file.
+TEST(TokenizerFiles, GivesAllNamedTokensToTemplates) {
+  const auto tokenizer = open(chat_json(), {{"eos_token", "<end>"},
+                                            {"cls_token", "<say>"},
+                                            {"sep_token", {{"content", "<end>"}}},
+                                            {"mask_token", "he"},
+                                            {"image_token", "<pad>"},
+                                            {"audio_token", nullptr},
+                                            {"add_bos_token", true},
+                                            {"extra_special_tokens", {{"boi", "<say>"}}}});
+  const std::map<std::string, std::string> expected = {{"eos_token", "<end>"},   {"cls_token", "<say>"},
+                                                       {"sep_token", "<end>"},   {"mask_token", "he"},
+                                                       {"image_token", "<pad>"}, {"boi", "<say>"}};
+  EXPECT_EQ(tokenizer->special_tokens_map(), expected);
+}
+
 TEST(TokenizerFiles, MakesNamedTokensSpecialAndAddsMissingOnes) {
   const auto tokenizer =
       open(chat_json(), {{"pad_token", "<new>"}, {"eos_token", "<say>"}, {"bos_token", "he"}});

@@ -195,6 +195,7 @@ struct Bounds {
 // slice.indices() of Python.
 Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& stop, const Value& step) {
   const auto part = [&](const Value& value, int64_t fallback) {
+    if (value.is_large()) return value.digits().starts_with('-') ? INT64_MIN : INT64_MAX;
     return value.is_none() ? fallback : value.integer();
   };
   Bounds bounds{0, 0, part(step, 1)};
@@ -215,13 +216,21 @@ Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& st
 
 }  // namespace
 
+std::string slice_refusal(const Value& value, const Value& start, const Value& stop, const Value& step) {
+  const bool sliced = value.is(Kind::sequence) && value.sequence().type <= SequenceType::range;
+  if (value.is(Kind::mapping)) return "unhashable type: 'slice'";
+  if (!value.is_text() && !sliced) return fmt::format("'{}' object is not subscriptable", type_name(value));
+  for (const Value* part : {&start, &stop, &step}) {
+    if (!part->is_none() && !part->is_integral() && !part->is_large())
+      return fmt::format("slice indices must be integers or None, not {}", type_name(*part));
+  }
+  return {};
+}
+
 Value slice_of(Run& run, const Value& value, const Value& start, const Value& stop, const Value& step) {
   if (value.is_undefined()) run.fail_undefined(value);
-  const bool sliced = value.is(Kind::sequence) && value.sequence().type <= SequenceType::range;
-  const auto index = [](const Value& part) { return part.is_none() || part.is_integral(); };
-  if ((!value.is_text() && !sliced) || !index(start) || !index(stop) || !index(step)) {
-    return Value::undefined(fmt::format("'{}' object has no such slice", type_name(value)));
-  }
+  if (const std::string refusal = slice_refusal(value, start, stop, step); !refusal.empty())
+    run.fail_text(refusal);
   const auto count = static_cast<int64_t>(length(run, value));
   const Bounds bounds = slice_bounds(run, count, start, stop, step);
   const auto more = [&](int64_t at) { return bounds.step > 0 ? at < bounds.stop : at > bounds.stop; };

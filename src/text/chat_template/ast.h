@@ -88,6 +88,8 @@ enum class StatementKind : uint8_t {
   filter,       // expression (a filter chain), body
   with,         // targets and expressions, body
   generation,   // body
+  block,        // text (its name), recursive (scoped), body
+  autoescape,   // expression, body
   break_loop,
   continue_loop,
 };
@@ -96,7 +98,7 @@ struct Statement {
   StatementKind kind;
   int line;
   int symbol = -1;
-  bool recursive = false;
+  bool recursive = false;  // or a block that sees the variables around it
   bool uses_loop = false;
   std::string text;
   ExpressionPtr target, expression, condition;
@@ -110,7 +112,8 @@ struct Program {
   Body body;
   std::vector<std::string> names;  // by symbol
   std::unordered_map<std::string, int> symbols;
-  int loop = -1, caller = -1, varargs = -1, kwargs = -1;
+  std::unordered_map<std::string, const Statement*> blocks;
+  int loop = -1, caller = -1, varargs = -1, kwargs = -1, self = -1;
   bool has_generation = false;
 };
 

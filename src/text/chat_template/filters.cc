@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "base/utf8.h"
 #include "text/chat_template/json_text.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
@@ -21,35 +22,46 @@ Value default_(Run& run, const Value& value, Arguments arguments) {
 Value abs_(Run& run, const Value& value, Arguments arguments) {
   Parameters(run, "abs", std::move(arguments), {});
   if (value.is_undefined()) run.fail_undefined(value);
+  if (value.is_large()) return value.digits().starts_with('-') ? negate(run, value) : value;
   if (!value.is_number()) run.fail("bad operand type for abs(): '{}'", type_name(value));
   if (value.is(Kind::real)) return Value::real(std::abs(value.real()));
   return value.integer() < 0 ? negate(run, value) : Value::integer(value.integer());
 }
 
-// Digits with single underscores between them removed, or nullopt.
+// As int() and float() read a number: without white space around it, with the digits of any script as ASCII,
+// and without single underscores between digits. nullopt: another underscore.
 std::optional<std::string> plain_number(std::string_view text) {
   text = strip(text, Side::both);
+  std::string ascii;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = base::next_code_point(text, at);
+    if (is_decimal(c)) {
+      ascii += static_cast<char>('0' + decimal_value(c));
+    } else {
+      ascii += c < 0x80 ? static_cast<char>(c) : '?';
+    }
+  }
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      out += text[i];
+  for (size_t i = 0; i < ascii.size(); ++i) {
+    if (ascii[i] != '_') {
+      out += ascii[i];
       continue;
     }
     const auto digit = [&](size_t at) {
-      return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at]));
+      return at < ascii.size() && std::isxdigit(static_cast<unsigned char>(ascii[at]));
     };
     if (i == 0 || !digit(i - 1) || !digit(i + 1)) return std::nullopt;
   }
   return out;
 }
 
-std::optional<double> parse_real(std::string_view text) {
+std::optional<double> read_real(std::string_view text) {
   const auto plain = plain_number(text);
-  return plain ? base::parse_double(*plain) : std::nullopt;
+  return plain ? parse_real(*plain) : std::nullopt;
 }
 
 // int(text, base) of Python; nullopt: ValueError.
-std::optional<int64_t> parse_integer(Run& run, std::string_view text, int64_t base) {
+std::optional<Value> parse_integer(Run& run, std::string_view text, int64_t base) {
   const auto plain = plain_number(text);
   if (!plain) return std::nullopt;
   std::string_view rest = *plain;
@@ -64,17 +76,19 @@ std::optional<int64_t> parse_integer(Run& run, std::string_view text, int64_t ba
     return true;
   };
   if (!prefix('x', 16) && !prefix('o', 8) && !prefix('b', 2) && base == 0) base = 10;
-  if (rest.empty() || base < 2 || base > 36) return std::nullopt;
+  if (rest.empty() || base < 2 || base > 36 || (base == 10 && rest.size() > kMaxDigits)) return std::nullopt;
   int64_t value = 0;
+  bool large = false;
   for (const char c : rest) {
     const int lower = c | 0x20;
     const int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10 : 99;
     if (digit >= base) return std::nullopt;
-    if (__builtin_mul_overflow(value, base, &value) ||
-        __builtin_add_overflow(value, negative ? -digit : digit, &value))
-      run.fail("an integer outside 64 bits");
+    large = large || __builtin_mul_overflow(value, base, &value) ||
+            __builtin_add_overflow(value, negative ? -digit : digit, &value);
   }
-  return value;
+  if (!large) return Value::integer(value);
+  if (base != 10) run.fail("an integer outside 64 bits");
+  return Value::whole((negative ? "-" : "") + std::string(rest));
 }
 
 Value int_(Run& run, const Value& value, Arguments arguments) {
@@ -82,12 +96,12 @@ Value int_(Run& run, const Value& value, Arguments arguments) {
   if (value.is_undefined()) run.fail_undefined(value);
   const Value fallback = p.value(0, Value::integer(0));
   if (value.is_integral()) return Value::integer(value.integer());
+  if (value.is_large()) return value;
   std::optional<double> real;
   if (value.is(Kind::real)) real = value.real();
   if (value.is_text()) {
-    if (const auto number = parse_integer(run, value.bytes(), p.integer(1, 10)))
-      return Value::integer(*number);
-    real = parse_real(value.bytes());
+    if (const auto number = parse_integer(run, value.bytes(), p.integer(1, 10))) return *number;
+    real = read_real(value.bytes());
   }
   if (!real || !std::isfinite(*real)) return fallback;
   return real_to_integer(run, *real);
@@ -97,7 +111,11 @@ Value float_(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "float", std::move(arguments), {"default"});
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is_number()) return Value::real(value.real());
-  const auto real = value.is_text() ? parse_real(value.bytes()) : std::nullopt;
+  if (value.is_large()) {
+    if (std::isinf(large_as_real(value))) run.fail("int too large to convert to float");
+    return Value::real(large_as_real(value));
+  }
+  const auto real = value.is_text() ? read_real(value.bytes()) : std::nullopt;
   return real ? Value::real(*real) : p.value(0, Value::real(0.0));
 }
 
@@ -114,6 +132,7 @@ double round_common(double value, int64_t precision) {
 Value round_(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "round", std::move(arguments), {"precision", "method"});
   if (value.is_undefined()) run.fail_undefined(value);
+  if (value.is_large() && p.text(1, "common") == "common" && p.integer(0, 0) >= 0) return value;
   if (!value.is_number()) run.fail("type {} doesn't define round()", type_name(value));
   const int64_t precision = p.integer(0, 0);
   const std::string method = p.text(1, "common");
@@ -135,9 +154,36 @@ Value attr(Run& run, const Value& value, Arguments arguments) {
   return own_attribute_of(run, value, p.text(0, ""));
 }
 
+// As Python writes numbers of bytes for people: the unit is the first that keeps the number below its base.
+Value filesizeformat(Run& run, const Value& value, Arguments arguments) {
+  const Parameters p(run, "filesizeformat", std::move(arguments), {"binary"});
+  if (value.is_undefined()) run.fail_undefined(value);
+  const Value number = float_(run, value, {{Value::none()}, {}});
+  if (number.is_none()) run.fail("could not convert to float: {}", repr_of(run, value));
+  const double bytes = number.real();
+  const bool binary = p.truth(0, false);
+  const double base = binary ? 1024 : 1000;
+  if (bytes == 1) return Value::text("1 Byte");
+  if (bytes < base) return Value::text(str_of(run, real_to_integer(run, bytes)) + " Bytes");
+  constexpr std::string_view kUnits = "KMGTPEZY";
+  size_t unit = 0;
+  double limit = base * base;
+  for (; unit + 1 < kUnits.size() && !(bytes < limit); ++unit) limit *= base;
+  const std::string name =
+      (unit == 0 && !binary ? "k" : std::string(kUnits.substr(unit, 1))) + (binary ? "iB" : "B");
+  return Value::text(fmt::format("{:.1f} {}", base * bytes / limit, name));
+}
+
 constexpr FilterEntry kFilters[] = {
-    {"abs", abs_},     {"attr", attr}, {"d", default_},   {"default", default_},
-    {"float", float_}, {"int", int_},  {"round", round_}, {"tojson", to_json},
+    {"abs", abs_},
+    {"attr", attr},
+    {"d", default_},
+    {"default", default_},
+    {"filesizeformat", filesizeformat},
+    {"float", float_},
+    {"int", int_},
+    {"round", round_},
+    {"tojson", to_json},
 };
 
 }  // namespace
@@ -145,6 +191,7 @@ constexpr FilterEntry kFilters[] = {
 FilterFunction find_filter(std::string_view name) {
   if (const auto found = lookup_filter(kFilters, name)) return found;
   if (const auto found = find_text_filter(name)) return found;
+  if (const auto found = find_markup_filter(name)) return found;
   return find_sequence_filter(name);
 }
 

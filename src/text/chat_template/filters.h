@@ -16,6 +16,7 @@ struct FilterEntry {
 };
 
 FilterFunction find_text_filter(std::string_view name);      // filters_text.cc
+FilterFunction find_markup_filter(std::string_view name);    // filters_markup.cc
 FilterFunction find_sequence_filter(std::string_view name);  // filters_sequence.cc
 
 template <size_t N>

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "text/chat_template/filters.h"
+#include "text/chat_template/markup.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
@@ -253,7 +254,17 @@ Value join(Run& run, const Value& value, Arguments arguments) {
     const AttributeGetter getter(run, p[1]);
     for (Value& item : items) item = getter(std::move(item));
   }
-  return join_text(run, p.given(0) ? str_of(run, p[0]) : "", items, false);
+  const Value separator = p.value(0, Value::text(""));
+  const auto is_markup = [](const Value& item) { return item.is_text() && item.text().markup; };
+  const bool markup =
+      run.autoescape() && (is_markup(separator) || std::any_of(items.begin(), items.end(), is_markup));
+  if (!markup) return join_text(run, str_of(run, separator), items, false);
+  Writer out(run);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) write_markup(out, run, separator);
+    write_markup(out, run, items[i]);
+  }
+  return out.value(true);
 }
 
 Value items_filter(Run& run, const Value& value, Arguments arguments) {

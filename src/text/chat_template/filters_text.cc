@@ -29,6 +29,14 @@ void write_escaped(Writer& out, std::string_view text) {
   out.append(text.substr(plain));
 }
 
+void write_markup(Writer& out, Run& run, const Value& value) {
+  if (value.is_text() && value.text().markup) {
+    out.append(value.bytes());
+  } else {
+    write_escaped(out, str_of(run, value));
+  }
+}
+
 namespace {
 
 template <std::string (*Map)(std::string_view)>
@@ -72,7 +80,15 @@ Value trim(Run& run, const Value& value, Arguments arguments) {
 Value replace(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "replace", std::move(arguments), {"old", "new", "count"}, 2);
   const int64_t count = p.none(2) ? -1 : p.integer(2, -1);
-  return replace_text(run, Value::text(str_of(run, value)), str_of(run, p[0]), str_of(run, p[1]), count);
+  const auto is_markup = [](const Value& v) { return v.is_text() && v.text().markup; };
+  const bool markup = run.autoescape() && (is_markup(value) || is_markup(p[0]) || is_markup(p[1]));
+  if (!markup)
+    return replace_text(run, Value::text(str_of(run, value)), str_of(run, p[0]), str_of(run, p[1]), count);
+  Writer text(run);
+  write_markup(text, run, value);
+  Writer replacement(run);
+  write_markup(replacement, run, p[1]);
+  return replace_text(run, text.value(true), str_of(run, p[0]), replacement.text(), count);
 }
 
 Value center(Run& run, const Value& value, Arguments arguments) {
@@ -106,16 +122,16 @@ Value indent(Run& run, const Value& value, Arguments arguments) {
 
 Value truncate(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "truncate", std::move(arguments), {"length", "killwords", "end", "leeway"});
-  const Value text = soft_text(run, value);
   const int64_t limit = p.integer(0, 255);
   const std::string end = p.text(2, "...");
   const auto end_length = static_cast<int64_t>(base::count_code_points(end));
   const int64_t leeway = p.none(3) ? 5 : p.integer(3, 5);
   if (limit < end_length || leeway < 0)
     run.fail("truncate(): 'length' is less than that of 'end', or 'leeway' negative");
-  if (static_cast<int64_t>(text.text().length) - leeway <= limit) return text;
+  if (static_cast<int64_t>(length(run, value)) - leeway <= limit) return value;
+  if (!value.is_text()) run.fail("truncate needs a str, not {}", type_name(value));
   std::string kept =
-      text.bytes().substr(0, byte_offset(text.text(), static_cast<size_t>(limit - end_length)));
+      value.bytes().substr(0, byte_offset(value.text(), static_cast<size_t>(limit - end_length)));
   if (!p.truth(1, false)) kept = kept.substr(0, kept.rfind(' '));
   return run.text(kept + end);
 }

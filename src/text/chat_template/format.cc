@@ -47,7 +47,9 @@ class PercentValues {
 };
 
 std::string percent_text(Run& run, const FormatSpec& spec, const Value& value) {
-  std::string text = spec.type == 's' ? str_of(run, value) : repr_of(run, value);
+  std::string text = spec.type == 's'   ? str_of(run, value)
+                     : spec.type == 'a' ? ascii_of(run, value)
+                                        : repr_of(run, value);
   if (!spec.precision) return text;
   size_t at = 0;
   for (int i = 0; i < *spec.precision && at < text.size(); ++i) base::next_code_point(text, at);
@@ -56,12 +58,12 @@ std::string percent_text(Run& run, const FormatSpec& spec, const Value& value) {
 
 void percent_number(Writer& out, Run& run, FormatSpec spec, const Value& value) {
   if (value.is_undefined()) run.fail_undefined(value);
-  if (!value.is_number())
+  if (!value.is_number() && !value.is_large())
     run.fail("%{} format: a real number is required, not {}", spec.type, type_name(value));
   constexpr std::string_view kWhole = "diu";
   if (kWhole.find(spec.type) != std::string_view::npos) spec.type = 'd';
   const bool whole = spec.type == 'd' || spec.type == 'x' || spec.type == 'X' || spec.type == 'o';
-  if (whole && spec.type != 'd' && !value.is_integral())
+  if (whole && spec.type != 'd' && value.is(Kind::real))
     run.fail("%{} format: an integer is required, not float", spec.type);
   const Value number = whole && value.is(Kind::real) ? real_to_integer(run, value.real()) : value;
   std::string text = format_number(run, spec, number);
@@ -127,7 +129,7 @@ void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at,
     return;
   }
   const Value& value = named ? *named : values.next();
-  constexpr std::string_view kText = "sr";
+  constexpr std::string_view kText = "sra";
   constexpr std::string_view kNumber = "diuxXofFeEgG";
   if (kText.find(spec.type) != std::string_view::npos) {
     spec.fill = " ";
@@ -172,7 +174,9 @@ namespace {
 
 class BraceFormatter {
  public:
-  BraceFormatter(Run& run, const Arguments& values) : run_(run), values_(values) {}
+  // mapping: what names mean, in the place of values.named; may be nullptr
+  BraceFormatter(Run& run, const Arguments& values, const Value* mapping)
+      : run_(run), values_(values), mapping_(mapping) {}
 
   void write(Writer& out, std::string_view text, int depth) {
     if (depth > 2) run_.fail("a format specification nested too deeply");
@@ -216,18 +220,33 @@ class BraceFormatter {
     Writer spec_text(run_);
     write(spec_text, rest, depth + 1);
     const FormatSpec spec = parse_format_spec(run_, spec_text.text());
-    if (conversion != 0 && conversion != 's' && conversion != 'r')
+    constexpr std::string_view kConversions = "sra";
+    if (conversion != 0 && kConversions.find(conversion) == std::string_view::npos)
       run_.fail("unknown conversion specifier '{}'", conversion);
-    if (conversion == 0 && value.is_number() && !(value.is(Kind::boolean) && spec_text.size() == 0)) {
+    if (conversion == 0 && spec.type == 'c' && value.is_integral()) {
+      if (spec.sign != 0 || spec.alternate || spec.precision || spec.group != 0)
+        run_.fail("no sign, '#', grouping or precision with the format 'c'");
+      write_character(out, run_, spec, value);
+      return;
+    }
+    const bool number = value.is_number() || value.is_large();
+    constexpr std::string_view kReal = "eEfFgG%";
+    const bool whole =
+        !value.is(Kind::real) && (spec.type == 0 || kReal.find(spec.type) == std::string_view::npos);
+    if (conversion == 0 && number && whole && spec.precision)
+      run_.fail("Precision not allowed in integer format specifier");
+    if (conversion == 0 && number && !(value.is(Kind::boolean) && spec_text.size() == 0)) {
       write_padded(out, spec, format_number(run_, spec, value), true);
       return;
     }
-    const bool repr = conversion == 'r';
+    if (conversion == 0 && !value.is_text() && !number && spec_text.size() > 0)
+      run_.fail("unsupported format string passed to {}.__format__", type_name(value));
+    if (spec.group != 0) run_.fail("cannot specify '{}' with 's'", spec.group);
     FormatSpec text_spec = spec;
     if (spec.align == '=' && spec.fill == "0") text_spec.align = '<';
     if ((spec.type != 0 && spec.type != 's') || text_spec.align == '=')
       run_.fail("format '{}' is not for {}", spec_text.text(), type_name(value));
-    text_spec.type = repr ? 'r' : 's';
+    text_spec.type = conversion == 0 ? 's' : conversion;
     write_padded(out, text_spec, percent_text(run_, text_spec, value), false);
   }
 
@@ -258,6 +277,10 @@ class BraceFormatter {
         run_.fail("replacement index {} out of range for positional args tuple", *number);
       return values_.positional[static_cast<size_t>(*number)];
     }
+    if (mapping_ != nullptr) {
+      if (!mapping_->is(Kind::mapping)) run_.fail("format_map() needs a dict, not {}", type_name(*mapping_));
+      if (const Value* found = mapping_->mapping().find(name)) return *found;
+    }
     for (const auto& [key, value] : values_.named) {
       if (key == name) return value;
     }
@@ -266,6 +289,7 @@ class BraceFormatter {
 
   Run& run_;
   const Arguments& values_;
+  const Value* mapping_;
   int64_t automatic_ = 0;
 };
 
@@ -273,7 +297,13 @@ class BraceFormatter {
 
 Value format_braces(Run& run, const Value& format, Arguments values) {
   Writer out(run);
-  BraceFormatter(run, values).write(out, format.bytes(), 0);
+  BraceFormatter(run, values, nullptr).write(out, format.bytes(), 0);
+  return out.value(format.text().markup);
+}
+
+Value format_braces_of(Run& run, const Value& format, const Value& mapping) {
+  Writer out(run);
+  BraceFormatter(run, {}, &mapping).write(out, format.bytes(), 0);
   return out.value(format.text().markup);
 }
 

@@ -60,12 +60,12 @@ std::string real_digits(Run& run, const FormatSpec& spec, double magnitude) {
   return text;
 }
 
-std::string grouped(const std::string& digits, char group) {
-  size_t end = digits.find_first_not_of("0123456789");
+std::string grouped(const std::string& digits, char group, size_t size) {
+  size_t end = digits.find_first_not_of(size == 3 ? "0123456789" : "0123456789abcdefABCDEF");
   if (end == std::string::npos) end = digits.size();
   std::string out;
   for (size_t i = 0; i < end; ++i) {
-    if (i > 0 && (end - i) % 3 == 0) out += group;
+    if (i > 0 && (end - i) % size == 0) out += group;
     out += digits[i];
   }
   return out + digits.substr(end);
@@ -128,17 +128,31 @@ std::string format_number(Run& run, const FormatSpec& spec, const Value& value) 
   bool negative = false;
   std::string digits;
   if (real) {
-    negative = std::signbit(value.real());
-    digits = real_digits(run, spec, std::abs(value.real()));
+    const double number = value.is_large() ? large_as_real(value) : value.real();
+    if (value.is_large() && std::isinf(number)) run.fail("int too large to convert to float");
+    negative = std::signbit(number);
+    digits = real_digits(run, spec, std::abs(number));
+  } else if (value.is_large()) {
+    constexpr std::string_view kDecimal = "dn";
+    if (spec.type != 0 && kDecimal.find(spec.type) == std::string_view::npos)
+      run.fail("an integer outside 64 bits in the format '{}'", spec.type);
+    negative = value.digits().starts_with('-');
+    digits = value.digits().substr(negative ? 1 : 0);
   } else {
     const int64_t number = value.integer();
     negative = number < 0;
     const auto bits = static_cast<uint64_t>(number);
     digits = integer_digits(run, spec.type, negative ? uint64_t{0} - bits : bits, spec.alternate);
   }
-  if (spec.group != 0) digits = grouped(digits, spec.group);
+  if (real && spec.alternate && std::isfinite(value.is_large() ? 0.0 : value.real())) {
+    const size_t end = std::min(digits.find_first_of("eE%"), digits.size());
+    if (digits.find('.') == std::string::npos) digits.insert(end, ".");
+  }
+  constexpr std::string_view kFours = "bxXo";
+  const bool fours = !real && spec.type != 0 && kFours.find(spec.type) != std::string_view::npos;
+  if (spec.group != 0) digits = grouped(digits, spec.group, fours ? 4 : 3);
   if (negative) return "-" + digits;
-  return spec.sign == '-' ? digits : spec.sign + digits;
+  return spec.sign == '+' || spec.sign == ' ' ? spec.sign + digits : digits;
 }
 
 void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bool number) {

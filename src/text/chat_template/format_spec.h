@@ -8,8 +8,8 @@ namespace trl::text::jinja {
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = 0;   // '<', '>', '^', '=' or 0: the type's own
-  char sign = '-';  // '-', '+' or ' '
+  char align = 0;  // '<', '>', '^', '=' or 0: the type's own
+  char sign = 0;   // '-', '+', ' ' or 0: as '-'
   bool alternate = false;
   int64_t width = 0;
   char group = 0;  // ',' or '_'

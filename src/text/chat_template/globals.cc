@@ -1,6 +1,7 @@
 // range, dict, namespace, cycler, joiner, and Hugging Face's raise_exception and strftime_now.
 #include <algorithm>
 
+#include "text/chat_template/methods.h"
 #include "text/chat_template/objects.h"
 #include "text/chat_template/strftime.h"
 
@@ -58,12 +59,7 @@ class DictFunction final : public Object {
   }
   Value attribute(Run& run, std::string_view name) override {
     if (name != "fromkeys") return Object::attribute(run, name);
-    return Value::object(run.make<Function>([](Run& r, Arguments arguments) {
-      const Parameters p(r, "fromkeys", std::move(arguments), {"iterable", "value"}, 1);
-      Mapping entries;
-      for (const Value& key : items_of(r, p[0])) r.set(entries, key, p.value(1, Value::none()));
-      return r.mapping(std::move(entries));
-    }));
+    return Value::object(run.make<Function>(dict_from_keys));
   }
 };
 

@@ -33,7 +33,9 @@ class Interpreter final : public Run {
   std::string render();
   const std::vector<std::pair<size_t, size_t>>& generation() const { return generation_; }
 
-  Value call_macro(const MacroDefinition& macro, const ScopePtr& scope, Arguments arguments);
+  // escaped: autoescape stands where the macro is defined
+  Value call_macro(const MacroDefinition& macro, const ScopePtr& scope, bool escaped, Arguments arguments);
+  Value render_block(const Statement& block);  // self.name()
   Value repeat_loop(const Statement& loop, const ScopePtr& scope, const Value& items, int64_t depth);
 
  private:
@@ -50,6 +52,8 @@ class Interpreter final : public Run {
   Flow with_block(const Statement& statement, const ScopePtr& scope, Writer& out);
   void call_block(const Statement& statement, const ScopePtr& scope, Writer& out);
   void generation_block(const Statement& statement, const ScopePtr& scope, Writer& out);
+  Flow autoescape_block(const Statement& statement, const ScopePtr& scope, Writer& out);
+  void print(Writer& out, const Value& value);  // escaped where that is on
   void assign(const Expression& target, Value value, const ScopePtr& scope);
 
   Value evaluate(const Expression& node, const ScopePtr& scope);
@@ -66,7 +70,7 @@ class Interpreter final : public Run {
   Arguments arguments(const CallArguments& nodes, const ScopePtr& scope);
 
   const Program& program_;
-  ScopePtr context_;
+  ScopePtr context_, top_;  // variables given, and those that the template sets outside all scopes
   Writer* output_ = nullptr;
   std::vector<std::pair<size_t, size_t>> generation_;
   int depth_ = 0;

@@ -106,9 +106,18 @@ Value Interpreter::dict(const Expression& node, const ScopePtr& scope) {
 }
 
 Value Interpreter::concatenation(const Expression& node, const ScopePtr& scope) {
+  const Values values = evaluate_all(node.items, scope);
+  const auto is_markup = [](const Value& value) { return value.is_text() && value.text().markup; };
+  const bool markup = autoescape() && std::any_of(values.begin(), values.end(), is_markup);
   Writer out(*this);
-  for (const auto& item : node.items) write_str(out, *this, evaluate(*item, scope));
-  return out.value();
+  for (const Value& value : values) {
+    if (markup) {
+      print(out, value);
+    } else {
+      write_str(out, *this, value);
+    }
+  }
+  return out.value(markup);
 }
 
 Value Interpreter::comparison(const Expression& node, const ScopePtr& scope) {
@@ -154,6 +163,19 @@ Value Interpreter::conditional(const Expression& node, const ScopePtr& scope) {
   return Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
 }
 
+namespace {
+
+bool is_constant(const Expression& node) {
+  const bool leaf = node.kind == ExpressionKind::name || node.kind == ExpressionKind::call ||
+                    node.kind == ExpressionKind::namespace_field;
+  const auto given = [](const ExpressionPtr& part) { return !part || is_constant(*part); };
+  return !leaf && given(node.a) && given(node.b) && given(node.c) && given(node.d) &&
+         std::all_of(node.items.begin(), node.items.end(), given) &&
+         std::all_of(node.arguments.positional.begin(), node.arguments.positional.end(), given);
+}
+
+}  // namespace
+
 Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
   const Value value = evaluate(*node.a, scope);
   const auto part = [&](const ExpressionPtr& index) {
@@ -161,7 +183,13 @@ Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
   };
   const Value start = part(node.b);
   const Value stop = part(node.c);
-  return slice_of(*this, value, start, stop, part(node.d));
+  const Value step = part(node.d);
+  // As in Jinja, whose compiler asks constants for items as `value[key]` does.
+  if (!value.is_undefined() && is_constant(node)) {
+    if (std::string refusal = slice_refusal(value, start, stop, step); !refusal.empty())
+      return Value::undefined(std::move(refusal));
+  }
+  return slice_of(*this, value, start, stop, step);
 }
 
 Arguments Interpreter::arguments(const CallArguments& nodes, const ScopePtr& scope) {

@@ -4,6 +4,19 @@
 
 namespace trl::text::jinja {
 
+// Escaping is as given while this lives.
+class Escaping {
+ public:
+  Escaping(Run& run, bool on) : run_(run), before_(run.autoescape()) { run.set_autoescape(on); }
+  ~Escaping() { run_.set_autoescape(before_); }
+  Escaping(const Escaping&) = delete;
+  Escaping& operator=(const Escaping&) = delete;
+
+ private:
+  Run& run_;
+  bool before_;
+};
+
 struct Interpreter::Level {
   Level(Interpreter& interpreter, int line) : interpreter_(interpreter), line_(interpreter.line()) {
     interpreter.set_line(line);

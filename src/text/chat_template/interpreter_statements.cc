@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "text/chat_template/interpreter_level.h"
+#include "text/chat_template/markup.h"
 #include "text/chat_template/objects.h"
 
 namespace trl::text::jinja {
@@ -22,7 +23,10 @@ void Interpreter::define(const std::string& name, Value value) {
 std::string Interpreter::render() {
   Writer out(*this);
   output_ = &out;
-  execute(program_.body, std::make_shared<Scope>(context_), out);
+  top_ = std::make_shared<Scope>(context_);
+  if (!program_.blocks.empty() && !top_->find(program_.self))
+    context_->set(program_.self, Value::object(make<Blocks>(*this, program_)));
+  execute(program_.body, top_, out);
   return out.take();
 }
 
@@ -41,7 +45,7 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
       out.append(statement.text);
       break;
     case StatementKind::print:
-      for (const auto& node : statement.expressions) write_str(out, *this, evaluate(*node, scope));
+      for (const auto& node : statement.expressions) print(out, evaluate(*node, scope));
       break;
     case StatementKind::set:
       assign(*statement.target, evaluate(*statement.expression, scope), scope);
@@ -57,7 +61,7 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
       break;
     }
     case StatementKind::macro:
-      scope->set(statement.symbol, Value::object(make<Macro>(*this, *statement.macro, scope)));
+      scope->set(statement.symbol, Value::object(make<Macro>(*this, *statement.macro, scope, autoescape())));
       break;
     case StatementKind::call:
       call_block(statement, scope, out);
@@ -69,6 +73,11 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
     case StatementKind::generation:
       generation_block(statement, scope, out);
       break;
+    case StatementKind::block:
+      execute(statement.body, std::make_shared<Scope>(statement.recursive ? scope : top_), out);
+      break;
+    case StatementKind::autoescape:
+      return autoescape_block(statement, scope, out);
     case StatementKind::break_loop:
       return Flow::break_loop;
     case StatementKind::continue_loop:
@@ -89,7 +98,7 @@ Value Interpreter::repeat_loop(const Statement& statement, const ScopePtr& scope
   const Level level(*this, statement.line);
   Writer out(*this);
   loop(statement, scope, out, items, depth);
-  return out.value();
+  return out.value(autoescape());
 }
 
 Interpreter::Flow Interpreter::loop(const Statement& statement, const ScopePtr& scope, Writer& out,
@@ -131,7 +140,7 @@ Interpreter::Flow Interpreter::set_block(const Statement& statement, const Scope
   const auto inner = std::make_shared<Scope>(scope);
   const Flow flow = execute(statement.body, inner, out);
   if (flow != Flow::next) return flow;
-  Value value = out.value();
+  Value value = out.value(autoescape());
   if (statement.expression) value = filter(*statement.expression, inner, &value);
   assign(*statement.target, std::move(value), scope);
   return Flow::next;
@@ -142,7 +151,7 @@ Interpreter::Flow Interpreter::filter_block(const Statement& statement, const Sc
   const auto inner = std::make_shared<Scope>(scope);
   const Flow flow = execute(statement.body, inner, body);
   if (flow != Flow::next) return flow;
-  const Value text = body.value();
+  const Value text = body.value(autoescape());
   write_str(out, *this, filter(*statement.expression, inner, &text));
   return Flow::next;
 }
@@ -155,7 +164,7 @@ Interpreter::Flow Interpreter::with_block(const Statement& statement, const Scop
 }
 
 void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, Writer& out) {
-  Value caller = Value::object(make<Macro>(*this, *statement.macro, scope));
+  Value caller = Value::object(make<Macro>(*this, *statement.macro, scope, autoescape()));
   write_str(out, *this, call(*statement.expression, scope, &caller));
 }
 
@@ -166,6 +175,27 @@ void Interpreter::generation_block(const Statement& statement, const ScopePtr& s
   execute(statement.body, std::make_shared<Scope>(scope), body);
   generation_.emplace_back(output_->size(), output_->size() + body.size());
   out.append(body.text());
+}
+
+Interpreter::Flow Interpreter::autoescape_block(const Statement& statement, const ScopePtr& scope,
+                                                Writer& out) {
+  const Escaping escaping(*this, truth(evaluate(*statement.expression, scope)));
+  return execute(statement.body, std::make_shared<Scope>(scope), out);
+}
+
+Value Interpreter::render_block(const Statement& block) {
+  const Level level(*this, block.line);
+  Writer out(*this);
+  execute(block.body, std::make_shared<Scope>(top_), out);
+  return out.value(autoescape());
+}
+
+void Interpreter::print(Writer& out, const Value& value) {
+  if (autoescape()) {
+    write_markup(out, *this, value);
+  } else {
+    write_str(out, *this, value);
+  }
 }
 
 void Interpreter::assign(const Expression& target, Value value, const ScopePtr& scope) {
@@ -188,8 +218,11 @@ void Interpreter::assign(const Expression& target, Value value, const ScopePtr& 
   for (size_t i = 0; i < items.size(); ++i) assign(*target.items[i], std::move(items[i]), scope);
 }
 
-Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& outer, Arguments arguments) {
+Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& outer, bool escaped,
+                              Arguments arguments) {
   const Level level(*this, line());
+  const bool markup = escaped || autoescape();
+  const Escaping escaping(*this, escaped);
   const size_t count = macro.parameters.size();
   const auto scope = std::make_shared<Scope>(outer);
   std::vector<bool> given(count);
@@ -236,7 +269,7 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& oute
   }
   Writer out(*this);
   execute(macro.body, scope, out);
-  return out.value();
+  return out.value(markup);
 }
 
 }  // namespace trl::text::jinja

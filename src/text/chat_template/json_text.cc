@@ -27,6 +27,9 @@ class JsonWriter {
       case Kind::integer:
         out_.append(fmt::format("{}", value.integer()));
         return;
+      case Kind::large:
+        out_.append(value.digits());
+        return;
       case Kind::real:
         out_.append(real(value.real()));
         return;
@@ -148,6 +151,9 @@ class JsonWriter {
         return;
       case Kind::integer:
         text(fmt::format("{}", key.integer()));
+        return;
+      case Kind::large:
+        text(key.digits());
         return;
       case Kind::real:
         text(real(key.real()));

@@ -5,5 +5,6 @@
 namespace trl::text::jinja {
 
 void write_escaped(Writer& out, std::string_view text);
+void write_markup(Writer& out, Run& run, const Value& value);  // escaped, unless it is markup
 
 }  // namespace trl::text::jinja

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "text/chat_template/python.h"
+#include "text/chat_template/text_conversions.h"
 
 namespace trl::text::jinja {
 
@@ -40,6 +41,10 @@ Value get(Run& run, const Value& self, Arguments arguments) {
 Value copy(Run& run, const Value& self, Arguments arguments) {
   Parameters(run, "copy", std::move(arguments), {});
   return self;  // values never change
+}
+
+Value fromkeys(Run& run, const Value&, Arguments arguments) {
+  return dict_from_keys(run, std::move(arguments));
 }
 
 Value index(Run& run, const Value& self, Arguments arguments) {
@@ -84,6 +89,13 @@ bool among(const std::array<std::string_view, N>& names, std::string_view name) 
 
 }  // namespace
 
+Value dict_from_keys(Run& run, Arguments arguments) {
+  const Parameters p(run, "fromkeys", std::move(arguments), {"iterable", "value"}, 1);
+  Mapping entries;
+  for (const Value& key : items_of(run, p[0])) run.set(entries, key, p.value(1, Value::none()));
+  return run.mapping(std::move(entries));
+}
+
 Method find_method(const Value& value, std::string_view name) {
   if (value.is_text()) return find_text_method(name);
   if (value.is(Kind::mapping)) {
@@ -92,9 +104,12 @@ Method find_method(const Value& value, std::string_view name) {
     if (name == "items") return items;
     if (name == "get") return get;
     if (name == "copy") return copy;
+    if (name == "fromkeys") return fromkeys;
   }
   if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::range) {
-    if (name == "index" && !value.is_sequence(SequenceType::range)) return index;
+    if (value.is_sequence(SequenceType::bytes) && name == "decode") return decode_bytes;
+    if (value.is_sequence(SequenceType::bytes) && name == "hex") return bytes_hex;
+    if (name == "index") return index;
     if (name == "count") return count;
     if (name == "copy" && value.is_sequence(SequenceType::list)) return copy;
   }

@@ -11,6 +11,8 @@ Method find_method(const Value& value, std::string_view name);
 Method find_text_method(std::string_view name);  // text_methods.cc
 bool is_mutator(const Value& value, std::string_view name);
 
+Value dict_from_keys(Run& run, Arguments arguments);  // dict.fromkeys
+
 // Offset of needle in text at or after from, or npos; linear time, charged to the run.
 size_t find_text(Run& run, std::string_view text, std::string_view needle, size_t from = 0);
 size_t find_last_text(Run& run, std::string_view text, std::string_view needle);

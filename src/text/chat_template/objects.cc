@@ -38,6 +38,15 @@ Value Macro::attribute(Run& run, std::string_view name) {
   return Object::attribute(run, name);
 }
 
+Value Blocks::attribute(Run& run, std::string_view name) {
+  const auto found = program_.blocks.find(std::string(name));
+  if (found == program_.blocks.end()) return Object::attribute(run, name);
+  return Value::object(run.make<Function>([this, block = found->second](Run& r, Arguments arguments) {
+    Parameters(r, "the block", std::move(arguments), {});
+    return interpreter_.render_block(*block);
+  }));
+}
+
 std::optional<Value> Loop::pull() {
   while (at_ < items_.size()) {
     Value item = items_[at_++];

@@ -32,13 +32,13 @@ class Namespace final : public Object {
 
 class Macro final : public Object {
  public:
-  Macro(Interpreter& interpreter, const MacroDefinition& definition, ScopePtr scope)
-      : interpreter_(interpreter), definition_(definition), scope_(std::move(scope)) {}
+  Macro(Interpreter& interpreter, const MacroDefinition& definition, ScopePtr scope, bool escaped)
+      : interpreter_(interpreter), definition_(definition), scope_(std::move(scope)), escaped_(escaped) {}
   std::string type_name() const override { return "Macro"; }
   std::string describe() const override { return "<Macro '" + definition_.name + "'>"; }
   bool callable() const override { return true; }
   Value call(Run&, Arguments arguments) override {
-    return interpreter_.call_macro(definition_, scope_, std::move(arguments));
+    return interpreter_.call_macro(definition_, scope_, escaped_, std::move(arguments));
   }
   Value attribute(Run& run, std::string_view name) override;
 
@@ -46,6 +46,20 @@ class Macro final : public Object {
   Interpreter& interpreter_;
   const MacroDefinition& definition_;
   ScopePtr scope_;
+  bool escaped_;
+};
+
+// self: the template's blocks by name.
+class Blocks final : public Object {
+ public:
+  Blocks(Interpreter& interpreter, const Program& program) : interpreter_(interpreter), program_(program) {}
+  std::string type_name() const override { return "TemplateReference"; }
+  std::string describe() const override { return "<TemplateReference None>"; }
+  Value attribute(Run& run, std::string_view name) override;
+
+ private:
+  Interpreter& interpreter_;
+  const Program& program_;
 };
 
 // Takes items one by one, as Jinja's LoopContext does: the loop's condition is asked no earlier than needed.

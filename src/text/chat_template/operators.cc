@@ -1,4 +1,5 @@
-// Equality, order and arithmetic. Integers are 64 bits wide: where Python would go on, this fails.
+// Equality, order and arithmetic. Sums, differences and products of 64 bits may be larger; what is larger is
+// not calculated with, and where Python would go on, this fails.
 #include <algorithm>
 #include <cmath>
 
@@ -48,11 +49,6 @@ std::string_view symbol(Operator op) {
   run.fail("unsupported operand type(s) for {}: '{}' and '{}'", symbol(op), type_name(a), type_name(b));
 }
 
-int64_t checked(Run& run, bool overflow, int64_t value) {
-  if (overflow) run.fail("an integer outside 64 bits");
-  return value;
-}
-
 int64_t integer_power(Run& run, int64_t base, int64_t exponent) {
   int64_t result = 1;
   bool overflow = false;
@@ -62,7 +58,8 @@ int64_t integer_power(Run& run, int64_t base, int64_t exponent) {
     if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) overflow = true;
     if (overflow) break;
   }
-  return checked(run, overflow, result);
+  if (overflow) run.fail("an integer outside 64 bits");
+  return result;
 }
 
 int64_t floor_quotient(int64_t a, int64_t b) {
@@ -70,21 +67,19 @@ int64_t floor_quotient(int64_t a, int64_t b) {
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
+Value wide_integer(__int128 value) {
+  const auto narrow = static_cast<int64_t>(value);
+  return narrow == value ? Value::integer(narrow) : Value::whole(fmt::format("{}", value));
+}
+
 Value integer_arithmetic(Run& run, Operator op, int64_t a, int64_t b) {
-  int64_t result = 0;
   switch (op) {
-    case Operator::add: {
-      const bool overflow = __builtin_add_overflow(a, b, &result);
-      return Value::integer(checked(run, overflow, result));
-    }
-    case Operator::subtract: {
-      const bool overflow = __builtin_sub_overflow(a, b, &result);
-      return Value::integer(checked(run, overflow, result));
-    }
-    case Operator::multiply: {
-      const bool overflow = __builtin_mul_overflow(a, b, &result);
-      return Value::integer(checked(run, overflow, result));
-    }
+    case Operator::add:
+      return wide_integer(static_cast<__int128>(a) + b);
+    case Operator::subtract:
+      return wide_integer(static_cast<__int128>(a) - b);
+    case Operator::multiply:
+      return wide_integer(static_cast<__int128>(a) * b);
     case Operator::power:
       if (b < 0) {
         if (a == 0) run.fail("0.0 cannot be raised to a negative power");
@@ -141,7 +136,8 @@ Value repeat(Run& run, const Value& value, int64_t count) {
 }
 
 bool repeatable(const Value& value) {
-  return value.is_text() || value.is_sequence(SequenceType::list) || value.is_sequence(SequenceType::tuple);
+  return value.is_text() || value.is_sequence(SequenceType::list) || value.is_sequence(SequenceType::tuple) ||
+         value.is_sequence(SequenceType::bytes);
 }
 
 Value add(Run& run, const Value& a, const Value& b) {
@@ -191,6 +187,34 @@ bool equal(Run& run, const Value& a, const Value& b) {
   return !a.is(Kind::mapping) && !a.is(Kind::sequence) && same_key(a, b);
 }
 
+namespace {
+
+// Negative, zero or positive as a is less than, equal to or greater than b; nullopt: no numbers, or NaN. One
+// of them is large.
+std::optional<int> compare_large(const Value& a, const Value& b) {
+  if (!a.is_large()) {
+    const auto order = compare_large(b, a);
+    return order ? std::optional(-*order) : std::nullopt;
+  }
+  const bool negative = a.digits().starts_with('-');
+  const int outside = negative ? -1 : 1;
+  if (b.is_integral()) return outside;
+  if (b.is(Kind::real)) {
+    if (std::isnan(b.real())) return std::nullopt;
+    const bool nearer = std::abs(b.real()) < 9.2e18;
+    if (nearer || std::isinf(b.real())) return nearer ? outside : b.real() < 0 ? 1 : -1;
+    return compare_large(a, Value::whole(fmt::format("{:.0f}", b.real())));  // no fraction at this size
+  }
+  if (!b.is_large()) return std::nullopt;
+  if (negative != b.digits().starts_with('-')) return outside;
+  if (a.digits().size() != b.digits().size())
+    return a.digits().size() > b.digits().size() ? outside : -outside;
+  const int order = a.digits().compare(b.digits());
+  return negative ? -order : order;
+}
+
+}  // namespace
+
 bool ordered(Run& run, Order order, const Value& a, const Value& b) {
   run.spend(1);
   for (const Value* value : {&a, &b}) {
@@ -209,6 +233,10 @@ bool ordered(Run& run, Order order, const Value& a, const Value& b) {
     }
     return false;
   };
+  if (a.is_large() || b.is_large()) {
+    if (const auto sign = compare_large(a, b)) return decide(*sign, 0);
+    if (a.is(Kind::real) || b.is(Kind::real)) return false;  // NaN
+  }
   if (a.is_integral() && b.is_integral()) return decide(a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return decide(a.real(), b.real());
   if (a.is_text() && b.is_text()) {
@@ -234,6 +262,8 @@ Value arithmetic(Run& run, Operator op, const Value& a, const Value& b) {
   if (b.is_undefined()) run.fail_undefined(b);
   if (a.is_integral() && b.is_integral()) return integer_arithmetic(run, op, a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return real_arithmetic(run, op, a.real(), b.real());
+  if ((a.is_large() && (b.is_large() || b.is_number())) || (b.is_large() && a.is_number()))
+    run.fail("arithmetic with an integer outside 64 bits");
   if (op == Operator::add) return add(run, a, b);
   if (op == Operator::multiply) {
     if (repeatable(a) && b.is_integral()) return repeat(run, a, b.integer());
@@ -245,15 +275,17 @@ Value arithmetic(Run& run, Operator op, const Value& a, const Value& b) {
 Value negate(Run& run, const Value& value) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is(Kind::real)) return Value::real(-value.real());
+  if (value.is_large()) {
+    const bool negative = value.digits().starts_with('-');
+    return Value::whole(negative ? value.digits().substr(1) : "-" + value.digits());
+  }
   if (!value.is_integral()) run.fail("bad operand type for unary -: '{}'", type_name(value));
-  int64_t result = 0;
-  const bool overflow = __builtin_sub_overflow(int64_t{0}, value.integer(), &result);
-  return Value::integer(checked(run, overflow, result));
+  return wide_integer(-static_cast<__int128>(value.integer()));
 }
 
 Value plus(Run& run, const Value& value) {
   if (value.is_undefined()) run.fail_undefined(value);
-  if (value.is(Kind::real)) return value;
+  if (value.is(Kind::real) || value.is_large()) return value;
   if (!value.is_integral()) run.fail("bad operand type for unary +: '{}'", type_name(value));
   return Value::integer(value.integer());
 }
@@ -262,7 +294,7 @@ Value real_to_integer(Run& run, double value) {
   if (std::isnan(value) || std::isinf(value))
     run.fail("cannot convert float {} to integer", real_repr(value));
   const double whole = std::trunc(value);
-  if (!(std::abs(whole) < 9.2233720368547748e18)) run.fail("an integer outside 64 bits");
+  if (!(std::abs(whole) < 9.2233720368547748e18)) return Value::whole(fmt::format("{:.0f}", whole));
   return Value::integer(static_cast<int64_t>(whole));
 }
 

@@ -96,6 +96,8 @@ class Parser {
   void parse_with(Body& body);
   void parse_print(Body& body);
   void parse_generation(Body& body);
+  void parse_block(Body& body);
+  void parse_autoescape(Body& body);
   void parse_jump(Body& body);
   void signature(MacroDefinition& macro);
   void macro_body(MacroDefinition& macro, std::string_view end);

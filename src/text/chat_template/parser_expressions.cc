@@ -216,7 +216,7 @@ ExpressionPtr Parser::number() {
   const Token& token = next();
   auto node = make(ExpressionKind::literal, token.line);
   if (token.type == TokenType::real) {
-    const auto value = base::parse_double(token.value);
+    const auto value = parse_real(token.value);
     if (!value) fail_at(token.line, "the number " + token.value + " is out of range");
     node->value = Value::real(*value);
     return node;
@@ -229,8 +229,13 @@ ExpressionPtr Parser::number() {
   for (const char c : digits) {
     const int digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
     if (digit >= base) fail_at(token.line, "the number " + token.value + " has a digit that its base lacks");
-    if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
-      fail_at(token.line, "the integer " + token.value + " does not fit in 64 bits");
+    if (!__builtin_mul_overflow(value, base, &value) && !__builtin_add_overflow(value, digit, &value))
+      continue;
+    if (base != 10) fail_at(token.line, "the integer " + token.value + " does not fit in 64 bits");
+    if (digits.size() > kMaxDigits)
+      fail_at(token.line, fmt::format("an integer of more than {} digits", kMaxDigits));
+    node->value = Value::whole(digits);
+    return node;
   }
   node->value = Value::integer(value);
   return node;

@@ -12,6 +12,7 @@ Program Parser::run() {
   program_.caller = symbol_of("caller");
   program_.varargs = symbol_of("varargs");
   program_.kwargs = symbol_of("kwargs");
+  program_.self = symbol_of("self");
   program_.body = statements({});
   if (!unknown_.empty()) fail_at(unknown_.front().line, unknown_.front().message);
   return std::move(program_);
@@ -176,11 +177,13 @@ void Parser::statement(Body& body) {
                              {"print", &Parser::parse_print},
                              {"break", &Parser::parse_jump},
                              {"continue", &Parser::parse_jump},
-                             {"generation", &Parser::parse_generation}};
+                             {"generation", &Parser::parse_generation},
+                             {"block", &Parser::parse_block},
+                             {"autoescape", &Parser::parse_autoescape}};
   for (const Entry& entry : kTags) {
     if (entry.tag == tag) return (this->*entry.parse)(body);
   }
-  constexpr std::string_view kOther[] = {"include", "import", "from", "extends", "block", "autoescape"};
+  constexpr std::string_view kOther[] = {"include", "import", "from", "extends"};
   if (std::find(std::begin(kOther), std::end(kOther), tag) != std::end(kOther))
     fail_at(line(), fmt::format("'{}' is not supported: a chat template stands alone", tag));
   const std::string inside =
@@ -325,6 +328,33 @@ void Parser::parse_generation(Body& body) {
   const int saved = std::exchange(breakable_, 0);
   node->body = block({"endgeneration"});
   breakable_ = saved;
+  close_block();
+  body.push_back(std::move(node));
+}
+
+// A block stands where it is written: no template inherits from another.
+void Parser::parse_block(Body& body) {
+  auto node = make_statement(StatementKind::block);
+  node->text = take_name("the block's name");
+  if (is_symbol("-")) fail_at(node->line, "a block's name cannot have hyphens; use an underscore");
+  if (program_.blocks.contains(node->text))
+    fail_at(node->line, fmt::format("block '{}' is defined twice", node->text));
+  program_.blocks[node->text] = node.get();
+  node->recursive = skip_name("scoped");
+  if (is_name("required"))
+    fail_at(node->line, fmt::format("block '{}' is required, and no template can fill it", node->text));
+  const int saved = std::exchange(breakable_, 0);
+  node->body = block({"endblock"});
+  breakable_ = saved;
+  close_block();
+  skip_name(node->text);
+  body.push_back(std::move(node));
+}
+
+void Parser::parse_autoescape(Body& body) {
+  auto node = make_statement(StatementKind::autoescape);
+  node->expression = expression();
+  node->body = block({"endautoescape"});
   close_block();
   body.push_back(std::move(node));
 }

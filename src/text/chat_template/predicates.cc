@@ -13,9 +13,9 @@ bool is_none(Run&, const Value& v, Arguments) { return v.is_none(); }
 bool is_boolean(Run&, const Value& v, Arguments) { return v.is(Kind::boolean); }
 bool is_false(Run&, const Value& v, Arguments) { return v.is(Kind::boolean) && !v.boolean(); }
 bool is_true(Run&, const Value& v, Arguments) { return v.is(Kind::boolean) && v.boolean(); }
-bool is_integer(Run&, const Value& v, Arguments) { return v.is(Kind::integer); }
+bool is_integer(Run&, const Value& v, Arguments) { return v.is(Kind::integer) || v.is_large(); }
 bool is_float(Run&, const Value& v, Arguments) { return v.is(Kind::real); }
-bool is_number(Run&, const Value& v, Arguments) { return v.is_number(); }
+bool is_number(Run&, const Value& v, Arguments) { return v.is_number() || v.is_large(); }
 bool is_string(Run&, const Value& v, Arguments) { return v.is_text(); }
 bool is_mapping(Run&, const Value& v, Arguments) { return v.is(Kind::mapping); }
 bool is_iterable(Run&, const Value& v, Arguments) { return iterable(v); }

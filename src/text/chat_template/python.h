@@ -9,10 +9,12 @@ namespace trl::text::jinja {
 
 std::string type_name(const Value& value);
 bool truth(const Value& value);
-std::string str_of(Run& run, const Value& value);   // str(value)
-std::string repr_of(Run& run, const Value& value);  // repr(value)
+std::string str_of(Run& run, const Value& value);    // str(value)
+std::string repr_of(Run& run, const Value& value);   // repr(value)
+std::string ascii_of(Run& run, const Value& value);  // ascii(value)
 void write_str(Writer& out, Run& run, const Value& value);
-std::string real_repr(double value);  // Python's repr of a float
+std::string real_repr(double value);                       // Python's repr of a float
+std::optional<double> parse_real(std::string_view ascii);  // float(ascii): infinite where it is too large
 
 bool equal(Run& run, const Value& a, const Value& b);
 enum class Order : uint8_t { less, less_equal, greater, greater_equal };
@@ -33,6 +35,8 @@ Value plus(Run& run, const Value& value);
 Value attribute_of(Run& run, const Value& value, std::string_view name);      // value.name
 Value own_attribute_of(Run& run, const Value& value, std::string_view name);  // never an item of that name
 Value item_of(Run& run, const Value& value, const Value& key);                // value[key]
+// Why a value has no such slice; empty: it has.
+std::string slice_refusal(const Value& value, const Value& start, const Value& stop, const Value& step);
 Value slice_of(Run& run, const Value& value, const Value& start, const Value& stop, const Value& step);
 Value call(Run& run, const Value& callee, Arguments arguments);
 

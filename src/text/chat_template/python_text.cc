@@ -1,11 +1,12 @@
 // str() and repr() as Python 3 writes them.
-#include <utf8proc.h>
-
+#include <charconv>
 #include <cmath>
 
 #include "base/number.h"
 #include "base/utf8.h"
 #include "text/chat_template/python.h"
+#include "text/chat_template/text_conversions.h"
+#include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {
 
@@ -18,6 +19,7 @@ std::string type_name(const Value& value) {
     case Kind::boolean:
       return "bool";
     case Kind::integer:
+    case Kind::large:
       return "int";
     case Kind::real:
       return "float";
@@ -37,6 +39,8 @@ std::string type_name(const Value& value) {
       return "tuple";
     case SequenceType::group:
       return "_GroupTuple";
+    case SequenceType::bytes:
+      return "bytes";
     case SequenceType::range:
       return "range";
     case SequenceType::keys:
@@ -69,6 +73,7 @@ bool truth(const Value& value) {
     case Kind::mapping:
       return !value.mapping().entries.empty();
     case Kind::object:
+    case Kind::large:
       return true;
   }
   return true;
@@ -78,28 +83,18 @@ bool truth(const Value& value) {
 std::string real_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string digits;
-  int point = 0;  // value = 0.DIGITS * 10^point
-  bool seen_point = false;
-  const std::string shortest = base::format_double(std::abs(value));
-  for (size_t i = 0; i < shortest.size(); ++i) {
-    const char c = shortest[i];
-    if (c == 'e') {
-      point += static_cast<int>(base::parse_int64(std::string_view(shortest).substr(i + 1)).value_or(0));
-      break;
-    }
-    if (c == '.') {
-      seen_point = true;
-    } else if (c != '0' || !digits.empty()) {
-      digits += c;
-      if (!seen_point) ++point;
-    } else if (seen_point) {
-      --point;
-    }
-  }
-  while (!digits.empty() && digits.back() == '0') digits.pop_back();
+  // Shortest digits that read back: d.ddde+xx, so that a large value does not get digits of its binary form.
+  char buffer[32];
+  const char* end =
+      std::to_chars(buffer, buffer + sizeof buffer, std::abs(value), std::chars_format::scientific).ptr;
+  const std::string_view shortest(buffer, static_cast<size_t>(end - buffer));
+  const size_t exponent = shortest.find('e');
+  std::string digits(shortest.substr(0, 1));
+  if (exponent > 2) digits += shortest.substr(2, exponent - 2);
+  // value = 0.DIGITS * 10^point
+  const int point = static_cast<int>(base::parse_int64(shortest.substr(exponent + 1)).value_or(0)) + 1;
   std::string out = std::signbit(value) ? "-" : "";
-  if (digits.empty()) return out + "0.0";
+  if (value == 0) return out + "0.0";
   const int count = static_cast<int>(digits.size());
   if (point > 16 || point <= -4) {
     out += digits.substr(0, 1);
@@ -111,23 +106,26 @@ std::string real_repr(double value) {
   return out + digits.substr(0, static_cast<size_t>(point)) + "." + digits.substr(static_cast<size_t>(point));
 }
 
+std::optional<double> parse_real(std::string_view ascii) {
+  if (ascii.starts_with('+') && !ascii.substr(1).starts_with('-')) ascii.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(ascii.data(), ascii.data() + ascii.size(), value);
+  if (ascii.empty() || end != ascii.data() + ascii.size() || error == std::errc::invalid_argument)
+    return std::nullopt;
+  if (error == std::errc()) return value;
+  const bool negative = ascii.starts_with('-');
+  const std::string_view digits = ascii.substr(negative ? 1 : 0);
+  const bool small = digits.find("e-") != digits.npos || digits.find("E-") != digits.npos ||
+                     digits.starts_with("0.") || digits.starts_with('.');
+  return std::copysign(small ? 0.0 : HUGE_VAL, negative ? -1.0 : 1.0);
+}
+
 namespace {
 
-bool printable(char32_t c) {
-  if (c < 0x7F) return c >= 0x20;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
-  }
+std::string escaped(char32_t c) {
+  const auto code = static_cast<uint32_t>(c);
+  if (code < 0x100) return fmt::format("\\x{:02x}", code);
+  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
 void write_text_repr(Writer& out, std::string_view text) {
@@ -142,13 +140,10 @@ void write_text_repr(Writer& out, std::string_view text) {
       out.append(text.substr(begin, 1));
     } else if (c == '\n' || c == '\r' || c == '\t') {
       out.append(c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
-    } else if (printable(c)) {
+    } else if (is_printable(c)) {
       out.append(text.substr(begin, at - begin));
     } else {
-      const auto code = static_cast<uint32_t>(c);
-      out.append(code < 0x100     ? fmt::format("\\x{:02x}", code)
-                 : code < 0x10000 ? fmt::format("\\u{:04x}", code)
-                                  : fmt::format("\\U{:08x}", code));
+      out.append(escaped(c));
     }
   }
   out.append(std::string_view(&quote, 1));
@@ -173,6 +168,9 @@ void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
       out.append("(");
       write_items(out, run, sequence.items);
       out.append(sequence.items.size() == 1 ? ",)" : ")");
+      return;
+    case SequenceType::bytes:
+      out.append(bytes_repr(sequence.items));
       return;
     case SequenceType::range: {
       const Values& items = sequence.items;
@@ -250,6 +248,9 @@ void write_str(Writer& out, Run& run, const Value& value) {
     case Kind::real:
       out.append(real_repr(value.real()));
       return;
+    case Kind::large:
+      out.append(value.digits());
+      return;
     case Kind::text:
       out.append(value.bytes());
       return;
@@ -270,6 +271,17 @@ std::string str_of(Run& run, const Value& value) {
 std::string repr_of(Run& run, const Value& value) {
   Writer out(run);
   write_repr(out, run, value);
+  return out.take();
+}
+
+std::string ascii_of(Run& run, const Value& value) {
+  const std::string text = repr_of(run, value);
+  Writer out(run);
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t c = base::next_code_point(text, at);
+    out.append(c < 0x80 ? text.substr(begin, 1) : escaped(c));
+  }
   return out.take();
 }
 

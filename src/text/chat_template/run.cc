@@ -60,9 +60,12 @@ Value Run::from_json(const base::Json& json, int depth) {
       return Value::integer(json.get<int64_t>());
     case Type::number_unsigned: {
       const uint64_t value = json.get<uint64_t>();
-      if (value > static_cast<uint64_t>(INT64_MAX)) fail("the number {} is larger than 64 bits hold", value);
+      if (value > static_cast<uint64_t>(INT64_MAX)) return Value::whole(fmt::format("{}", value));
       return Value::integer(static_cast<int64_t>(value));
     }
+    case Type::binary:
+      produce(json.get_binary().size());
+      return Value::whole(base::large_integer(json).value_or("0"));
     case Type::number_float:
       return Value::real(json.get<double>());
     case Type::string:
@@ -123,6 +126,7 @@ int64_t Parameters::integer(size_t i, int64_t fallback) const {
   if (!given_[i]) return fallback;
   const Value& value = values_[i];
   if (value.is_undefined()) run_.fail_undefined(value);
+  if (value.is_large()) run_.fail("{}(): '{}' is beyond 64 bits", function_, names_[i]);
   if (!value.is_integral()) run_.fail("{}(): '{}' is {}, not int", function_, names_[i], type_name(value));
   return value.integer();
 }

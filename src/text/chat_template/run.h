@@ -18,6 +18,7 @@ inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts
 inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
 inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
 inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as Jinja's sandbox has it
+inline constexpr size_t kMaxDigits = 4300;                 // of an integer, as Python has it
 inline constexpr int kMaxNesting = 200;                    // of lists and dicts in each other
 inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
 
@@ -56,6 +57,9 @@ class Run {
     return static_cast<T*>(objects_.back().get());
   }
 
+  bool autoescape() const { return autoescape_; }
+  void set_autoescape(bool on) { autoescape_ = on; }
+
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
   int64_t now() const { return now_; }
@@ -65,6 +69,7 @@ class Run {
   int64_t produced_ = 0;
   int64_t now_;
   int line_ = 1;
+  bool autoescape_ = false;
   std::vector<std::unique_ptr<Object>> objects_;
 };
 

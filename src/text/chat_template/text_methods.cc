@@ -5,7 +5,9 @@
 #include "text/chat_template/format.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
+#include "text/chat_template/text_conversions.h"
 #include "text/chat_template/unicode.h"
+#include "text/chat_template/unicode_property.h"
 
 namespace trl::text::jinja {
 
@@ -16,10 +18,15 @@ Value like(Run& run, const Value& self, std::string_view bytes) {
   return run.text(std::string(bytes), self.text().markup);
 }
 
+// Steps of what asks for properties of letters.
+int64_t letter_cost(const Value& self) {
+  return static_cast<int64_t>(self.bytes().size() / (self.text().ascii() ? 8 : 2));
+}
+
 template <std::string (*Map)(std::string_view)>
 Value mapped(Run& run, const Value& self, Arguments arguments) {
   Parameters(run, "the method", std::move(arguments), {});
-  run.spend(static_cast<int64_t>(self.bytes().size() / 8));
+  run.spend(letter_cost(self));
   return run.text(Map(self.bytes()), self.text().markup);
 }
 
@@ -32,7 +39,7 @@ Value strip_method(Run& run, const Value& self, Arguments arguments) {
 template <bool (*Test)(char32_t)>
 Value all_are(Run& run, const Value& self, Arguments arguments) {
   Parameters(run, "the method", std::move(arguments), {});
-  run.spend(static_cast<int64_t>(self.bytes().size() / 8));
+  run.spend(letter_cost(self));
   for (size_t at = 0; at < self.bytes().size();) {
     if (!Test(base::next_code_point(self.bytes(), at))) return Value::boolean(false);
   }
@@ -41,34 +48,42 @@ Value all_are(Run& run, const Value& self, Arguments arguments) {
 
 bool letter_or_digit(char32_t c) { return c != '_' && is_word(c); }
 bool is_ascii(char32_t c) { return c < 0x80; }
+bool goes_on_in_name(char32_t c) { return c < 0x80 ? is_word(c) : has_property(c, Property::xid_continue); }
 
-// islower, isupper: no letter of the other case and at least one of this.
+// islower, isupper: no letter of another case and at least one of this.
 template <bool (*Wanted)(char32_t), bool (*Other)(char32_t)>
-Value case_is(Run& run, const Value& self, Arguments) {
-  run.spend(static_cast<int64_t>(self.bytes().size() / 8));
+Value case_is(Run& run, const Value& self, Arguments arguments) {
+  Parameters(run, "the method", std::move(arguments), {});
+  run.spend(letter_cost(self));
   bool any = false;
   for (size_t at = 0; at < self.bytes().size();) {
     const char32_t c = base::next_code_point(self.bytes(), at);
-    if (Other(c)) return Value::boolean(false);
-    any |= Wanted(c);
+    if (Other(c) || is_title(c)) return Value::boolean(false);
+    any = any || Wanted(c);
   }
   return Value::boolean(any);
 }
 
-Value isascii(Run& run, const Value& self, Arguments arguments) {
-  return self.bytes().empty() ? Value::boolean(true) : all_are<is_ascii>(run, self, std::move(arguments));
+template <bool (*Test)(char32_t)>
+Value all_or_none_are(Run& run, const Value& self, Arguments arguments) {
+  const Value all = all_are<Test>(run, self, std::move(arguments));
+  return self.bytes().empty() ? Value::boolean(true) : all;
 }
 
 Value isidentifier(Run& run, const Value& self, Arguments arguments) {
-  const bool starts_with_digit =
-      !self.bytes().empty() && is_decimal(static_cast<unsigned char>(self.bytes()[0]));
-  return starts_with_digit ? Value::boolean(false) : all_are<is_word>(run, self, std::move(arguments));
+  const Value all = all_are<goes_on_in_name>(run, self, std::move(arguments));
+  if (self.bytes().empty()) return all;
+  size_t at = 0;
+  const char32_t first = base::next_code_point(self.bytes(), at);
+  const bool begins =
+      first < 0x80 ? first == '_' || is_letter(first) : has_property(first, Property::xid_start);
+  return Value::boolean(begins && truth(all));
 }
 
-Value istitle(Run& run, const Value& self, Arguments) {
-  run.spend(static_cast<int64_t>(self.bytes().size() / 8));
-  return Value::boolean(!self.bytes().empty() && title_case(self.bytes()) == self.bytes() &&
-                        to_lower(self.bytes()) != self.bytes());
+Value istitle(Run& run, const Value& self, Arguments arguments) {
+  Parameters(run, "istitle", std::move(arguments), {});
+  run.spend(letter_cost(self));
+  return Value::boolean(is_title_case(self.bytes()));
 }
 
 struct Window {
@@ -227,7 +242,7 @@ Value split(Run& run, const Value& self, Arguments arguments) {
 Value splitlines(Run& run, const Value& self, Arguments arguments) {
   const Parameters p(run, "splitlines", std::move(arguments), {"keepends"});
   run.spend(static_cast<int64_t>(self.bytes().size() / 16));
-  return text_list(run, self, split_lines(self.bytes(), p.truth(0, false)));
+  return text_list(run, self, split_lines(self.bytes(), p.integer(0, 0) != 0));
 }
 
 template <bool Last>
@@ -300,19 +315,13 @@ Value expandtabs(Run& run, const Value& self, Arguments arguments) {
   return out.value();
 }
 
-std::string swap_case(std::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t c = base::next_code_point(text, at);
-    const std::string_view one = text.substr(begin, at - begin);
-    out += is_upper(c) ? to_lower(one) : is_lower(c) ? to_upper(one) : std::string(one);
-  }
-  return out;
-}
-
 Value format(Run& run, const Value& self, Arguments arguments) {
   return format_braces(run, self, std::move(arguments));
+}
+
+Value format_map(Run& run, const Value& self, Arguments arguments) {
+  const Parameters p(run, "format_map", std::move(arguments), {"mapping"}, 1);
+  return format_braces_of(run, self, p[0]);
 }
 
 struct MethodEntry {
@@ -322,22 +331,25 @@ struct MethodEntry {
 
 constexpr MethodEntry kMethods[] = {
     {"capitalize", mapped<capitalize>},
-    {"casefold", mapped<to_lower>},
+    {"casefold", mapped<case_fold>},
     {"center", pad<Pad::both>},
     {"count", count},
+    {"encode", encode_text},
     {"endswith", affix<true>},
     {"expandtabs", expandtabs},
     {"find", find_method_of<false, false>},
     {"format", format},
+    {"format_map", format_map},
     {"index", find_method_of<false, true>},
     {"isalnum", all_are<letter_or_digit>},
     {"isalpha", all_are<is_letter>},
-    {"isascii", isascii},
+    {"isascii", all_or_none_are<is_ascii>},
     {"isdecimal", all_are<is_decimal>},
     {"isdigit", all_are<is_decimal>},
     {"isidentifier", isidentifier},
     {"islower", case_is<is_lower, is_upper>},
-    {"isnumeric", all_are<is_decimal>},
+    {"isnumeric", all_are<is_numeric>},
+    {"isprintable", all_or_none_are<is_printable>},
     {"isspace", all_are<is_space>},
     {"istitle", istitle},
     {"isupper", case_is<is_upper, is_lower>},
@@ -345,6 +357,7 @@ constexpr MethodEntry kMethods[] = {
     {"ljust", pad<Pad::right>},
     {"lower", mapped<to_lower>},
     {"lstrip", strip_method<Side::left>},
+    {"maketrans", make_translation},
     {"partition", partition<false>},
     {"removeprefix", remove_affix<false>},
     {"removesuffix", remove_affix<true>},
@@ -361,6 +374,7 @@ constexpr MethodEntry kMethods[] = {
     {"strip", strip_method<Side::both>},
     {"swapcase", mapped<swap_case>},
     {"title", mapped<title_case>},
+    {"translate", translate_text},
     {"upper", mapped<to_upper>},
     {"zfill", zfill},
 };

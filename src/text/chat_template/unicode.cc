@@ -1,10 +1,7 @@
-// Unicode facts from utf8proc. Case mapping is the full one: a letter whose case folding has several letters
-// gets the upper case of each (the sharp s becomes SS), as the Unicode special casing table has it.
+// Classes of characters from utf8proc, and text by code points.
 #include "text/chat_template/unicode.h"
 
 #include <utf8proc.h>
-
-#include <array>
 
 #include "base/utf8.h"
 
@@ -13,63 +10,6 @@ namespace trl::text::jinja {
 namespace {
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
-
-char32_t simple(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t c) {
-  return static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(c)));
-}
-
-// The case folding of a lower-case letter that folds to several letters, or empty.
-std::u32string expansion(char32_t c) {
-  std::array<utf8proc_int32_t, 8> folded{};
-  int last = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(), folded.size(),
-                                             UTF8PROC_CASEFOLD, &last);
-  if (count < 2 || count > static_cast<utf8proc_ssize_t>(folded.size()) || !is_lower(c)) return {};
-  return std::u32string(folded.begin(), folded.begin() + count);
-}
-
-void append_upper(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : static_cast<char>(c));
-    return;
-  }
-  const std::u32string letters = expansion(c);
-  for (const char32_t letter : letters) base::append_utf8(out, simple(utf8proc_toupper, letter));
-  if (letters.empty()) base::append_utf8(out, simple(utf8proc_toupper, c));
-}
-
-bool cased(char32_t c) { return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT; }
-
-// The Final_Sigma condition, without the case-ignorable characters that Unicode lets stand between.
-bool final_sigma(std::string_view text, size_t begin, size_t end) {
-  if (begin == 0) return false;
-  size_t before = begin - 1;
-  while (before > 0 && (static_cast<unsigned char>(text[before]) & 0xC0) == 0x80) --before;
-  if (!cased(base::next_code_point(text, before))) return false;
-  return end >= text.size() || !cased(base::next_code_point(text, end));
-}
-
-void append_lower(std::string& out, std::string_view text, size_t begin, size_t end, char32_t c) {
-  if (c < 0x80) {
-    out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : static_cast<char>(c));
-  } else if (c == 0x130) {
-    out.append("i\xCC\x87");  // I with dot: i and a combining dot
-  } else if (c == 0x3A3) {
-    base::append_utf8(out, final_sigma(text, begin, end) ? 0x3C2 : 0x3C3);
-  } else {
-    base::append_utf8(out, simple(utf8proc_tolower, c));
-  }
-}
-
-void append_title(std::string& out, char32_t c) {
-  const std::u32string letters = expansion(c);
-  if (letters.empty()) {
-    base::append_utf8(out, simple(utf8proc_totitle, c));
-    return;
-  }
-  base::append_utf8(out, simple(utf8proc_toupper, letters[0]));
-  for (const char32_t letter : letters.substr(1)) base::append_utf8(out, letter);
-}
 
 }  // namespace
 
@@ -94,58 +34,35 @@ bool is_word(char32_t c) {
   return k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
 }
 
-bool is_upper(char32_t c) { return c < 0x80 ? c >= 'A' && c <= 'Z' : category(c) == UTF8PROC_CATEGORY_LU; }
-
-bool is_lower(char32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z';
-  return category(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA;
+// Decimal digits stand in Unicode in runs from 0 to 9.
+int decimal_value(char32_t c) {
+  if (c < 0x80) return static_cast<int>(c) - '0';
+  int before = 0;
+  while (is_decimal(c - 1 - static_cast<char32_t>(before))) ++before;
+  return before % 10;
 }
 
-std::string to_upper(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = 0; at < text.size();) append_upper(out, base::next_code_point(text, at));
-  return out;
+bool is_numeric(char32_t c) {
+  if (c < 0x80) return is_decimal(c);
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
 }
 
-std::string to_lower(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t c = base::next_code_point(text, at);
-    append_lower(out, text, begin, at, c);
+bool is_printable(char32_t c) {
+  if (c < 0x7F) return c >= 0x20;
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
-  return out;
-}
-
-std::string capitalize(std::string_view text) {
-  if (text.empty()) return {};
-  size_t at = 0;
-  std::string out;
-  append_title(out, base::next_code_point(text, at));
-  while (at < text.size()) {
-    const size_t begin = at;
-    const char32_t c = base::next_code_point(text, at);
-    append_lower(out, text, begin, at, c);
-  }
-  return out;
-}
-
-std::string title_case(std::string_view text) {
-  std::string out;
-  bool inside = false;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t c = base::next_code_point(text, at);
-    if (inside) {
-      append_lower(out, text, begin, at, c);
-    } else {
-      append_title(out, c);
-    }
-    inside = cased(c);
-  }
-  return out;
 }
 
 namespace {

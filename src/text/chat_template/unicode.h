@@ -11,13 +11,20 @@ namespace trl::text::jinja {
 bool is_space(char32_t c);  // str.isspace
 bool is_letter(char32_t c);
 bool is_decimal(char32_t c);
-bool is_word(char32_t c);  // \w of Python's re: letters, numbers, underscore
-bool is_upper(char32_t c);
-bool is_lower(char32_t c);
+int decimal_value(char32_t c);  // of one that is_decimal
+bool is_numeric(char32_t c);    // N*; Python also has ideographs that are numbers
+bool is_printable(char32_t c);  // str.isprintable
+bool is_word(char32_t c);       // \w of Python's re: letters, numbers, underscore
+bool is_upper(char32_t c);      // Uppercase
+bool is_lower(char32_t c);      // Lowercase
+bool is_title(char32_t c);      // Lt
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string capitalize(std::string_view text);
+std::string case_fold(std::string_view text);
+std::string swap_case(std::string_view text);
+bool is_title_case(std::string_view text);      // str.istitle
 std::string title_case(std::string_view text);  // str.title
 
 enum class Side : uint8_t { left, right, both };

@@ -1,21 +1,31 @@
 // Values and mappings. Key equality and hashes follow Python: numbers by value, tuples by their items.
 #include "text/chat_template/value.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 namespace trl::text::jinja {
 
 Value Value::undefined(std::string message) {
-  return Value(Data(std::make_shared<const std::string>(std::move(message))));
+  return Value(Data(std::in_place_index<0>, std::make_shared<const std::string>(std::move(message))));
 }
 
 Value Value::text(std::string bytes, bool markup) {
   const size_t length = base::count_code_points(bytes);
   return Value(Data(std::make_shared<const Text>(Text{std::move(bytes), length, markup})));
+}
+
+Value Value::whole(std::string_view digits) {
+  if (const auto value = base::parse_int64(digits)) return integer(*value);
+  std::string text(digits.starts_with('-') ? "-" : "");
+  text += digits.substr(std::min(digits.find_first_of("123456789"), digits.size()));
+  return Value(Data(std::in_place_index<9>, std::make_shared<const std::string>(std::move(text))));
 }
 
 bool Value::is_sequence(SequenceType type) const { return is(Kind::sequence) && sequence().type == type; }
@@ -47,10 +57,22 @@ int Value::depth() const {
   return 0;
 }
 
+double large_as_real(const Value& large) {
+  return base::parse_double(large.digits()).value_or(large.digits().starts_with('-') ? -HUGE_VAL : HUGE_VAL);
+}
+
+namespace {
+// The digits of a float without a fraction, else empty.
+std::string whole_digits(double value) {
+  return std::isfinite(value) && std::trunc(value) == value ? fmt::format("{:.0f}", value) : std::string();
+}
+}  // namespace
+
 bool hashable(const Value& value) {
   if (value.is(Kind::mapping)) return false;
   if (!value.is(Kind::sequence)) return true;
   const Sequence& sequence = value.sequence();
+  if (sequence.type == SequenceType::bytes) return true;
   if (sequence.type == SequenceType::tuple || sequence.type == SequenceType::group)
     return std::all_of(sequence.items.begin(), sequence.items.end(), hashable);
   return false;
@@ -75,6 +97,8 @@ uint64_t key_hash(const Value& key) {
     }
     case Kind::object:
       return reinterpret_cast<uint64_t>(key.object());
+    case Kind::large:
+      return std::bit_cast<uint64_t>(large_as_real(key));
     default:
       return static_cast<uint64_t>(key.kind());
   }
@@ -84,14 +108,19 @@ bool same_key(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) {
     return a.is_integral() && b.is_integral() ? a.integer() == b.integer() : a.real() == b.real();
   }
+  if (a.is_large() && b.is(Kind::real)) return whole_digits(b.real()) == a.digits();
+  if (b.is_large() && a.is(Kind::real)) return same_key(b, a);
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
+    case Kind::large:
+      return a.digits() == b.digits();
     case Kind::text:
       return a.bytes() == b.bytes();
     case Kind::sequence: {
       const Values& x = a.sequence().items;
       const Values& y = b.sequence().items;
-      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
+      const auto bytes = [](const Value& v) { return v.is_sequence(SequenceType::bytes); };
+      return bytes(a) == bytes(b) && std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
     }
     case Kind::object:
       return a.object() == b.object();

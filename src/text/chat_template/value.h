@@ -24,12 +24,13 @@ struct Text {
 };
 
 // Everything that holds items in order. An iterator is what Python's generators are: it can be walked once.
-enum class SequenceType : uint8_t { list, tuple, group, range, keys, values, items, iterator };
+// Bytes are numbers of 0 to 255.
+enum class SequenceType : uint8_t { list, tuple, group, bytes, range, keys, values, items, iterator };
 
 struct Sequence;
 struct Mapping;
 
-enum class Kind : uint8_t { undefined, none, boolean, integer, real, text, sequence, mapping, object };
+enum class Kind : uint8_t { undefined, none, boolean, integer, real, text, sequence, mapping, object, large };
 
 class Value {
  public:
@@ -43,6 +44,8 @@ class Value {
   static Value text(std::string bytes, bool markup = false);
   static Value sequence(std::shared_ptr<const Sequence> value) { return Value(Data(std::move(value))); }
   static Value mapping(std::shared_ptr<const Mapping> value) { return Value(Data(std::move(value))); }
+  // A decimal number without a point: an integer, or a large one, which is carried, compared and written.
+  static Value whole(std::string_view digits);
   static Value object(Object* value) { return Value(Data(std::in_place_index<8>, value)); }
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
@@ -51,12 +54,14 @@ class Value {
   bool is_none() const { return is(Kind::none); }
   bool is_text() const { return is(Kind::text); }
   bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }  // bool is an int, as in Python
+  bool is_large() const { return is(Kind::large); }                            // an int beyond 64 bits
   bool is_number() const { return is_integral() || is(Kind::real); }
   bool is_sequence(SequenceType type) const;
 
   const std::string& undefined_message() const;
   bool boolean() const { return std::get<2>(data_); }
   int64_t integer() const { return is(Kind::boolean) ? int64_t{boolean()} : std::get<3>(data_); }
+  const std::string& digits() const { return *std::get<9>(data_); }  // of a large one, a minus before them
   double real() const { return is(Kind::real) ? std::get<4>(data_) : static_cast<double>(integer()); }
   const Text& text() const { return *std::get<5>(data_); }
   const std::string& bytes() const { return text().bytes; }
@@ -69,7 +74,7 @@ class Value {
  private:
   using Data = std::variant<std::shared_ptr<const std::string>, std::nullptr_t, bool, int64_t, double,
                             std::shared_ptr<const Text>, std::shared_ptr<const Sequence>,
-                            std::shared_ptr<const Mapping>, Object*>;
+                            std::shared_ptr<const Mapping>, Object*, std::shared_ptr<const std::string>>;
   explicit Value(Data data) : data_(std::move(data)) {}
   Data data_;
 };
@@ -94,6 +99,7 @@ struct Mapping {
   void set(Value key, Value value);  // only while it is being built
 };
 
+double large_as_real(const Value& large);  // the nearest; infinite where there is none
 bool hashable(const Value& value);
 uint64_t key_hash(const Value& key);
 bool same_key(const Value& a, const Value& b);

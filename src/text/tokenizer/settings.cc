@@ -80,8 +80,16 @@ void read_tokens(const Field& config, Settings& settings) {
     const std::optional<Field> field = config.find(key);
     if (!field) continue;
     settings.named.push_back(read_named(*field));
-    if (role) *role = settings.named.back().content;
+    if (role) {
+      *role = settings.named.back().content;
+    } else {
+      settings.special.others[key] = settings.named.back().content;
+    }
   }
+  const auto add_role = [&](const std::string& name, const Field& token) {  // that only this model has
+    settings.named.push_back(read_named(token));
+    settings.special.others[name] = settings.named.back().content;
+  };
   for (const auto& [key, value] : config.value().items()) {
     const Field field(value, config.where() + "." + key);
     const bool known =
@@ -91,10 +99,10 @@ void read_tokens(const Field& config, Settings& settings) {
         for (const Field& token : field.list()) settings.extra.push_back(read_named(token));
       } else if (value.is_object()) {
         for (const auto& [name, token] : value.items())
-          settings.named.push_back(read_named(Field(token, field.where() + "." + name)));
+          add_role(name, Field(token, field.where() + "." + name));
       }
     } else if (key.ends_with("_token") && (value.is_string() || value.is_object()) && !known) {
-      settings.named.push_back(read_named(field));  // a role that only this model has, as image_token
+      add_role(key, field);  // as image_token
     }
   }
 }

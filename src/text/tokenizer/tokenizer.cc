@@ -142,4 +142,14 @@ std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const PlainVocabulary& voc
                                              "", nullptr);
 }
 
+std::map<std::string, std::string> Tokenizer::special_tokens_map() const {
+  const Special& tokens = special();
+  std::map<std::string, std::string> map = tokens.others;
+  if (tokens.bos) map["bos_token"] = *tokens.bos;
+  if (tokens.eos) map["eos_token"] = *tokens.eos;
+  if (tokens.pad) map["pad_token"] = *tokens.pad;
+  if (tokens.unk) map["unk_token"] = *tokens.unk;
+  return map;
+}
+
 }  // namespace trl::text

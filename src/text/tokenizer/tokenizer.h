@@ -77,8 +77,11 @@ class Tokenizer {
 
   struct Special {
     std::optional<std::string> bos, eos, pad, unk;  // token text
+    std::map<std::string, std::string> others;      // by name: cls_token, image_token ...
   };
   virtual const Special& special() const = 0;
+  // By name, as transformers gives them to a chat template: bos_token, image_token ...
+  std::map<std::string, std::string> special_tokens_map() const;
   std::optional<int32_t> special_id(const std::optional<std::string>& token) const {
     return token ? token_to_id(*token) : std::nullopt;
   }
