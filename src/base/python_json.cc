@@ -166,7 +166,9 @@ std::optional<std::string> large_integer(const Json& value) {
 
 namespace {
 
-bool is_nonfinite(const Json& value) { return value.is_number_float() && !std::isfinite(value.get<double>()); }
+bool is_nonfinite(const Json& value) {
+  return value.is_number_float() && !std::isfinite(value.get<double>());
+}
 
 // Json::dump writes it otherwise.
 bool holds_inexact(const Json& value) {

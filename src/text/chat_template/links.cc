@@ -25,14 +25,14 @@ constexpr const char* kWeb =
     "|https?://(?:\\d{1,3}(?:\\.\\d{1,3}){3}|\\[(?:[\\da-f]{0,4}:){2}(?:[\\da-f]{0,4}:?){1,6}\\]))"
     "(?::\\d{1,5})?(?:[/?#].*+)?\\z";
 
-struct FreePattern {
+struct FreeWebPattern {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
 };
-struct FreeMatch {
+struct FreeWebMatch {
   void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
 };
 
-using WebPattern = std::unique_ptr<pcre2_code, FreePattern>;
+using WebPattern = std::unique_ptr<pcre2_code, FreeWebPattern>;
 
 WebPattern compile_web() {
   int error = 0;
@@ -48,7 +48,7 @@ bool is_web_address(Run& run, std::string_view word) {
   static const WebPattern pattern = compile_web();
   if (word.find_first_of(".:") == std::string_view::npos) return false;  // none without one
   run.spend(1 + static_cast<int64_t>(word.size() / 8));
-  const std::unique_ptr<pcre2_match_data, FreeMatch> match(pcre2_match_data_create(1, nullptr));
+  const std::unique_ptr<pcre2_match_data, FreeWebMatch> match(pcre2_match_data_create(1, nullptr));
   if (!match) throw std::bad_alloc();
   const int result = pcre2_match(pattern.get(), reinterpret_cast<PCRE2_SPTR>(word.data()), word.size(), 0,
                                  PCRE2_NO_UTF_CHECK, match.get(), nullptr);
