@@ -22,7 +22,7 @@
  *    or pthread_exit is undefined, since the locks and buffers of the call would stay as they are.
  * 6. A call computes in its own floating-point environment (rounding to nearest, denormals kept, nothing
  *    trapped) and puts the thread's own back, for callbacks too. pthread_cancel of a thread inside a call
- * acts when the call is over.
+ *    acts when the call is over.
  *
  * The words of a `Contract:` line:
  *   any thread            may run at any time, concurrently with everything
@@ -595,6 +595,21 @@ TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_j
  * @since 0.1
  */
 TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
+
+/**
+ * Ends the threads that the library keeps between calls, and returns when they are gone.
+ *
+ * Those of kernels belong to the thread of the host whose calls started them: they end here, where this is
+ * that thread, or with it. Those of a runtime, dataset or trainer end when it is
+ * destroyed. All of them take no signals and have names that begin with "trl-". Everything may be used again
+ * afterwards, which starts them again.
+ *
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_BUSY while a call runs on another thread.
+ * Contract: any thread; blocks until the threads are gone; no callbacks; after an error none was ended.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_shutdown(trl_error** error) TRL_NOEXCEPT;
 
 /* ---- datasets ------------------------------------------------------------------------------------ */
 

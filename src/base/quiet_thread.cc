@@ -11,11 +11,17 @@ NoSignals::NoSignals() noexcept {
 }
 NoSignals::~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-void name_thread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
+void name_thread(const std::string& name) noexcept { pthread_setname_np(pthread_self(), name.c_str()); }
 
-std::thread quiet_thread(const char* name, std::function<void()> body) {
+StartingThreads::StartingThreads(const char* name) noexcept {
+  pthread_getname_np(pthread_self(), before_, sizeof before_);
+  pthread_setname_np(pthread_self(), name);  // which a new thread takes over
+}
+StartingThreads::~StartingThreads() { pthread_setname_np(pthread_self(), before_); }
+
+std::thread quiet_thread(std::string name, std::function<void()> body) {
   const NoSignals quiet;
-  return std::thread([name, body = std::move(body)] {
+  return std::thread([name = std::move(name), body = std::move(body)] {
     name_thread(name);
     body();
   });

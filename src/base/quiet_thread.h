@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <functional>
+#include <string>
 #include <thread>
 
 namespace trl::base {
@@ -20,8 +21,19 @@ class NoSignals {
   sigset_t before_;
 };
 
+// Another library starts threads meanwhile, in this one: they take no signals and have this name.
+class StartingThreads {
+ public:
+  explicit StartingThreads(const char* name) noexcept;
+  ~StartingThreads();
+
+ private:
+  const NoSignals quiet_;
+  char before_[16] = "";
+};
+
 // name: at most 15 bytes, for ps and debuggers.
-void name_thread(const char* name) noexcept;
-std::thread quiet_thread(const char* name, std::function<void()> body);
+void name_thread(const std::string& name) noexcept;
+std::thread quiet_thread(std::string name, std::function<void()> body);
 
 }  // namespace trl::base

@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -53,8 +55,9 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::start() {
-  while (static_cast<int>(workers_.size()) < size_ - 1)
-    workers_.push_back(quiet_thread("trl-worker", [this] { work(); }));
+  while (static_cast<int>(workers_.size()) < size_ - 1) {
+    workers_.push_back(quiet_thread(fmt::format("trl-worker-{}", workers_.size()), [this] { work(); }));
+  }
 }
 
 void ThreadPool::work() {

@@ -1,6 +1,8 @@
 // trl_model_*.
 #include "capi/model.h"
 
+#include <filesystem>
+
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -39,11 +41,11 @@ const config::Config& without_template_model(const config::Config& options) {
 
 }  // namespace
 
-Model::Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options)
+Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options)
     : runtime_(std::move(runtime)),
-      path_(std::move(path)),
+      path_(std::filesystem::absolute(path).string()),
       options_(options),
-      model_(open_model(path_, without_template_model(options))) {
+      model_(open_model(path, without_template_model(options))) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();

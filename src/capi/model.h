@@ -16,7 +16,7 @@ namespace trl::capi {
 
 class Model {
  public:
-  Model(std::shared_ptr<Runtime> runtime, std::string path, const config::Config& options);
+  Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options);
   engine::Model& get() const { return *model_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const std::string& describe() const { return described_; }

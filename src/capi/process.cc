@@ -156,6 +156,20 @@ int32_t Process::use_engine(Use use, const std::function<int32_t()>& body) {
   return status;
 }
 
+void Process::shut_down() {
+  calls_.unlock_shared();  // this call's own
+  const bool alone = calls_.try_lock();
+  if (alone) {
+    if (engine_ != nullptr) {
+      engine::ErrorCapture error;
+      engine_->end_threads(error);
+    }
+    calls_.unlock();
+  }
+  calls_.lock_shared();
+  if (!alone) fail(Status::busy, "another call runs in this process; shut down when none does");
+}
+
 Process& process() {
   static Process* const only = new Process;
   return *only;
@@ -179,13 +193,17 @@ CallScope::CallScope() noexcept
                       : base::thread_interrupt() != nullptr ? base::thread_interrupt()
                                                             : &process().interrupt()) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
-  if (outer_ == nullptr) thread_state().failure = nullptr;
+  if (outer_ == nullptr) {
+    process().calls().lock_shared();
+    thread_state().failure = nullptr;
+  }
   thread_state().call = this;
 }
 
 CallScope::~CallScope() {
   ThreadState& state = thread_state();
   state.call = outer_;
+  if (outer_ == nullptr) process().calls().unlock_shared();
   if (allowed_) ending().leave();
   pthread_setcancelstate(cancel_state_, nullptr);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 #include "base/memory.h"
 #include "base/plain_arithmetic.h"
@@ -46,7 +47,10 @@ class Process {
   // Runs body, a call of the engine, which answers with a status.
   int32_t use_engine(Use use, const std::function<int32_t()>& body);
   bool forked() const noexcept;
-  void hand_over(RuntimeLog& log) noexcept;  // what the engine's own threads have logged
+  // Ends the threads that are kept between calls. Throws Error(busy) while another call runs.
+  void shut_down();
+  std::shared_mutex& calls() noexcept { return calls_; }  // held by each call of the host
+  void hand_over(RuntimeLog& log) noexcept;               // what the engine's own threads have logged
 
  private:
   void limit_memory(std::string_view name, int64_t bytes);  // with the lock held
@@ -58,6 +62,7 @@ class Process {
   std::mutex mutex_;
   int64_t runtimes_ = 0;
   std::optional<int64_t> threads_;
+  std::shared_mutex calls_;
   std::mutex engine_mutex_;
   engine::Engine* engine_ = nullptr;
   int engine_threads_ = 0;

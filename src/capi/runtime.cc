@@ -124,3 +124,7 @@ trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl
 }
 
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { destroy(runtime); }
+
+trl_status trl_runtime_shutdown(trl_error** error) noexcept {
+  return guard(error, [] { process().shut_down(); });
+}

@@ -1,8 +1,10 @@
 // trl_trainer_*.
 #include "capi/trainer.h"
 
+#include <filesystem>
 #include <vector>
 
+#include "base/writable_directory.h"
 #include "capi/callback.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -24,6 +26,25 @@ std::string needed_model_path(const config::Config& config) {
     fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
   }
   return *path;
+}
+
+// The run goes on where it began when the host changes its current folder.
+config::Config with_whole_paths(config::Config config) {
+  if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
+  for (const std::string_view key : {"output_dir", "logging_dir", "dataset_cache_dir"}) {
+    const auto path = config.get_text(key);
+    if (!path || path->empty() || path->starts_with('~')) continue;
+    config.set(key, std::filesystem::absolute(*path).string());
+  }
+  return config;
+}
+
+void need_writable(std::string_view key, const std::string& directory) {
+  try {
+    base::need_writable_directory(directory);
+  } catch (const Error& error) {
+    throw Error(error.status(), fmt::format("{}: {}", key, error.message()), std::string(key));
+  }
 }
 
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
@@ -100,13 +121,14 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
 Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
                  std::shared_ptr<Dataset> eval)
     : runtime_(std::move(runtime)),
-      config_(std::move(config)),
+      config_(with_whole_paths(std::move(config))),
       train_(std::move(train)),
       eval_(std::move(eval)),
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
+  need_writable("output_dir", arguments.output_dir);
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))

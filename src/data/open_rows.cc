@@ -1,5 +1,6 @@
 // What a configuration names: files of directories, patterns and loaders, and mixtures of them.
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -59,7 +60,8 @@ std::shared_ptr<const Origin> open_split(std::string_view key, const DatasetEntr
   for (const std::string& path : paths) {
     const bool glob = !base::file_exists(path) && path.find_first_of("*?[") != std::string::npos;
     if (!glob) config::check_local_path(key, path);
-    for (RowFile& file : find_files(path, split, format)) files.push_back(std::move(file));
+    const std::string whole = std::filesystem::absolute(path).string();  // they are read later
+    for (RowFile& file : find_files(whole, split, format)) files.push_back(std::move(file));
     if (entry.data_files.empty()) tell_unselected(key, entry, path, split, log);
   }
   return files_origin(std::move(files), paths.front());

@@ -227,6 +227,8 @@ class Engine {
  public:
   virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
+  // Ends the threads of kernels that calls on this thread have started; a later call starts them again.
+  virtual int32_t end_threads(ErrorSink& error) noexcept = 0;
   // Refuses a run that this build or machine cannot do, before anything is read; config as TrainerSpec has
   // it.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;

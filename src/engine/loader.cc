@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/quiet_thread.h"
 #include "engine/error_capture.h"
 #include "engine/mapped_torch.h"
 
@@ -72,6 +73,7 @@ Engine& open_engine(Host& host, const std::string& path) {
   }
   const bool shared = shares_mapped_torch(path);
   const bool host_has_blas = is_mapped(kBlas);
+  const base::StartingThreads quiet("trl-blas");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope());
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());

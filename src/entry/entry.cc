@@ -66,6 +66,13 @@ class EngineObject final : public engine::Engine {
     });
   }
 
+  int32_t end_threads(engine::ErrorSink& error) noexcept override {
+    return guard(host_, error, [&] {
+      tensor::end_team();
+      return Status::ok;
+    });
+  }
+
   int32_t check_run(std::span<const engine::KeyValue> values, engine::ErrorSink& error) noexcept override {
     return guard(host_, error, [&] {
       const config::Config config = config_of(values);
@@ -77,7 +84,7 @@ class EngineObject final : public engine::Engine {
   int32_t open_model(const engine::ModelSpec& spec, engine::Model** out,
                      engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return guard(host_, error, [&] {
+    return compute(host_, error, [&] {
       *out = new ModelObject(host_, spec);
       return Status::ok;
     });
@@ -86,7 +93,7 @@ class EngineObject final : public engine::Engine {
   int32_t open_attention(const engine::AttentionSpec& spec, engine::Attention** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return guard(host_, error, [&] {
+    return compute(host_, error, [&] {
       *out = new AttentionObject(spec);
       return Status::ok;
     });
@@ -95,7 +102,7 @@ class EngineObject final : public engine::Engine {
   int32_t create_trainer(const engine::TrainerSpec& spec, engine::Trainer** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return guard(host_, error, [&] {
+    return compute(host_, error, [&] {
       if (spec.model == nullptr || spec.train == nullptr) {
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
       }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "tensor/team.h"
 
 namespace trl::entry {
 
@@ -58,6 +59,15 @@ int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcep
   } catch (...) {
     return report_exception(error);
   }
+}
+
+// The same for what computes.
+template <typename Body>
+int32_t compute(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
+  return guard(host, error, [&] {
+    const tensor::Team team;
+    return body();
+  });
 }
 
 }  // namespace trl::entry

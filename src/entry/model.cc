@@ -27,7 +27,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
 
 int32_t ModelObject::save(std::string_view directory, std::span<const engine::NamedBytes> files,
                           engine::ErrorSink& error) noexcept {
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     checkpoint::save_model(std::string(directory), *model_, files);
     return Status::ok;
   });
@@ -52,7 +52,7 @@ void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> promp
 int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               const engine::Sampling& sampling, engine::TokenSink& sink,
                               engine::ErrorSink& error) noexcept {
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     warn_of_length(prompts, sampling.max_new_tokens);
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);

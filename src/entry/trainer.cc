@@ -54,7 +54,7 @@ std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& rec
 
 int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
   *metrics = {};
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     try {
       if (!trainer_->step()) return Status::end;
     } catch (const Error& why) {
@@ -68,14 +68,14 @@ int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::Er
 
 int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
   *metrics = {};
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     *metrics = view(trainer_->evaluate());
     return Status::ok;
   });
 }
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     trainer_->finish();
     return Status::ok;
   });
@@ -83,7 +83,7 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
 
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
                             engine::ErrorSink& error) noexcept {
-  return guard(host_, error, [&] {
+  return compute(host_, error, [&] {
     if (kind == engine::SaveKind::checkpoint) {
       trainer_->save_checkpoint(std::string(directory));
     } else {

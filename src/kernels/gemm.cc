@@ -102,8 +102,15 @@ class Products {
     return product;
   }
 
+  // Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work.
+  static dnnl::engine silent_engine() {
+    dnnl::set_verbose(0);
+    dnnl::set_jit_dump(0);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }
+
   std::mutex mutex_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine_ = silent_engine();
   std::list<std::pair<Key, std::shared_ptr<const Product>>> recent_;
   std::map<Key, decltype(recent_)::iterator> index_;
 };

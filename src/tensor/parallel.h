@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/interrupt.h"
+#include "base/plain_arithmetic.h"
 #include "tensor/parts.h"
 
 namespace trl::tensor {
@@ -27,14 +29,17 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     return base::poll();
   }
   base::Interrupt* const interrupt = base::thread_interrupt();
-#pragma omp parallel num_threads(static_cast <int>(parts))
+  // The whole team each time: libgomp ends the threads that a smaller one leaves over.
+#pragma omp parallel num_threads(threads())
   {
     const base::InterruptScope scope(interrupt);
-    const int64_t n = omp_get_num_threads();
+    const int64_t n = std::min<int64_t>(parts, omp_get_num_threads());
     const int64_t i = omp_get_thread_num();
     const int64_t begin = count * i / n;
     const int64_t end = count * (i + 1) / n;
-    if (begin < end) body(begin, end);
+    std::optional<base::PlainArithmetic> plain;  // a thread that the host had started may have its own
+    if (!base::is_arithmetic_plain()) plain.emplace();
+    if (i < n && begin < end) body(begin, end);
   }
   base::poll();
 }

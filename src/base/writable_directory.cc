@@ -1,0 +1,38 @@
+#include "base/writable_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/files.h"
+
+namespace trl::base {
+
+namespace {
+
+// A file without a name, which goes when it is closed; where the file system has none of those, what the
+// rights say.
+int try_to_write(const char* directory) {
+  const int file = ::open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    ::close(file);
+    return 0;
+  }
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) return errno;
+  return ::faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+void need_writable_directory(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::path there = std::filesystem::absolute(path, ignored).lexically_normal();
+  while (!file_exists(there.string()) && there.has_relative_path()) there = there.parent_path();
+  errno = ENOTDIR;
+  if (is_directory(there.string())) errno = try_to_write(there.c_str());
+  if (errno != 0) fail_errno(there.string(), "cannot be written into");
+}
+
+}  // namespace trl::base
