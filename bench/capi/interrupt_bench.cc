@@ -30,7 +30,7 @@ struct Settings {
   double span = 12, offset = 0;
 };
 
-void check(trl_status status, trl_error* error) {
+void check(trl_status status, trl_error* const& error) {  // which the call set
   if (status < 0 && status != TRL_E_CANCELLED) throw std::runtime_error(trl_error_message(error));
 }
 
@@ -87,7 +87,7 @@ double ends_after(const Settings& s, trl_trainer* trainer, const std::string& ta
   check(status, error);
   trl_error_destroy(error);
   if (status == TRL_E_CANCELLED) return 1e3 * (ended - asked);
-  check(trl_trainer_evaluate(trainer, nullptr, nullptr), nullptr);  // takes the request
+  check(trl_trainer_evaluate(trainer, nullptr, &error), error);  // takes the request
   return -1;
 }
 
