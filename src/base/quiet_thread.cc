@@ -19,12 +19,9 @@ StartingThreads::StartingThreads(const char* name) noexcept {
 }
 StartingThreads::~StartingThreads() { pthread_setname_np(pthread_self(), before_); }
 
-std::thread quiet_thread(std::string name, std::function<void()> body) {
-  const NoSignals quiet;
-  return std::thread([name = std::move(name), body = std::move(body)] {
-    name_thread(name);
-    body();
-  });
+std::thread quiet_thread(const std::string& name, std::function<void()> body) {
+  const StartingThreads starting(name.c_str());
+  return std::thread(std::move(body));
 }
 
 }  // namespace trl::base

@@ -21,7 +21,7 @@ class NoSignals {
   sigset_t before_;
 };
 
-// Another library starts threads meanwhile, in this one: they take no signals and have this name.
+// Threads that start meanwhile in this one, those of another library too, take no signals and have this name.
 class StartingThreads {
  public:
   explicit StartingThreads(const char* name) noexcept;
@@ -33,7 +33,7 @@ class StartingThreads {
 };
 
 // name: at most 15 bytes, for ps and debuggers.
-void name_thread(const std::string& name) noexcept;
-std::thread quiet_thread(std::string name, std::function<void()> body);
+void name_thread(const std::string& name) noexcept;  // this one
+std::thread quiet_thread(const std::string& name, std::function<void()> body);
 
 }  // namespace trl::base
