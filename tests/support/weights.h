@@ -32,17 +32,16 @@ inline double distance(std::span<const float> a, std::span<const float> b) {
   return std::sqrt(square);
 }
 
-// wide: the run's relative_tolerance, above 1e-3 for bf16 autocast. The gradient of a bias of the keys is
-// rounding alone, for softmax does not see a shift of all scores: Adam makes steps of full size of it, which
-// bfloat16 leads anywhere, so that only their size can be compared there.
-struct Shares {
-  double tensor;  // of a whole tensor's change
-  double few;     // of the change of eight values, which average the rounding of bfloat16 less
-};
-inline Shares shares_of_change(const std::string& name, double wide) {
-  const bool rounding = name.ends_with("k_proj.bias");
-  if (wide > 1e-3) return rounding ? Shares{2, 2} : Shares{0.1, 0.5};
-  return rounding ? Shares{2e-2, 2e-2} : Shares{limits::kChange, limits::kChange};
+// The share of a tensor's change. wide: the run's relative_tolerance, above 1e-3 for bf16 autocast. The
+// gradient of a bias of the keys is rounding alone, for softmax does not see a shift of all scores, and Adam
+// makes steps of full size of it: in bf16 two runs of TRL differ there by half of the change, and other
+// kernels by all of it. The bias of the queries is small for the same reason, and bf16 leaves it 0.12 apart
+// with attention in plain operators.
+inline double share_of_change(const std::string& name, double wide) {
+  const bool keys = name.ends_with("k_proj.bias");
+  if (wide <= 1e-3) return keys ? 2e-2 : limits::kChange;
+  if (name.ends_with("q_proj.bias")) return 0.15;
+  return keys ? 1.5 : 0.1;
 }
 
 inline void expect_near_by_change(std::span<const float> got, std::span<const float> start,
@@ -53,20 +52,26 @@ inline void expect_near_by_change(std::span<const float> got, std::span<const fl
       << what << ": the change of " << changed << " is off by " << error;
 }
 
-// want: norm, mean and first values of a final tensor, nine digits of each.
+// want: norm and mean of a final tensor, nine digits of each.
 template <class Json>
 void expect_fingerprint(std::span<const float> got, std::span<const float> start, const Json& want,
-                        const Shares& shares, const std::string& name) {
+                        double share, const std::string& name) {
   const double changed = distance(got, start), count = static_cast<double>(got.size());
   const double norm = distance(got, std::vector<float>(got.size())), norm_want = want["norm"];
   double sum = 0;
   for (const float value : got) sum += value;
-  EXPECT_LE(std::abs(norm - norm_want), shares.tensor * changed + 1e-8 * norm_want) << name << ": norm";
+  EXPECT_LE(std::abs(norm - norm_want), share * changed + 1e-8 * norm_want) << name << ": norm";
   EXPECT_LE(std::abs(sum / count - want["mean"].template get<double>()),
-            shares.tensor * changed / std::sqrt(count) + 1e-8 * norm_want / std::sqrt(count))
+            share * changed / std::sqrt(count) + 1e-8 * norm_want / std::sqrt(count))
       << name << ": mean";
+}
+
+// Its first values, where no more of a tensor is recorded.
+template <class Json>
+void expect_first_values(std::span<const float> got, std::span<const float> start, const Json& want,
+                         double share, const std::string& name) {
   const std::vector<float> first = want["first"];
-  expect_near_by_change(got.first(first.size()), start.first(first.size()), first, shares.few,
+  expect_near_by_change(got.first(first.size()), start.first(first.size()), first, share,
                         name + ": first values");
 }
 
