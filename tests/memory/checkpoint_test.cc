@@ -123,7 +123,8 @@ TEST(Checkpoint, LowersThePeakAndLeavesNothingBehind) {
     Stack stack;
     host.counter.reset_peak();
     stack.step(enabled);
-    peaks[enabled ? 1 : 0] = host.counter.peak();
+    // Not the workspace: how much oneDNN takes for a product depends on the processor.
+    peaks[enabled ? 1 : 0] = host.counter.peak(base::MemoryKind::activations);
     EXPECT_EQ(host.counter.now(), 0);
   }
   // Kept for each layer: one stream (64 KiB), the norm's statistics (2), x in bfloat16 (32), gate, up and
