@@ -75,7 +75,9 @@ void run_pipeline(const PipelineWork& work) {
   std::unique_ptr<data::BatchStream> stream;
   data::Examples* examples = nullptr;
   if (arguments.streaming) {
-    stream = data::batches_as_read(data::open_file_source(work.rows), context, order.batch_size, layout);
+    data::Shards shards;
+    shards.push_back(data::open_file_source(work.rows));
+    stream = data::batches_as_read(std::move(shards), context, order.batch_size, layout);
   } else {
     const auto table = data::open_file_table(work.rows, {context.directory, size_t{32} << 20, &memory});
     out["open_seconds"] = now() - begin;

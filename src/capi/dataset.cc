@@ -63,16 +63,21 @@ data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
 class CallbackOrigin final : public data::Origin {
  public:
   explicit CallbackOrigin(std::shared_ptr<HostRows> rows) : rows_(std::move(rows)) {}
-  std::unique_ptr<data::Source> source() const override {
-    auto source = data::open_callback_source(adapt(rows_));
-    source->rewind();
-    return source;
+  const std::string& name() const override { return name_; }
+  std::vector<data::SourcePart> parts() const override {
+    const auto open = [rows = rows_] {
+      auto source = data::open_callback_source(adapt(rows));
+      source->rewind();
+      return source;
+    };
+    return {{open, {}}};
   }
   std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
     return data::spool_rows(*source(), spool);
   }
 
  private:
+  const std::string name_ = "dataset";
   const std::shared_ptr<HostRows> rows_;
 };
 
@@ -81,10 +86,11 @@ class ArrowOrigin final : public data::Origin {
  public:
   explicit ArrowOrigin(ArrowArrayStream* stream) {
     ArrowArrayStream guarded = guarded_stream(stream);
-    source_ = data::arrow_source(&guarded, "dataset");
+    source_ = data::arrow_source(&guarded, name_);
   }
   ~ArrowOrigin() override { close(); }
-  std::unique_ptr<data::Source> source() const override { return nullptr; }
+  const std::string& name() const override { return name_; }
+  std::vector<data::SourcePart> parts() const override { return {}; }
   std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
     const std::lock_guard lock(mutex_);
     if (failed_) std::rethrow_exception(failed_);
@@ -101,6 +107,7 @@ class ArrowOrigin final : public data::Origin {
 
  private:
   void close() const { source_.reset(); }
+  const std::string name_ = "dataset";
   mutable std::mutex mutex_;
   mutable std::unique_ptr<data::Source> source_;
   mutable std::shared_ptr<const data::Table> table_;
@@ -168,6 +175,13 @@ std::unique_ptr<data::Source> Dataset::source(const data::Spool& spool) const {
   if (source == nullptr) source = data::read_table(rows_->table(spool));
   if (reading == nullptr) return source;
   return std::make_unique<OnlySource>(std::move(reading), std::move(source));
+}
+
+std::vector<std::unique_ptr<data::Source>> Dataset::shards(const data::Spool& spool) const {
+  if (std::vector<std::unique_ptr<data::Source>> out = rows_->shards(); out.size() > 1) return out;
+  std::vector<std::unique_ptr<data::Source>> whole;
+  whole.push_back(source(spool));
+  return whole;
 }
 
 std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {

@@ -54,7 +54,7 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
     const config::SftDataArguments arguments = config::sft_data_arguments(train.apply_options(config));
     context.arguments = &arguments;
     prepared.train = std::make_unique<Batches>(
-        data::batches_as_read(train.source(spool_of(context)), context, order.batch_size, layout));
+        data::batches_as_read(train.shards(spool_of(context)), context, order.batch_size, layout));
   } else {
     auto examples = prepare_rows(config, train, context);
     context.completion_only_loss = examples->completion_only_loss();

@@ -43,6 +43,11 @@ data::ProfileOptions profile_options(const config::Config& config) {
   training.seed = config.get_int("seed");
   training.data_seed = config.get_optional_int("data_seed");
   config::SftDataArguments data = config::sft_data_arguments(config);
+  if (data.streaming && data.shuffle_dataset) {
+    fail_key("shuffle_dataset",
+             "shuffle_dataset: true with dataset_streaming is refused by the length profile, which does not "
+             "follow the buffer: leave out dataset_streaming");
+  }
   out.order = data::train_order(training, data);
   data.sampling = config::Sampling::group_by_length;
   data.streaming = false;  // which has no such order

@@ -84,13 +84,10 @@ void read_packing(const Config& config, SftDataArguments& out) {
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
 }
 
-// Rows that are forgotten as they are read have no order of their own but the one they are read in.
+// Rows are forgotten as they are read, so that their lengths are never all known.
 void read_streaming(const Config& config, SftDataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;
-  if (out.shuffle_dataset)
-    fail_key("shuffle_dataset",
-             "shuffle_dataset: true is refused with dataset_streaming: all rows must be at hand");
   if (out.sampling == Sampling::group_by_length) {
     fail_key("train_sampling_strategy",
              "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must "

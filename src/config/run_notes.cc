@@ -20,7 +20,11 @@ std::vector<std::string> run_notes(const Config& config) {
     notes.push_back("padding_free with per_device_train_batch_size 1: there is no padding to be free of");
   }
   if (data.streaming && data.sampling == Sampling::random) {
-    notes.push_back("dataset_streaming: rows are trained on in the order in which they are read");
+    notes.push_back(
+        data.shuffle_dataset
+            ? "dataset_streaming with shuffle_dataset: rows are shuffled within a buffer of 1000, "
+              "as in TRL"
+            : "dataset_streaming: rows are trained on in the order in which they are read");
   }
   if (data.streaming && data.dataloader_drop_last) {
     notes.push_back(

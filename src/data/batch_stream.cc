@@ -1,11 +1,8 @@
 #include "data/batch_stream.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "data/sft_tokens.h"
 
 namespace trl::data {
 
@@ -55,100 +52,6 @@ class InOrder final : public BatchStream {
   std::vector<Example> rows_;
 };
 
-// A source of JSON rows, block by block.
-class AsRead final : public BatchStream {
- public:
-  AsRead(std::unique_ptr<Source> source, const PrepareContext& context, int64_t batch_size,
-         const BatchLayout& layout)
-      : source_(std::move(source)),
-        arguments_(*context.arguments),
-        context_(context),
-        batch_size_(batch_size),
-        layout_(layout) {
-    context_.arguments = &arguments_;
-  }
-
-  int64_t rows() override { return -1; }
-  int64_t batches_per_epoch() override { return -1; }
-  uint64_t fingerprint() override { return 0; }
-  void tell() override {
-    if (std::exchange(reported_, true) || counts_.read == 0) return;
-    counts_.report(source_->name() + " (as far as it was read)", arguments_, *context_.log);
-  }
-
-  void start_epoch(int64_t, int64_t skip, std::span<const int64_t>) override {
-    source_->rewind();
-    counts_ = {};
-    ready_.clear();
-    at_ = 0;
-    read_ = 0;
-    ended_ = false;
-    for (; skip > 0 && !next_rows().empty(); --skip) {
-    }
-  }
-
-  bool next(HostBatch& batch) override {
-    const std::vector<Example> rows = next_rows();
-    if (rows.empty()) return false;
-    collate(rows, layout_, batch);
-    return true;
-  }
-
- private:
-  std::vector<Example> next_rows() {
-    std::vector<Example> rows;
-    while (static_cast<int64_t>(rows.size()) < batch_size_) {
-      if (at_ == ready_.size() && !read_block()) break;
-      rows.push_back(std::move(ready_[at_++]));
-    }
-    return rows;
-  }
-
-  // false: the end. A block may keep no row, so more than one may be read.
-  bool read_block() {
-    ready_.clear();
-    at_ = 0;
-    while (ready_.empty() && !ended_) {
-      std::vector<RowText> block;
-      std::vector<int64_t> numbers;
-      RowText row;
-      while (static_cast<int64_t>(block.size()) < kPackingBlockRows) {
-        base::poll();
-        if (!source_->next_text(row)) {
-          ended_ = true;
-          break;
-        }
-        block.push_back(std::move(row));
-        numbers.push_back(read_++);
-      }
-      if (block.empty()) break;
-      if (!tokens_) tokens_ = std::make_unique<SftTokens>(context_, parse_row(block.front()));
-      ready_ = tokens_->prepare(block, numbers, false, counts_);
-    }
-    if (ended_ && ready_.empty()) finish();
-    return !ready_.empty();
-  }
-
-  void finish() {
-    counts_.check(source_->name(), arguments_);
-    if (std::exchange(reported_, true)) return;
-    counts_.report(source_->name(), arguments_, *context_.log);
-  }
-
-  const std::unique_ptr<Source> source_;
-  const config::SftDataArguments arguments_;
-  PrepareContext context_;
-  const int64_t batch_size_;
-  const BatchLayout layout_;
-  std::unique_ptr<const SftTokens> tokens_;
-  Counts counts_;
-  std::vector<Example> ready_;
-  size_t at_ = 0;
-  int64_t read_ = 0;
-  bool ended_ = false;
-  bool reported_ = false;
-};
-
 }  // namespace
 
 OrderOptions train_order(const config::TrainingArguments& training, const config::SftDataArguments& data) {
@@ -183,11 +86,6 @@ BatchLayout layout_of(const config::SftDataArguments& data) {
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
                                               const BatchLayout& layout) {
   return std::make_unique<InOrder>(std::move(examples), options, layout);
-}
-
-std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, const BatchLayout& layout) {
-  return std::make_unique<AsRead>(std::move(source), context, batch_size, layout);
 }
 
 }  // namespace trl::data

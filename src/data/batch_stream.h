@@ -35,9 +35,11 @@ class BatchStream {
 // Of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
                                               const BatchLayout& layout);
-// Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread.
-// The last batch is never left out, as in TRL.
-std::unique_ptr<BatchStream> batches_as_read(std::unique_ptr<Source> source, const PrepareContext& context,
-                                             int64_t batch_size, const BatchLayout& layout);
+// Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread. The
+// last batch is never left out, as in TRL. Files change their order from epoch to epoch, and with
+// shuffle_dataset rows are shuffled in a buffer (stream_shuffle.h), as datasets 5.2 does it.
+using Shards = std::vector<std::unique_ptr<Source>>;  // files, one after the other
+std::unique_ptr<BatchStream> batches_as_read(Shards shards, const PrepareContext& context, int64_t batch_size,
+                                             const BatchLayout& layout);
 
 }  // namespace trl::data

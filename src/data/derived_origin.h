@@ -13,7 +13,6 @@ namespace trl::data {
 class DerivedOrigin : public Origin {
  public:
   explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}
-  std::unique_ptr<Source> source() const override { return nullptr; }
   std::shared_ptr<const Table> table(const Spool& spool) const final {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<const Table>> tables;

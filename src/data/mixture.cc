@@ -35,13 +35,15 @@ class MixtureOrigin final : public DerivedOrigin {
         seed_(arguments.seed),
         log_(log) {}
 
-  std::unique_ptr<Source> source() const override {
-    std::vector<SourcePart> parts;
+  const std::string& name() const override { return key_; }
+  std::vector<SourcePart> parts() const override {
+    std::vector<SourcePart> all;
     for (size_t i = 0; i < entries_.size(); ++i) {
-      if (mixing_ != Mixing::fractions || entries_[i].share) return nullptr;
-      parts.push_back({[base = bases_[i]] { return base->source(); }, entries_[i].columns});
+      std::vector<SourcePart> parts = bases_[i]->parts();
+      if (mixing_ != Mixing::fractions || entries_[i].share || parts.empty()) return {};
+      for (SourcePart& part : parts) all.push_back({std::move(part.open), entries_[i].columns});
     }
-    return chain_sources(std::move(parts), key_);
+    return all;
   }
 
  private:
@@ -114,6 +116,9 @@ class SplitOrigin final : public DerivedOrigin {
  public:
   SplitOrigin(std::shared_ptr<const Origin> base, double size, uint64_t seed, bool test)
       : DerivedOrigin({std::move(base)}), test_split_size_(size), seed_(seed), test_(test) {}
+
+  const std::string& name() const override { return bases_.front()->name(); }
+  std::vector<SourcePart> parts() const override { return {}; }
 
  private:
   std::shared_ptr<const Table> derive(

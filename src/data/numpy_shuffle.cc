@@ -46,55 +46,56 @@ std::array<uint64_t, 4> seed_state(uint64_t seed) {
   return state;
 }
 
-class Pcg64 {
- public:
-  explicit Pcg64(uint64_t seed) {
-    const std::array<uint64_t, 4> words = seed_state(seed);
-    increment_ = (wide(words[2], words[3]) << 1) | 1;
-    step();
-    state_ += wide(words[0], words[1]);
-    step();
-  }
-  // The low half of a 64-bit draw first, then its high half.
-  uint32_t next32() {
-    if (std::exchange(half_kept_, false)) return half_;
-    step();
-    const uint64_t folded = static_cast<uint64_t>(state_ >> 64) ^ static_cast<uint64_t>(state_);
-    const uint64_t draw = std::rotr(folded, static_cast<int>(state_ >> 122));
-    half_ = static_cast<uint32_t>(draw >> 32);
-    half_kept_ = true;
-    return static_cast<uint32_t>(draw);
-  }
-  // 0 ... largest, which is below 2^32.
-  uint32_t up_to(uint32_t largest) {
-    const uint32_t mask = static_cast<uint32_t>(std::bit_ceil(uint64_t{largest} + 1) - 1);
-    for (;;) {
-      const uint32_t draw = next32() & mask;
-      if (draw <= largest) return draw;
-    }
-  }
-
- private:
-  void step() { state_ = state_ * wide(2549297995355413924u, 4865540595714422341u) + increment_; }
-  uint128 state_ = 0;
-  uint128 increment_ = 0;
-  uint32_t half_ = 0;
-  bool half_kept_ = false;
-};
-
 }  // namespace
 
+NumpyGenerator::NumpyGenerator(uint64_t seed) {
+  const std::array<uint64_t, 4> words = seed_state(seed);
+  increment_ = (wide(words[2], words[3]) << 1) | 1;
+  step();
+  state_ += wide(words[0], words[1]);
+  step();
+}
+
+void NumpyGenerator::step() {
+  state_ = state_ * wide(2549297995355413924u, 4865540595714422341u) + increment_;
+}
+
+uint64_t NumpyGenerator::next64() {
+  step();
+  const uint64_t folded = static_cast<uint64_t>(state_ >> 64) ^ static_cast<uint64_t>(state_);
+  return std::rotr(folded, static_cast<int>(state_ >> 122));
+}
+
+// The low half of a 64-bit draw first, then its high half.
+uint32_t NumpyGenerator::next32() {
+  if (std::exchange(half_kept_, false)) return half_;
+  const uint64_t draw = next64();
+  half_ = static_cast<uint32_t>(draw >> 32);
+  half_kept_ = true;
+  return static_cast<uint32_t>(draw);
+}
+
+// 0 ... largest, which is below 2^32.
+uint32_t NumpyGenerator::up_to(uint32_t largest) {
+  const uint32_t mask = static_cast<uint32_t>(std::bit_ceil(uint64_t{largest} + 1) - 1);
+  for (;;) {
+    const uint32_t draw = next32() & mask;
+    if (draw <= largest) return draw;
+  }
+}
+
+// Lemire's bounded draw, whose bound is a power of two here: nothing is rejected.
+uint64_t NumpyGenerator::integer63() { return next64() >> 1; }
+
 template <typename Index>
-std::vector<Index> numpy_permutation(uint64_t seed, int64_t n) {
+std::vector<Index> NumpyGenerator::permutation(int64_t n) {
   std::vector<Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});
-  Pcg64 generator(seed);
-  for (size_t i = order.size(); i-- > 1;)
-    std::swap(order[i], order[generator.up_to(static_cast<uint32_t>(i))]);
+  for (size_t i = order.size(); i-- > 1;) std::swap(order[i], order[up_to(static_cast<uint32_t>(i))]);
   return order;
 }
 
-template std::vector<int64_t> numpy_permutation(uint64_t seed, int64_t n);
-template std::vector<uint32_t> numpy_permutation(uint64_t seed, int64_t n);
+template std::vector<int64_t> NumpyGenerator::permutation(int64_t n);
+template std::vector<uint32_t> NumpyGenerator::permutation(int64_t n);
 
 }  // namespace trl::data

@@ -15,11 +15,11 @@ class FilesOrigin final : public Origin {
   FilesOrigin(std::vector<RowFile> files, std::string name)
       : files_(std::move(files)), name_(std::move(name)) {}
 
-  std::unique_ptr<Source> source() const override {
-    if (files_.size() == 1) return open_source(files_.front());
+  const std::string& name() const override { return name_; }
+  std::vector<SourcePart> parts() const override {
     std::vector<SourcePart> parts;
     for (const RowFile& file : files_) parts.push_back({[file] { return open_source(file); }, {}});
-    return chain_sources(std::move(parts), name_);
+    return parts;
   }
   std::shared_ptr<const Table> table(const Spool& spool) const override {
     const std::lock_guard lock(mutex_);
@@ -51,7 +51,12 @@ class MemoryOrigin final : public Origin {
       : format_(format), bytes_(std::move(bytes)), name_(std::move(name)) {
     memory_format(format_);  // or it throws
   }
-  std::unique_ptr<Source> source() const override { return open_memory_source(format_, bytes_, name_); }
+  const std::string& name() const override { return name_; }
+  std::vector<SourcePart> parts() const override {
+    return {
+        {[format = format_, bytes = bytes_, name = name_] { return open_memory_source(format, bytes, name); },
+         {}}};
+  }
   std::shared_ptr<const Table> table(const Spool& spool) const override {
     const std::lock_guard lock(mutex_);
     if (table_ == nullptr) table_ = open_memory_table(format_, bytes_, name_, spool);
@@ -67,6 +72,19 @@ class MemoryOrigin final : public Origin {
 };
 
 }  // namespace
+
+std::unique_ptr<Source> Origin::source() const {
+  std::vector<SourcePart> files = parts();
+  if (files.empty()) return nullptr;
+  if (files.size() == 1 && files.front().columns.empty()) return files.front().open();
+  return chain_sources(std::move(files), name());
+}
+
+std::vector<std::unique_ptr<Source>> Origin::shards() const {
+  std::vector<std::unique_ptr<Source>> out;
+  for (SourcePart& file : parts()) out.push_back(chain_sources({std::move(file)}, name()));
+  return out;
+}
 
 std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name) {
   return std::make_shared<FilesOrigin>(std::move(files), std::move(name));

@@ -15,8 +15,13 @@ namespace trl::data {
 class Origin {
  public:
   virtual ~Origin() = default;
-  // null: the order of the rows is known when all of them are.
-  virtual std::unique_ptr<Source> source() const = 0;
+  virtual const std::string& name() const = 0;
+  // Its files; empty where the order of the rows is known only when all of them are.
+  virtual std::vector<SourcePart> parts() const = 0;
+  // One file after the other; null where parts() is empty.
+  std::unique_ptr<Source> source() const;
+  // Each file as a source of its own.
+  std::vector<std::unique_ptr<Source>> shards() const;
   // The same one as long as the files are the same.
   virtual std::shared_ptr<const Table> table(const Spool& spool) const = 0;
 };

@@ -2,6 +2,7 @@
 #include "data/split_origin.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -17,13 +18,15 @@ class PartsOrigin final : public DerivedOrigin {
               std::string key)
       : DerivedOrigin(std::move(bases)), parts_(std::move(parts)), key_(std::move(key)) {}
 
-  std::unique_ptr<Source> source() const override {
-    const bool sliced =
-        std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part.sliced(); });
-    if (sliced) return nullptr;
-    std::vector<SourcePart> sources;
-    for (const auto& base : bases_) sources.push_back({[base] { return base->source(); }, {}});
-    return chain_sources(std::move(sources), key_);
+  const std::string& name() const override { return key_; }
+  std::vector<SourcePart> parts() const override {
+    std::vector<SourcePart> all;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      std::vector<SourcePart> parts = bases_[i]->parts();
+      if (parts_[i].sliced() || parts.empty()) return {};
+      std::move(parts.begin(), parts.end(), std::back_inserter(all));
+    }
+    return all;
   }
 
  private:

@@ -192,6 +192,8 @@ TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
             "save_strategy no: no checkpoints are written, only the final model");
   EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 1u);
+  EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"shuffle_dataset", "true"}})).front(),
+            "dataset_streaming with shuffle_dataset: rows are shuffled within a buffer of 1000, as in TRL");
   EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"dataloader_drop_last", "true"}})).back(),
             "dataset_streaming with dataloader_drop_last: the last batch is trained on even when it is not "
             "full, as in TRL");

@@ -79,6 +79,7 @@ TEST_F(Mixtures, FractionsOfTrl) {
       EXPECT_EQ(streamed(*opened.train), item["rows"].get<Ids>());
     } else {
       EXPECT_EQ(opened.train->source(), nullptr);
+      EXPECT_TRUE(opened.train->shards().empty());
     }
   }
 }
@@ -197,6 +198,9 @@ TEST_F(Mixtures, PartsOfSplits) {
   EXPECT_EQ(rows("train+test").size(), 47u);
   const OpenedRows sum = open({{"dataset_name", folder}, {"dataset_train_split", "train+test"}});
   EXPECT_EQ(streamed(*sum.train), ids(*sum.train));
+  EXPECT_EQ(sum.train->shards().size(), 2u);
+  const Json sliced = Json::array({{{"path", folder}}, {{"path", folder}, {"split", "test[:2]"}}});
+  EXPECT_EQ(open({{"datasets", sliced}}).train->source(), nullptr);
   const auto error = [&](const std::string& split) { return test::error_of([&] { rows(split); }).second; };
   EXPECT_EQ(error("train[5:5]+test[10:]"), "datasets: the split keeps no row: 'train' has 37, 'test' has 10");
   EXPECT_EQ(error("train+nosuch[:5]"), "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'");

@@ -5,6 +5,7 @@
 
 #include "data/batch_stream.h"
 #include "support/error_of.h"
+#include "support/golden.h"
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"
 
@@ -29,7 +30,9 @@ struct Shop {
     return open_memory_source("jsonl", text + extra, "t.jsonl");
   }
   std::unique_ptr<BatchStream> streamed(const std::string& extra = "") {
-    return batches_as_read(source(extra), context, kBatch, {});
+    Shards shards;
+    shards.push_back(source(extra));
+    return batches_as_read(std::move(shards), context, kBatch, {});
   }
   std::unique_ptr<BatchStream> in_order() {
     OrderOptions order;
@@ -129,9 +132,80 @@ TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
 TEST(Streaming, NothingToTrainIsAnError) {
   Shop shop;
   HostBatch batch;
-  const auto empty = batches_as_read(open_memory_source("jsonl", "", "t.jsonl"), shop.context, 3, {});
+  Shards shards;
+  shards.push_back(open_memory_source("jsonl", "", "t.jsonl"));
+  const auto empty = batches_as_read(std::move(shards), shop.context, 3, {});
   empty->start_epoch(0);
   EXPECT_EQ(test::error_of([&] { empty->next(batch); }).second, "t.jsonl: holds no rows");
+}
+
+// Rows as [id, count, ...], of 1 + id % 7 tokens each, in files of the given sizes.
+std::unique_ptr<BatchStream> numbered_rows(const base::Json& one, Shop& shop) {
+  const std::string packing = one["packing"].is_null() ? "" : one["packing"].get<std::string>();
+  shop.arguments.shuffle_dataset = one["shuffle"];
+  shop.arguments.max_length = packing.empty() ? 7 : 10;
+  shop.context.packing = packing == "bfd"       ? Packing::bfd
+                         : packing == "wrapped" ? Packing::wrapped
+                                                : Packing::none;
+  shop.context.vocab_size = 5000;
+  Shards shards;
+  int64_t row = 0;
+  for (const int64_t size : one["files"]) {
+    std::string text;
+    for (int64_t i = 0; i < size; ++i, ++row) {
+      const std::vector<int64_t> ids(static_cast<size_t>(1 + row % 7), row);
+      const std::vector<int64_t> labels(ids.size(), one["drop"] == true && row % 5 == 0 ? -100 : row);
+      text += base::Json({{"input_ids", ids}, {"labels", labels}}).dump() + "\n";
+    }
+    shards.push_back(open_memory_source("jsonl", text, fmt::format("{}.jsonl", shards.size())));
+  }
+  return batches_as_read(std::move(shards), shop.context, 1, {});
+}
+
+std::vector<std::vector<int64_t>> streamed_rows(BatchStream& stream, int64_t epoch, int64_t skip = 0) {
+  std::vector<std::vector<int64_t>> out;
+  stream.start_epoch(epoch, skip);
+  for (HostBatch batch; stream.next(batch);) {
+    std::vector<int64_t>& row = out.emplace_back();
+    for (const int32_t id : batch.input_ids) {
+      if (row.empty() || row[row.size() - 2] != id) row.insert(row.end(), {id, 0});
+      ++row.back();
+    }
+  }
+  return out;
+}
+
+// Recorded from datasets' streams, mapped, filtered, packed and shuffled as SFTTrainer does it.
+TEST(Streaming, OrderIsThatOfDatasets) {
+  const base::Json cases = test::golden_json("streams/cases.json");
+  ASSERT_EQ(cases.size(), 38u);
+  for (const base::Json& one : cases) {
+    Shop shop;
+    const auto stream = numbered_rows(one, shop);
+    const auto got = streamed_rows(*stream, one["epoch"]);
+    EXPECT_EQ(got.size(), one["count"]) << one;
+    const auto want = one["rows"].get<std::vector<std::vector<int64_t>>>();
+    if (got.size() == want.size()) {
+      EXPECT_EQ(got, want) << one;
+      continue;
+    }
+    ASSERT_EQ(want.size(), 40u);  // its first 20 and its last
+    ASSERT_GE(got.size(), 40u);
+    EXPECT_EQ(std::vector(got.begin(), got.begin() + 20), std::vector(want.begin(), want.begin() + 20))
+        << one;
+    EXPECT_EQ(std::vector(got.end() - 20, got.end()), std::vector(want.begin() + 20, want.end())) << one;
+  }
+}
+
+TEST(Streaming, ShuffledRowsGoOnWhereTheyWere) {
+  for (const char* packing : {"null", "\"bfd\""}) {
+    const base::Json one = base::Json::parse(fmt::format(
+        R"({{"files": [600, 900, 300], "packing": {}, "drop": false, "shuffle": true}})", packing));
+    Shop first, second;
+    const auto all = streamed_rows(*numbered_rows(one, first), 1);
+    const auto rest = streamed_rows(*numbered_rows(one, second), 1, 500);
+    EXPECT_EQ(rest, std::vector(all.begin() + 500, all.end()));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Rows that are streamed, that turn out bad during the run, and that are kept for the next one.
 #include <filesystem>
+#include <utility>
 
 #include "engine/run.h"
 
@@ -43,16 +44,21 @@ TEST(Streaming, GoesOnFromACheckpoint) {
   NEED_GOLDEN("models/qwen2");
   const host::Scratch scratch;
   const auto rows = host::open_rows(lm_rows());
-  const auto settings = with(host::tiny(scratch / "out"), {{"dataset_streaming", "true"},
-                                                           {"save_steps", "5"},
-                                                           {"packing", "true"},
-                                                           {"packing_strategy", "wrapped"},
-                                                           {"max_length", "48"},
-                                                           {"max_steps", "12"}});
-  const auto want = losses(host::trainer(settings, rows.get()).get());
-  const auto resumed =
-      with(settings, {{"resume_from_checkpoint", (scratch / "out" / "checkpoint-5").string()}});
-  EXPECT_EQ(losses(host::trainer(resumed, rows.get()).get()), want);
+  std::vector<double> unshuffled;
+  for (const char* shuffle : {"false", "true"}) {
+    const auto out = scratch / shuffle;
+    const auto settings = with(host::tiny(out), {{"dataset_streaming", "true"},
+                                                 {"shuffle_dataset", shuffle},
+                                                 {"save_steps", "5"},
+                                                 {"packing", "true"},
+                                                 {"packing_strategy", "wrapped"},
+                                                 {"max_length", "48"},
+                                                 {"max_steps", "12"}});
+    const auto want = losses(host::trainer(settings, rows.get()).get());
+    EXPECT_NE(want, std::exchange(unshuffled, want));
+    const auto resumed = with(settings, {{"resume_from_checkpoint", (out / "checkpoint-5").string()}});
+    EXPECT_EQ(losses(host::trainer(resumed, rows.get()).get()), want);
+  }
 }
 
 TEST(Streaming, NeedsAnEnd) {
