@@ -1,8 +1,30 @@
 #include "capi/callback.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 
 namespace trl::capi {
+namespace {
+
+// What this thread knows of CPython, if the process holds one.
+struct PythonThread {
+  int (*is_initialized)() = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+  void* (*state)() = reinterpret_cast<void* (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  bool is_pythons = false;  // it was made by the interpreter, or is known to it
+};
+
+}  // namespace
+
+void stay_out_of_ended_interpreter() noexcept {
+  thread_local PythonThread python;
+  if (python.is_initialized == nullptr || python.state == nullptr) return;
+  if (python.is_initialized() != 0) {
+    python.is_pythons = python.state() != nullptr;
+  } else if (python.is_pythons) {
+    park();
+  }
+}
 
 void fail_thrown(std::string_view which) {
   try {

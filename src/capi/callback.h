@@ -16,11 +16,16 @@ namespace trl::capi {
 [[noreturn]] void fail_thrown(std::string_view which);                  // for the exception in flight
 [[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for what a callback returned
 
+// A thread of an interpreter (CPython's) waits here for good once that interpreter has ended: a callback that
+// leads back into it would crash.
+void stay_out_of_ended_interpreter() noexcept;
+
 // The one way to call a function of the host. What it throws becomes Error(callback). which: "event", "log"
 // ...
 template <class Body>
 auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   const CallbackScope scope;
+  stay_out_of_ended_interpreter();
   try {
     return body();
   } catch (const abi::__forced_unwind&) {
