@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -67,13 +68,14 @@ double step(void* library, const std::string& path, double start) {
   row += "\"}\n";
   trl_dataset* rows = nullptr;
   trl_trainer* trainer = nullptr;
-  trl_config* config = config_of(library, {{"model_name_or_path", path},
-                                           {"output_dir", "/nonexistent"},
-                                           {"save_strategy", "no"},
-                                           {"dtype", "bfloat16"},
-                                           {"max_length", "512"},
-                                           {"max_steps", "1"},
-                                           {"gradient_checkpointing", "false"}});
+  trl_config* config =
+      config_of(library, {{"model_name_or_path", path},
+                          {"output_dir", std::filesystem::temp_directory_path() / "trl_start_bench"},
+                          {"save_strategy", "no"},
+                          {"dtype", "bfloat16"},
+                          {"max_length", "512"},
+                          {"max_steps", "1"},
+                          {"gradient_checkpointing", "false"}});
   if (TRL_CALL(library, trl_dataset_from_buffer)(nullptr, "jsonl", row.data(), row.size(), config, &rows,
                                                  nullptr) != TRL_OK ||
       TRL_CALL(library, trl_trainer_create)(nullptr, config, rows, nullptr, &trainer, nullptr) != TRL_OK ||
