@@ -15,14 +15,14 @@
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    only the accessors of the objects it was given, the functions that take no handle, every destroy
  *    function and trl_trainer_cancel, _pause and _resume may be called; anything else returns TRL_E_BUSY.
- *    All callbacks, destroy functions and those of an Arrow stream included, follow one rule for C++
+ *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
- *    that was under way did not happen; what was done before stays done. Only where the call returns nothing
- *    (trl_T_destroy) is it told to the log instead. A callback must return or throw: to leave it with longjmp
- *    or pthread_exit is undefined, since the locks and buffers of the call would stay as they are.
+ *    that was under way is undone; what was done before it stays done. Only where the call returns nothing
+ *    (trl_T_destroy) does the exception go to the log instead. A callback must return or throw: leaving it
+ *    with longjmp or pthread_exit is undefined, because the call's locks and buffers would not be released.
  * 6. A call computes in its own floating-point environment (rounding to nearest, denormals kept, nothing
- *    trapped) and puts the thread's own back, for callbacks too. pthread_cancel of a thread inside a call
- *    acts when the call is over.
+ *    trapped) and restores that of the thread afterwards, and for callbacks. pthread_cancel of a thread
+ *    inside a call takes effect when the call is over.
  *
  * The words of a `Contract:` line:
  *   any thread            may run at any time, concurrently with everything
@@ -508,29 +508,30 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
 TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
                                        trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
-/* How far a call is that opens or makes something. phase, valid during the call, is one of
- *   "engine"     libtorch and the engine are being loaded: done 0, then 1 of 1
- *   "rows"       rows are being read and counted: rows so far, total not known
- *   "tokenize"   rows are being tokenised: rows of all
- *   "weights"    weights are being read: tensors of those stored
- * and new ones may appear; phases may come again, as for evaluation rows. total is -1 where it is not known.
- * Called when a phase begins and ends and every 50 ms or so between, also without a change of done: so
- * it is the place to stop the call. Returns 0 to go on; TRL_PROGRESS_STOP, or any number above 0, makes the
- * call TRL_E_CANCELLED, and a number below 0 makes it TRL_E_CALLBACK. Nothing is left of what was being made.
+/* Tells the host the progress of a call that opens or makes something. phase, valid during the callback, is
+ *   "engine"     libtorch and the engine are being loaded: done is 0, then 1; total is 1
+ *   "rows"       rows are being read and counted: done is the rows so far, total is not known
+ *   "tokenize"   rows are being tokenised: done rows of total
+ *   "weights"    weights are being read: done tensors of the total stored
+ * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
+ * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
+ * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
+ * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
+ * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
 enum { TRL_PROGRESS_STOP = 1 };
 
 /**
- * Sets the progress callback of a runtime, which hears of the calls that open or make something for it:
- * trl_dataset_open, trl_dataset_open_config, trl_dataset_get_row_count, trl_dataset_get_profile,
- * trl_model_open, trl_trainer_create and trl_runtime_describe. While libtorch itself is being loaded nothing
- * can be heard, nor stopped.
+ * Sets the progress callback of a runtime. It reports on the calls that open or make something for the
+ * runtime: trl_dataset_open, trl_dataset_open_config, trl_dataset_get_row_count, trl_dataset_get_profile,
+ * trl_model_open, trl_trainer_create and trl_runtime_describe. While libtorch itself is being loaded the
+ * callback does not run and the call cannot be stopped.
  *
- * Runs on the thread that is inside such a call; two calls at once run it at once.
+ * It runs on the thread that is inside such a call; two calls at the same time may run it at the same time.
  *
  * @param runtime [in] changed.
- * @param progress [in] nullable: none from now on.
+ * @param progress [in] nullable: NULL removes the callback.
  * @param user_data [in] given to progress.
  * @param destroy [in] nullable.
  * @param error [out] nullable; owned by the caller.
@@ -599,10 +600,10 @@ TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
 /**
  * Ends the threads that the library keeps between calls, and returns when they are gone.
  *
- * Those of kernels belong to the thread of the host whose calls started them: they end here, where this is
- * that thread, or with it. Those of a runtime, dataset or trainer end when it is
- * destroyed. All of them take no signals and have names that begin with "trl-". Everything may be used again
- * afterwards, which starts them again.
+ * Kernel threads belong to the host thread whose calls started them: they end here if this is that thread,
+ * and otherwise when that thread ends. The threads of a runtime, dataset or trainer end when it is destroyed.
+ * None of these threads takes signals, and their names begin with "trl-". The library can still be used
+ * afterwards; it then starts its threads again.
  *
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_BUSY while a call runs on another thread.
@@ -780,8 +781,8 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  *
  * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths`
  * the rows cut, the tokens lost and, for padded, grouped, padding-free and packed batches, padding, packed
- * rows and optimizer steps of the first epoch, with the batches of a run that has these options. Of
- * preference rows (chosen and rejected) the lengths and cuts alone.
+ * rows and optimizer steps of the first epoch, with the batches of a run that has these options. For
+ * preference rows (chosen and rejected) it has only the lengths and cuts.
  * Reads the keys that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
  * `per_device_train_batch_size`, `train_sampling_strategy`, `seed`, `data_seed` ...) and the group `profile`;
  * writes the files of `profile.svg` and `profile.html`. Opens no engine; a few bytes a row are held.
@@ -1084,10 +1085,10 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
  *
  * Safe points lie between the kernels of a layer and the tiles of attention, products and the head, between
  * tokens, rows and pieces of files, so that a call ends within a fraction of a second. The step that was
- * running did not happen: weights, optimizer, random numbers and the place in the rows are as before it, and
- * the next step is what it would have been. An optimizer's update that has begun is completed and counts. The
- * trainer can be saved and stepped on. Each request is answered once; one that comes after the end of the
- * run, while no call is at work, is dropped.
+ * running is undone: weights, optimizer, random numbers and the place in the rows are as they were before it,
+ * and the next step repeats it exactly. An optimizer update that has begun is completed, and its step counts.
+ * The trainer can still be saved and stepped. Each request ends one call; a request that is made after the
+ * end of the run, while no call is running, is dropped.
  *
  * @param trainer [in] nullable; must not be destroyed before the call is over.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -1096,14 +1097,15 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Holds the training: trl_trainer_step, _train and _evaluate wait at their next safe point, which are those
- * of trl_trainer_cancel, until trl_trainer_resume.
+ * Pauses the training: trl_trainer_step, _train and _evaluate wait at their next safe point (the same as for
+ * trl_trainer_cancel) until trl_trainer_resume.
  *
- * What runs now is held, or else what begins next. It keeps all its memory and goes on as if nothing had
- * been, bit by bit; the time counts as the run's. Pausing twice is pausing once. A cancel ends what is held,
- * and the pause stays. So does the end of the process. Saving, describing and generating are not held, but
- * while a held call is at work on the trainer they return TRL_E_BUSY. Destroying a paused trainer ends what
- * is held with TRL_E_CANCELLED.
+ * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
+ * later continues with results that are the same bit for bit; the time it waited counts as part of the run.
+ * Pausing twice has the effect of pausing once. A cancel ends a held call, and the trainer stays paused; the
+ * end of the process ends it too. Saving, describing and generating are not held, but they return TRL_E_BUSY
+ * while a held call is at work on the trainer. Destroying a paused trainer ends the held call with
+ * TRL_E_CANCELLED.
  *
  * @param trainer [in] nullable.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -1112,7 +1114,7 @@ TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 TRL_API void trl_trainer_pause(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Takes trl_trainer_pause back; without one it does nothing.
+ * Ends the pause that trl_trainer_pause began; if the trainer is not paused, this does nothing.
  *
  * @param trainer [in] nullable.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
