@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: COMMAND 2>&1 | examples/progress.sh LABEL
-# Reads what apt-get, ninja or ctest print and says on stderr how far they are: on a terminal on one line that is drawn
-# again and again, elsewhere in a line every half minute.
+# Reads the output of apt-get, ninja or ctest and shows their progress on stderr: on a terminal on one line that is
+# redrawn, elsewhere as a new line every half minute.
 set -euo pipefail
 label=${1:?usage: COMMAND | progress.sh LABEL}
 packages=0 fetched=0 unpacked=0 ready=0 last=-30

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: tests/fresh.sh [COMMAND]
-# The README's two commands on a bare Debian 12, in a clone of the last commit that stands alone: a chroot made with
-# debootstrap from the mirror of this machine, thrown away at the end. COMMAND runs there in place of the two.
-# Exits with 77, saying why, where no chroot can be made.
+# Runs the README's two commands, or COMMAND, on a bare Debian 12: in a chroot that debootstrap makes from this machine's
+# mirror and that is removed at the end, on a clone of the last commit with nothing beside it.
+# Exits with 77 and the reason where no chroot can be made.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD
@@ -40,7 +40,7 @@ echo "fresh: a bare Debian 12 in $root"
 debootstrap --variant=minbase --include=ca-certificates,git bookworm "$root" "$from" >"$root.log" 2>&1 ||
   { tail -n 20 "$root.log"; rm -f "$root.log"; cannot "debootstrap failed"; }
 rm -f "$root.log"
-# apt and pip reach from inside what they reach from here.
+# Inside, apt and pip use the same servers as outside.
 for place in apt/apt.conf.d pip.conf resolv.conf hosts ssl/certs/ca-certificates.crt; do
   [ ! -e "/etc/$place" ] || cp -rL --remove-destination -T "/etc/$place" "$root/etc/$place"
 done

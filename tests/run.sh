@@ -75,7 +75,7 @@ suite release build/release '-L fast|full -E text.Published'
 plain='-L fast -E text.Published'
 suite address build/address "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
 suite thread build/thread "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
-# What the collection has beyond tests/data: published templates and tokenizers; every value of large tensors.
+# The collection has more than tests/data: published templates and tokenizers, and all values of large tensors.
 whole=text.Published
 [ -z "$collection" ] ||
   whole+='|TokenizerText|Tokenizer.Recorded|Recorded.PreparedDatasets|model.Forward|model.Gradients|Trajectory.*sft_plain'
