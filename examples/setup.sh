@@ -26,7 +26,7 @@ if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "setup: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
 fi
-echo "setup: installing with apt-get, with what they need:" >&2
+echo "setup: installing with apt-get, with their dependencies:" >&2
 fold -s -w 76 <<<"${missing[*]}" | sed 's/^/  /' >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -50,7 +50,7 @@ void Head::check(Tag tag, std::string_view name) const {
   }
   if (copy_ != &kThisCopy) {
     fail(Status::invalid_argument,
-         "{}: the {} was made by another copy of libtrl in this process; one copy is needed", name,
+         "{}: the {} was made by another copy of libtrl in this process; use only one copy", name,
          tag_name(tag));
   }
   if (inherited()) {

@@ -31,10 +31,11 @@ namespace {
 // The tokens of another model have no rows here.
 const config::Config& without_template_model(const config::Config& options) {
   if (data::names_template_model(config::sft_data_arguments(options))) {
-    fail_key("chat_template_path",
-             "chat_template_path: {}: a .jinja or .j2 file is accepted here; the tokens of another model are "
-             "taken over in training, so open what was trained",
-             options.get("chat_template_path"));
+    fail_key(
+        "chat_template_path",
+        "chat_template_path: {}: a .jinja or .j2 file is accepted here; only training takes over the tokens "
+        "of another model, so open the model that was trained",
+        options.get("chat_template_path"));
   }
   return options;
 }

@@ -167,7 +167,7 @@ void Process::shut_down() {
     calls_.unlock();
   }
   calls_.lock_shared();
-  if (!alone) fail(Status::busy, "another call runs in this process; shut down when none does");
+  if (!alone) fail(Status::busy, "another call is running in this process; shut down when none is");
 }
 
 Process& process() {

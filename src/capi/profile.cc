@@ -46,7 +46,7 @@ data::ProfileOptions profile_options(const config::Config& config) {
   if (data.streaming && data.shuffle_dataset) {
     fail_key("shuffle_dataset",
              "shuffle_dataset: true with dataset_streaming is refused by the length profile, which does not "
-             "follow the buffer: leave out dataset_streaming");
+             "reproduce the order of the shuffle buffer: leave out dataset_streaming");
   }
   out.order = data::train_order(training, data);
   data.sampling = config::Sampling::group_by_length;

@@ -175,7 +175,7 @@ void Trainer::settle_evaluation() {
       rows == 0 ? "nothing is left of the evaluation rows"
                 : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
                               rows, config_.get("per_device_eval_batch_size"));
-  runtime_->log()->warning("data", "{}: evaluations have no metrics but their time", why);
+  runtime_->log()->warning("data", "{}: evaluations report no metrics except their time", why);
 }
 
 bool Trainer::step_locked() {

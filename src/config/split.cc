@@ -20,12 +20,11 @@ struct Rest {
   std::string_view key, split, text;
 
   [[noreturn]] void fail_split(std::string_view why) const {
-    fail_key(
-        key,
-        "{}: the split {} is not accepted: {}; give a name, with [from:to] in rows or whole percent "
-        "behind it where not all rows are meant (train[:100], train[10%:20%], train[-5:]), or several of "
-        "these joined by +",
-        key, shown(split), why);
+    fail_key(key,
+             "{}: the split {} is not accepted: {}; give a name, with [from:to] in rows or whole percent "
+             "after it to select a part of the rows (train[:100], train[10%:20%], train[-5:]), or several of "
+             "these joined by +",
+             key, shown(split), why);
   }
   std::string_view until(std::string_view stops) {
     const size_t end = std::min(text.find_first_of(stops), text.size());
@@ -54,7 +53,7 @@ std::optional<int64_t> parse_bound(Rest& rest, std::string_view text, bool& perc
     if (!between) digits += text[i];
   }
   const std::optional<int64_t> value = digits.starts_with('+') ? std::nullopt : base::parse_int64(digits);
-  if (!value) rest.fail_split(fmt::format("{} is no bound", shown(text)));
+  if (!value) rest.fail_split(fmt::format("{} is not a bound", shown(text)));
   return value;
 }
 
@@ -76,7 +75,7 @@ void parse_rounding(Rest& rest, SplitPart& part) {
   if (!rest.take(')')) rest.fail_split("a bracket is not closed");
   if (rounding != "closest" && rounding != kPartialHundredth)
     rest.fail_split(fmt::format("the rounding is closest or {}", kPartialHundredth));
-  if (!part.percent) rest.fail_split("a rounding belongs to percent");
+  if (!part.percent) rest.fail_split("only percentages are rounded");
   part.drop_remainder = rounding == kPartialHundredth;
 }
 
@@ -87,7 +86,7 @@ SplitPart parse_part(Rest rest) {
     rest.fail_split("a name is missing, or has a space in it");
   if (rest.take('[')) parse_slice(rest, part);
   if (rest.take('(')) parse_rounding(rest, part);
-  if (!rest.text.empty()) rest.fail_split(fmt::format("{} is no part of it", shown(rest.text)));
+  if (!rest.text.empty()) rest.fail_split(fmt::format("{} does not belong there", shown(rest.text)));
   return part;
 }
 

@@ -17,7 +17,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
     const int64_t before = model_->config().vocab_size;
     model_->resize_embeddings(spec.embedding_rows, spec.seed);
     if (before != spec.embedding_rows)
-      log.info("model", "the embedding has {} rows now, it had {}", spec.embedding_rows, before);
+      log.info("model", "the embedding now has {} rows; before it had {}", spec.embedding_rows, before);
   }
   if (!device.is_cpu()) log.info("model", "{} is on {}", spec.path, device.str());
   config_json_ = model_->config_json().dump();

@@ -22,7 +22,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
-    log_.info("model", "as the tokenizer has it: {}", change);
+    log_.info("model", "changed to match the tokenizer: {}", change);
   say_attention(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;

@@ -91,7 +91,7 @@ std::string to_html(const LengthProfile& profile) {
     body +=
         layouts_table(profile) +
         "<footer>The batches are those of a run's first epoch with the same options and seeds. padded and "
-        "group_by_length: rows padded to the longest of their batch. padding_free: rows one behind the "
+        "group_by_length: rows padded to the longest of their batch. padding_free: rows one after the "
         "other. bfd, bfd_split, wrapped: packed; rows are packed rows. lost: tokens in no batch, "
         "because they were cut off, their row has nothing left to train on, or the last batch is left out "
         "(dataloader_drop_last).</footer>\n";

@@ -150,7 +150,7 @@ TEST(Datasets, WhatIsRefused) {
   EXPECT_EQ(
       refused("datasets: [{path: a, split: 'train[9]'}]\n"),
       "x.yaml:1: datasets: the split 'train[9]' is not accepted: a slice has the form [from:to]; give a "
-      "name, with [from:to] in rows or whole percent behind it where not all rows are meant "
+      "name, with [from:to] in rows or whole percent after it to select a part of the rows "
       "(train[:100], train[10%:20%], train[-5:]), or several of these joined by +");
   const std::string percent = "dataset_name: a\ndataset_train_split: 'train[:101%]'\n";
   EXPECT_TRUE(refused(percent).starts_with(
@@ -158,7 +158,7 @@ TEST(Datasets, WhatIsRefused) {
   EXPECT_TRUE(refused("dataset_name: a\ndataset_test_split: 'test[:9'\n")
                   .starts_with("dataset_test_split: the split 'test[:9' is not accepted: a bracket is not"));
   EXPECT_TRUE(refused("dataset_mixer: {a: 1}\ndataset_splits: ['train[x:]']\n")
-                  .starts_with("dataset_splits: the split 'train[x:]' is not accepted: 'x' is no bound;"));
+                  .starts_with("dataset_splits: the split 'train[x:]' is not accepted: 'x' is not a bound;"));
   const std::string streamed = "dataset_name: a\ndataset_streaming: true\ndataset_train_split: ";
   EXPECT_EQ(
       refused(streamed + "'train+train[:9]'\n"),

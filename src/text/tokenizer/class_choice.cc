@@ -103,16 +103,15 @@ std::string choose_class(const Files& files, const std::string& directory, base:
   const std::string path = base::join_path(directory, "tokenizer_config.json");
   if (is_unread_class(chosen))
     fail(Status::unsupported,
-         "{}: tokenizer_class: transformers builds a {} anew, not as tokenizer.json has it, and this build "
-         "does not; known are {}, and PreTrainedTokenizerFast takes tokenizer.json as it stands",
+         "{}: tokenizer_class: transformers rebuilds a {}, not as tokenizer.json has it, and this build "
+         "cannot; known are {}, and PreTrainedTokenizerFast takes tokenizer.json as it is",
          path, chosen, known_classes());
   if (chosen != names.named || !overrules(names, *find_file(files, "tokenizer.json"))) return chosen;
   if (log)
-    log->warning(
-        "text",
-        "{}: tokenizer_class is {}, which marks spaces, but tokenizer.json has ByteLevel steps: they "
-        "count, as in transformers",
-        path, names.named);
+    log->warning("text",
+                 "{}: tokenizer_class is {}, which marks spaces, but tokenizer.json has ByteLevel steps: "
+                 "these are used, as in transformers",
+                 path, names.named);
   return {};
 }
 

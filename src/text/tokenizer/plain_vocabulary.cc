@@ -28,9 +28,8 @@ void check(const PlainVocabulary& v, const std::string& origin) {
          "{}: tokenizer.ggml.model: '{}' is not read by this build; known are gpt2, llama", origin, v.model);
   if (is_scored(v) && v.architecture.starts_with("gemma"))
     fail(Status::unsupported,
-         "{}: general.architecture: the 'llama' vocabulary of '{}' is not read by this build, which knows "
-         "that "
-         "of other architectures",
+         "{}: general.architecture: the 'llama' vocabulary of '{}' is not read by this build, which "
+         "reads those of other architectures",
          origin, v.architecture);
   if (v.tokens.empty()) fail(Status::format, "{}: tokenizer.ggml.tokens is missing or empty", origin);
   if (v.tokens.size() > static_cast<size_t>(kMaxTokenId) + 1)
@@ -44,7 +43,7 @@ void check(const PlainVocabulary& v, const std::string& origin) {
          origin, v.scores.size(), v.tokens.size());
   for (size_t i = 0; i < v.scores.size(); ++i) {
     if (std::isnan(v.scores[i]))
-      fail(Status::format, "{}: tokenizer.ggml.scores[{}] is no number", origin, i);
+      fail(Status::format, "{}: tokenizer.ggml.scores[{}] is not a number", origin, i);
   }
   const auto readable = [&](const std::vector<std::string>& list, const char* name) {
     for (size_t i = 0; i < list.size(); ++i) {
