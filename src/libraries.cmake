@@ -9,7 +9,7 @@ function(trl_objects out)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# nettle reads variables, and prints where one says so.
+# nettle reads environment variables, and prints if one of them says so.
 set(TRL_BOUND_NAMES -Wl,--defsym=getenv=trl_no_variable -Wl,--defsym=secure_getenv=trl_no_variable)
 
 trl_objects(face_objects ${TRL_FACE_ROOMS})

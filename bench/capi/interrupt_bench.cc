@@ -1,8 +1,6 @@
 // usage: interrupt_bench --model DIR|random:qwen2.5-0.5b [--tokenizer DIR] [--what step|evaluate|save]
-// [--requests N]
-//            [--span SECONDS]
-// How soon a call ends after trl_trainer_cancel, which comes from another thread at moments spread over the
-// call's first SPAN seconds: a JSON line with the percentiles in milliseconds and every single one. TRL's
+// How soon a call ends after trl_trainer_cancel, which another thread calls at moments spread over the call's
+// first SPAN seconds. Prints a JSON line with the percentiles and all single times, in milliseconds. TRL's
 // defaults (bf16, gradient checkpointing), batches of 8 rows of 1024 tokens.
 #include <trl.h>
 
@@ -69,7 +67,7 @@ trl_trainer* open(const Settings& s, const std::string& model, const std::string
   return trainer;
 }
 
-// Milliseconds from the request to the call's end; below 0: the call had ended before.
+// Milliseconds from the request to the end of the call; negative: the call had already ended.
 double ends_after(const Settings& s, trl_trainer* trainer, const std::string& target, double seconds) {
   double asked = 0;
   std::thread other([&] {

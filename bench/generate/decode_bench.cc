@@ -1,7 +1,7 @@
 // usage: decode_bench --model DIR|random:qwen2.5-0.5b [--peer PYTHON [--llama PYTHON --convert FILE]] ...
-// One prompt, one token after the other, greedy: tokens a second and peak resident memory, through the C ABI
-// in bfloat16; with --peer by transformers in bfloat16, with --llama by llama.cpp in float16. Each run is a
-// process of its own, in the order A B B A, over the same ids. JSON lines.
+// Greedy decoding of one prompt: tokens a second and peak resident memory, through the C ABI in bfloat16;
+// with --peer also by transformers in bfloat16, with --llama also by llama.cpp in float16. Each run is a
+// process of its own, in the order A B B A, on the same ids. Prints JSON lines.
 #include <filesystem>
 
 #include "support/abi.h"
@@ -42,8 +42,8 @@ trl_config* config_of(const std::vector<std::pair<std::string, std::string>>& op
   return config;
 }
 
-// Both sides print one object: by, prompt and ids, the tokens a second behind the first token, and the most
-// resident.
+// Each side prints one object: by, prompt and ids, the tokens a second after the first token, and the peak
+// resident memory.
 int run_ours(const Json& work) {
   const std::string path = work.at("model"), text = work.at("prompt"), dtype = "bfloat16";
   trl_config* const config = config_of({{"runtime.threads", work.at("threads").dump()},

@@ -1,8 +1,7 @@
 // usage: sft_bench --model DIR|FILE.gguf|random:qwen2.5-0.5b --dataset FILE [--columns MAP] [--precision ...]
-//   [--packing] [--no-padding] [--peer PYTHON] ...
 // SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a process of its own, in
 // the order A B B A. JSON lines: equality of the losses on identical batches; useful (not padding) tokens a
-// second, the mean over the steps behind the first with the smallest and the largest of them, peak resident
+// second, the mean over the steps after the first with the smallest and the largest of them, peak resident
 // memory and what of it is beyond weights, gradients and optimizer state, seconds from process start to the
 // end of step one; the share of the roofline; where the time goes; the ratios. Exit status 1 where the losses
 // are not equal.

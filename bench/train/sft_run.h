@@ -24,7 +24,7 @@ int sft_child(const std::string& work);
 
 Json describe_model(const std::string& model);  // parameters and config.json
 
-// Tokens a second of the warm steps, which are those behind the first, of all runs.
+// Tokens a second of the warm steps (all but the first) of all runs.
 struct Speed {
   double mean = 0;  // their tokens by their seconds
   double smallest = 0, largest = 0;

@@ -1,4 +1,4 @@
-// What the libraries within libtrl.so and libtrl_engine.so would ask the process for is answered here: a
+// Answers what the libraries inside libtrl.so and libtrl_engine.so would ask the process for: a
 // guest reads no environment variable (src/libraries.cmake binds getenv to trl_no_variable), and zstd has no
 // tracer but these, which trace nothing.
 #include <cstddef>

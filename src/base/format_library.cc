@@ -1,5 +1,5 @@
-// fmt's compiled part, of its own header: Debian has it as a shared library alone, whose names a host could
-// take over.
+// fmt's compiled part, built from its header: Debian ships it only as a shared library, and a host could
+// replace the functions of that.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

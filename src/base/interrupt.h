@@ -1,5 +1,5 @@
-// A call of the library can be held or ended from outside while it works. It asks at safe points whether it
-// goes on: between kernels and tiles, rows, and pieces of files, on its own thread and on every worker of it.
+// A call of the library can be held or ended from outside while it works. At safe points (between kernels,
+// tiles, rows and pieces of files) its own thread and each of its workers ask whether to continue.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,11 +14,13 @@ class Interrupt {
  public:
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
-  // One relaxed load. false: the call goes on.
+  // One relaxed load. false: the call continues.
   bool pending() const noexcept { return asked_.load(std::memory_order_relaxed) != 0; }
-  // Where pending(). Waits while the call is held; false: the call ends, which every later answer says too.
+  // To be asked when pending(). Waits while the call is held. false: the call must end, and every later
+  // answer is false too.
   virtual bool goes_on() noexcept = 0;
-  // How far the call is in a phase of it; total -1: not known. Heard on the call's own thread alone.
+  // Reports the call's progress in one of its phases; total -1: not known. Has an effect only on the call's
+  // own thread.
   virtual void progress(std::string_view /*phase*/, int64_t /*done*/, int64_t /*total*/) noexcept {}
 
  protected:
@@ -27,7 +29,7 @@ class Interrupt {
   std::atomic<uint32_t> asked_{0};
 };
 
-// Of the call that this thread works for; null: nothing interrupts it.
+// The interrupt of the call that this thread works for; null: nothing can interrupt it.
 inline Interrupt*& thread_interrupt() noexcept {
   static constinit thread_local Interrupt* current = nullptr;
   return current;
@@ -45,7 +47,7 @@ class InterruptScope {
   Interrupt* const before_;
 };
 
-// Whether the work of this thread ends here: for workers, which may not throw.
+// Whether this thread must stop its work here: for workers, which may not throw.
 inline bool stopped() noexcept {
   Interrupt* const interrupt = thread_interrupt();
   return interrupt != nullptr && interrupt->pending() && !interrupt->goes_on();
@@ -55,7 +57,7 @@ inline void progress(std::string_view phase, int64_t done, int64_t total) noexce
   if (Interrupt* const interrupt = thread_interrupt()) interrupt->progress(phase, done, total);
 }
 
-// Throws Error(cancelled) where it ends.
+// Throws Error(cancelled) if the call must end.
 inline void poll() {
   if (stopped()) throw Error(Status::cancelled, "cancelled");
 }

@@ -19,11 +19,11 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
 // The same; NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
 Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                        int64_t first_column = 1);
-// The same; an integer beyond 64 bits keeps its digits (large_integer), where the others make a float64 of
-// it.
+// The same, but an integer beyond 64 bits keeps its digits (large_integer); the other functions turn it into
+// a float64.
 Json parse_exact_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                       int64_t first_column = 1);
-std::optional<std::string> large_integer(const Json& value);  // its digits, a minus before them
+std::optional<std::string> large_integer(const Json& value);  // its digits, with a minus if negative
 std::string exact_text(const Json& value);                    // what parse_exact_json reads
 Json read_json_file(const std::string& path);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes

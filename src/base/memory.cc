@@ -21,7 +21,7 @@ void raise_peak(std::atomic<int64_t>& peak, int64_t now) noexcept {
 bool MemoryCounter::try_charge(MemoryKind kind, int64_t bytes) noexcept {
   const int64_t limit = limit_.load(std::memory_order_relaxed);
   int64_t before = total_.load(std::memory_order_relaxed), total = 0;
-  do {  // what is refused must never show in the total, where it would make a smaller request fail
+  do {  // a refused request must never show in the total: it could make a smaller one fail
     if (__builtin_add_overflow(before, bytes, &total) || (limit > 0 && total > limit)) return false;
   } while (!total_.compare_exchange_weak(before, total, std::memory_order_relaxed));
   Kind& k = kinds_[index(kind)];

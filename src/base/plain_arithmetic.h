@@ -1,5 +1,5 @@
-// The host may have set its thread's arithmetic otherwise (fesetround, flushed denormals, traps): results do
-// not depend on it.
+// The host may have changed its thread's floating-point settings (fesetround, flushed denormals, traps).
+// Results must not depend on them.
 #pragma once
 #include <cfenv>
 #if defined(__x86_64__)
@@ -8,7 +8,7 @@
 
 namespace trl::base {
 
-// Rounding to nearest, denormals kept, nothing trapped; at the end all is as it was, the flags too.
+// Sets rounding to nearest, denormals kept, nothing trapped; its destructor restores all, the flags too.
 class PlainArithmetic {
  public:
   PlainArithmetic() noexcept {
@@ -24,7 +24,7 @@ class PlainArithmetic {
   std::fenv_t before_;
 };
 
-// Whether this thread's vector arithmetic is plain already: a quick look.
+// Whether this thread's vector arithmetic is plain already: a fast check.
 inline bool is_arithmetic_plain() noexcept {
 #if defined(__x86_64__)
   constexpr unsigned kFlags = 0x3f, kAllMasked = 0x1f80;  // of MXCSR

@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, double> kNonfinite[] = {
     {"Infinity", std::numeric_limits<double>::infinity()},
     {"-Infinity", -std::numeric_limits<double>::infinity()}};
 
-// What is not finite outside strings becomes a string of marks of the same length, so that places stay.
+// Replaces what is not finite, outside strings, by a string of marks of the same length: positions stay.
 std::string mark_nonfinite(std::string_view text) {
   std::string out(text);
   JsonNesting nesting;
@@ -70,7 +70,7 @@ Json parse_with_nonfinite(Parse parse, std::string_view text, std::string_view o
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A run of 19 digits, which an integer beyond 64 bits has, stands on one of every 19 places.
+// An integer beyond 64 bits has a run of at least 19 digits, so one of every 19 positions lies in it.
 bool has_long_number(std::string_view text) {
   constexpr size_t kRun = 19;
   for (size_t at = kRun - 1; at < text.size(); at += kRun) {
@@ -84,7 +84,7 @@ bool has_long_number(std::string_view text) {
   return false;
 }
 
-// As Json::parse, but for integers beyond 64 bits, which that makes a float64.
+// Like Json::parse, except for integers beyond 64 bits, which Json::parse turns into a float64.
 class ExactBuilder final : public nlohmann::json_sax<Json> {
  public:
   Json take() { return std::move(root_); }
@@ -93,7 +93,7 @@ class ExactBuilder final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return put(value); }
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& text) override {
-    // Not by its point, which the parser writes as the locale has it.
+    // Its decimal point cannot tell: the parser writes it as the locale has it.
     if (text.find_first_not_of("-0123456789") != std::string::npos) return put(value);
     return put(Json::binary({text.begin(), text.end()}));
   }

@@ -15,7 +15,7 @@ void name_thread(const std::string& name) noexcept { pthread_setname_np(pthread_
 
 StartingThreads::StartingThreads(const char* name) noexcept {
   pthread_getname_np(pthread_self(), before_, sizeof before_);
-  pthread_setname_np(pthread_self(), name);  // which a new thread takes over
+  pthread_setname_np(pthread_self(), name);  // a new thread inherits it
 }
 StartingThreads::~StartingThreads() { pthread_setname_np(pthread_self(), before_); }
 

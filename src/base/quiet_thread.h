@@ -1,5 +1,5 @@
-// Threads of ours take no signals: those belong to the host's own threads, which wait for them or have
-// handlers.
+// The library's threads take no signals: signals belong to the host's own threads, which wait for them or
+// have handlers.
 #pragma once
 #include <signal.h>
 
@@ -9,7 +9,7 @@
 
 namespace trl::base {
 
-// The calling thread takes no signal meanwhile, and a thread that starts meanwhile never does.
+// While this lives, the calling thread takes no signals; a thread that it starts never takes any.
 class NoSignals {
  public:
   NoSignals() noexcept;
@@ -21,7 +21,7 @@ class NoSignals {
   sigset_t before_;
 };
 
-// Threads that start meanwhile in this one, those of another library too, take no signals and have this name.
+// Threads that this thread starts while this lives, other libraries' too, take no signals and get this name.
 class StartingThreads {
  public:
   explicit StartingThreads(const char* name) noexcept;

@@ -12,8 +12,8 @@ namespace trl::base {
 
 namespace {
 
-// A file without a name, which goes when it is closed; where the file system has none of those, what the
-// rights say.
+// Opens a file without a name, which disappears when it is closed; where the file system does not support
+// that, checks the access rights.
 int try_to_write(const char* directory) {
   const int file = ::open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (file >= 0) {

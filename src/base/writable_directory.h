@@ -1,11 +1,11 @@
-// Whether files could be written into a directory, asked before the work that they would hold.
+// Checks that files can be written into a directory, before the work whose results they will hold.
 #pragma once
 #include <string>
 
 namespace trl::base {
 
-// Makes nothing. Throws Error(io), naming the directory or the nearest one above it that is there, when
-// nothing can be written there.
+// Creates nothing. Throws Error(io) if nothing can be written there; the message names the directory, or the
+// nearest existing one above it.
 void need_writable_directory(const std::string& path);
 
 }  // namespace trl::base

@@ -8,7 +8,7 @@
 namespace trl::capi {
 namespace {
 
-// An ArrowSchema or ArrowArray of the host within one of ours, which has its fields and another release.
+// Wraps an ArrowSchema or ArrowArray of the host in one with the same fields and a release of our own.
 template <class T>
 void release_guarded(T* outer) {
   const std::unique_ptr<T> host(static_cast<T*>(outer->private_data));

@@ -7,11 +7,11 @@
 namespace trl::capi {
 namespace {
 
-// What this thread knows of CPython, if the process holds one.
+// What is known of this thread and CPython, if the process holds one.
 struct PythonThread {
   int (*is_initialized)() = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
   void* (*state)() = reinterpret_cast<void* (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-  bool is_pythons = false;  // it was made by the interpreter, or is known to it
+  bool is_pythons = false;  // the interpreter created it or knows it
 };
 
 }  // namespace

@@ -16,12 +16,12 @@ namespace trl::capi {
 [[noreturn]] void fail_thrown(std::string_view which);                  // for the exception in flight
 [[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for what a callback returned
 
-// A thread of an interpreter (CPython's) waits here for good once that interpreter has ended: a callback that
-// leads back into it would crash.
+// Blocks a thread of an interpreter (CPython) for good once that interpreter has ended: a callback that calls
+// back into it would crash.
 void stay_out_of_ended_interpreter() noexcept;
 
-// The one way to call a function of the host. What it throws becomes Error(callback). which: "event", "log"
-// ...
+// All functions of the host are called with this. What they throw becomes Error(callback). which: "event",
+// "log" ...
 template <class Body>
 auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   const CallbackScope scope;
@@ -29,13 +29,13 @@ auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const abi::__forced_unwind&) {
-    park();  // an interpreter that ends takes its threads away like this; they cannot be unwound through us
+    park();  // how an ending interpreter terminates its threads; our frames cannot be unwound
   } catch (...) {
     fail_thrown(which);
   }
 }
 
-// The same where nothing may be thrown: the failure is kept, and the call that runs on this thread ends with
+// The same where nothing may be thrown: the failure is kept, and the call that runs on this thread returns
 // it.
 template <class Body>
 void call_host_and_keep(std::string_view which, Body&& body) noexcept {

@@ -19,9 +19,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kWait = std::chrono::seconds(2);
 constexpr auto kTick = std::chrono::microseconds(20);
 
-// Handlers run latest first, and a library registers destructors both while it is loaded and when it first
-// uses an object. So a handler that has to run before them is registered again and again meanwhile: every
-// `kTick`, or with what `share` of the time so far has passed.
+// Exit handlers run in reverse order, and a library registers destructors both while it is loaded and when it
+// first uses an object. A handler that has to run before them is therefore registered repeatedly in the
+// meantime: every `kTick`, or whenever another `share` of the time so far has passed.
 class KeptLatest {
  public:
   KeptLatest(void (*handler)(), double share) : handler_(handler), share_(share) {
@@ -137,7 +137,7 @@ void Ending::begin() noexcept {
   }
   const int own = inside_call() ? 1 : 0;
   for (Clock::time_point latest = Clock::now() + kWait; working_ > own && Clock::now() < latest;) {
-    if (loading_ > 0) latest = Clock::now() + kWait;  // libraries that are half there cannot be left
+    if (loading_ > 0) latest = Clock::now() + kWait;  // half-loaded libraries cannot be abandoned
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   phase_ = Phase::parks;

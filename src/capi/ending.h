@@ -1,6 +1,6 @@
-// The end of the process, which runs the destructors of libtorch and of what it brings while other threads
-// may still compute with them. A handler that runs before them ends the calls of those threads, waits for
-// them, and keeps whoever is left from going on.
+// The end of the process runs the destructors of libtorch and of its libraries while other threads may still
+// compute with them. An exit handler that runs before these destructors ends the calls of the other threads,
+// waits for them, and blocks every thread that has not stopped.
 #pragma once
 #include <pthread.h>
 
@@ -13,15 +13,15 @@ namespace trl::capi {
 
 class Interrupt;
 
-// Keeps this thread from going on, for good.
+// Blocks this thread for good.
 [[noreturn]] void park() noexcept;
 
 class Ending {
  public:
-  // A thread begins to work in the library; false: it may not any more. Every true is followed by leave().
+  // A thread begins to work in the library; false: it no longer may. After true, leave() must be called.
   bool enter() noexcept;
   void leave() noexcept { --working_; }
-  // The same around a function of the host, during which the thread is the host's; come_back() may never
+  // Called around a function of the host, which does not count as work in the library. come_back() may never
   // return.
   void go_out() noexcept { --working_; }
   void come_back() noexcept;
@@ -29,10 +29,10 @@ class Ending {
   void add(Interrupt& interrupt);
   void remove(Interrupt& interrupt) noexcept;
   bool begun() const noexcept { return phase_ != Phase::none; }
-  // What an interrupt answers once the end has begun. Does not return on a thread that did not stop in time.
+  // What an interrupt answers once the end has begun. Never returns on a thread that did not stop in time.
   bool this_thread_goes_on() noexcept;
 
-  // Runs body, which loads libraries; its throw is passed on. The end waits for it.
+  // Runs body, which loads libraries, and passes on what it throws. The end of the process waits for it.
   void while_loading(const std::function<void()>& body);
   // Runs body, in which libraries make objects that they destroy at the end.
   void while_first_used(const std::function<void()>& body);

@@ -27,7 +27,7 @@ std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
 }
 
 // Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
-// there, and where the process ends. What a destroy function of the host throws is told to the log.
+// there, and also when the process is ending. What a destroy function of the host throws goes to the log.
 template <class H>
 void destroy(H* handle) noexcept {
   if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
@@ -38,7 +38,7 @@ void destroy(H* handle) noexcept {
   scope.log_failure(log.get());
 }
 
-// What a failed call had made for its caller goes again.
+// Destroys what a failed call had already made for its caller.
 template <class Out>
 void take_back(Out* out) noexcept {
   if (out == nullptr) return;
@@ -46,14 +46,14 @@ void take_back(Out* out) noexcept {
   *out = Out{};
 }
 
-// Runs body. What a callback threw meanwhile counts more than what became of the call.
+// Runs body. If a callback threw meanwhile, that failure takes precedence over the result of the call.
 template <class Body>
 trl_status run(Body body) {
   const CallScope scope;
   scope.require();
   trl_status status = TRL_OK;
   try {
-    Body own = std::move(body);  // what it holds ends within the call
+    Body own = std::move(body);  // what it holds is destroyed within the call
     if constexpr (std::is_void_v<decltype(own())>) {
       own();
     } else {

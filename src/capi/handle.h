@@ -26,7 +26,7 @@ enum class Tag : uint32_t {
 };
 std::string_view tag_name(Tag tag);
 
-inline constexpr char kThisCopy = 0;  // whose address no other copy of the library in the process has
+inline constexpr char kThisCopy = 0;  // its address is different in every copy of the library
 
 class Head {
  public:

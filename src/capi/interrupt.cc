@@ -9,7 +9,7 @@ namespace trl::capi {
 Interrupt::Interrupt() { ending().add(*this); }
 Interrupt::~Interrupt() { ending().remove(*this); }
 
-// Waking is one system call; what a signal interrupts reads its own errno.
+// Waking is one system call. errno is restored: a signal handler may run between a failure and its check.
 void Interrupt::ask(uint32_t what) noexcept {
   asked_.fetch_or(what);
   const int before = errno;

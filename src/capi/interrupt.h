@@ -1,4 +1,4 @@
-// What holds or ends a call: cancel and pause of a trainer, a progress callback, and the end of the process.
+// The interrupt of a call: a trainer's cancel and pause, a progress callback, or the end of the process.
 #pragma once
 #include "base/interrupt.h"
 
@@ -6,9 +6,9 @@ namespace trl::capi {
 
 class Interrupt : public base::Interrupt {
  public:
-  Interrupt();  // the end of the process finds it as long as it lives
+  Interrupt();  // registers itself with the end of the process, for as long as it lives
   virtual ~Interrupt();
-  // Any thread, and signal handlers.
+  // From any thread, and from signal handlers.
   void cancel() noexcept { ask(kCancel); }
   void pause() noexcept { ask(kPause); }
   void resume() noexcept { take_back(kPause); }
@@ -16,8 +16,8 @@ class Interrupt : public base::Interrupt {
 
   bool paused() const noexcept { return (asked_.load() & kPause) != 0; }
   void answered() noexcept { take_back(kCancel); }  // a request is answered once
-  void fail() noexcept { ask(kFail); }              // a callback did: the call is to end
-  // A call begins. A pause holds training, and not what a host may want meanwhile.
+  void fail() noexcept { ask(kFail); }              // a callback failed: the call must end
+  // A call begins. A pause holds only training calls, so that the host can still use the trainer otherwise.
   void begin(bool pausable) noexcept {
     take_back(kFail);
     holds_.store(pausable);

@@ -28,7 +28,7 @@ struct Settings {
   std::optional<int64_t> threads;
 };
 
-// What the engine is used for: each makes, at first, what lasts to the end of the process.
+// What the engine is used for. The first use of each makes objects that last to the end of the process.
 enum class Use : uint8_t { open, train, evaluate, save, generate };
 
 class Process {
@@ -74,7 +74,7 @@ Process& process();
 // Throws Error(busy) inside a callback, and in a child that was forked after the first call.
 void check_entry();
 
-// This thread is inside a call: its arithmetic is plain, and pthread_cancel waits for the end of the call.
+// Marks this thread as inside a call: its arithmetic is plain, and pthread_cancel waits for the call's end.
 class CallScope {
  public:
   CallScope() noexcept;
@@ -114,7 +114,7 @@ class LogScope {
   RuntimeLog* const before_;
 };
 
-// This thread runs a function of the host, in the host's arithmetic.
+// Marks this thread as running a function of the host, with the host's floating-point settings.
 class CallbackScope {
  public:
   CallbackScope() noexcept;

@@ -1,4 +1,4 @@
-// What a runtime's progress callback hears of the calls that open or make something for it.
+// Reports the progress of calls that open or make something for a runtime to its progress callback.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace trl::capi {
 
-// One such call. The callback runs on its own thread, where that polls.
+// One such call. The callback runs on the call's own thread, whenever that polls.
 class Watched final : public Interrupt {
  public:
   explicit Watched(std::shared_ptr<const ProgressCallback> callback);

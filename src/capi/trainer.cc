@@ -28,7 +28,7 @@ std::string needed_model_path(const config::Config& config) {
   return *path;
 }
 
-// The run goes on where it began when the host changes its current folder.
+// The run stays in its folders when the host changes its current folder.
 config::Config with_whole_paths(config::Config config) {
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
   for (const std::string_view key : {"output_dir", "logging_dir", "dataset_cache_dir"}) {
@@ -304,13 +304,13 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
 
 namespace {
 
-// Null: that is no trainer of this process.
+// Null: the handle is not a trainer of this process.
 Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
   if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
   return &trainer->object->interrupt();
 }
 
-// A call that holds could never be resumed: it ends.
+// A held call could never be resumed now, so it ends.
 trl_trainer* unheld(trl_trainer* trainer) noexcept {
   Interrupt* const asked = interrupt_of(trainer);
   if (asked != nullptr && asked->paused()) {

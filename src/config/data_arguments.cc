@@ -84,7 +84,7 @@ void read_packing(const Config& config, SftDataArguments& out) {
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
 }
 
-// Rows are forgotten as they are read, so that their lengths are never all known.
+// Rows are not kept once they are read, so their lengths are never all known.
 void read_streaming(const Config& config, SftDataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;

@@ -76,7 +76,7 @@ void take_configs(const std::vector<std::string>& configs, DatasetArguments& out
   }
 }
 
-// As datasets has it, whose stream knows no place but its start.
+// As in datasets, where a stream can only be read from its start.
 void check_streamed_split(const DatasetEntry& entry) {
   for (const SplitPart& part : parse_split(entry.split_key, entry.split)) {
     if (part.sliced())

@@ -1,4 +1,4 @@
-// Which type the weights get: dtype, or the entry of that name in model_init_kwargs.
+// The type of the weights: the key dtype, or the entry of that name in model_init_kwargs.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace trl::config {
 
-// auto, float32 or bfloat16. Throws Error(invalid_config) for another type, and where the two contradict each
+// auto, float32 or bfloat16. Throws Error(invalid_config) for another type, and if the two contradict each
 // other.
 std::string model_dtype(const Config& config);
 

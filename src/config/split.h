@@ -1,4 +1,4 @@
-// Which rows of a dataset's splits are meant, as the library datasets writes it: train, train[:10%],
+// Selects rows of a dataset's splits, in the notation of the datasets library: train, train[:10%],
 // train[100:200]+test, train[:5%](pct1_dropremainder).
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SplitPart {
 // At least one part. Throws Error(invalid_config) with the key.
 std::vector<SplitPart> parse_split(std::string_view key, std::string_view split);
 
-// The first row and the one behind the last, of so many (after datasets' arrow_reader.py: hundredths are
+// The first row and the one after the last, of so many (after datasets' arrow_reader.py: hundredths are
 // rounded half to even). Throws Error(invalid_config) where pct1_dropremainder meets fewer than 100 rows.
 struct RowRange {
   int64_t from = 0, to = 0;

@@ -1,4 +1,4 @@
-// An origin made of others.
+// An origin that is derived from others.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace trl::data {
 
-// Its table is made anew when one of theirs is.
+// Its table is rebuilt whenever one of theirs is.
 class DerivedOrigin : public Origin {
  public:
   explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}

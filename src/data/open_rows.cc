@@ -26,7 +26,7 @@ std::string folder_of(const DatasetEntry& entry) {
   return base::is_directory(configuration) ? configuration : folder;
 }
 
-// A path that names no splits is one: train.
+// A path that names no splits is the split train.
 bool has_split(const std::string& path, std::string_view split) {
   return names_split(path, split) || (split == "train" && !names_splits(path));
 }
@@ -67,7 +67,7 @@ std::shared_ptr<const Origin> open_split(std::string_view key, const DatasetEntr
   return files_origin(std::move(files), paths.front());
 }
 
-// Of several splits, each must be there: a path that is read whole would be read again.
+// If there are several splits, each must exist; otherwise the path would be read whole more than once.
 void check_parts(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
   const std::string folder = folder_of(entry);
   for (const config::SplitPart& part : parts) {
@@ -99,7 +99,7 @@ bool has_all_splits(const DatasetEntry& entry) {
                      [&](const auto& part) { return has_split(folder_of(entry), part.name); });
 }
 
-// What is not there by that name would be evaluated on what is trained on.
+// If no split has that name, the rows to train on would also be those to evaluate.
 void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
   fail_key("dataset_splits",

@@ -1,4 +1,4 @@
-// Rows of splits: parts of them, and several one behind the other (config/split.h).
+// Rows of splits: parts of a split, and several splits one after the other (config/split.h).
 #pragma once
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace trl::data {
 
-// bases: of each part, whole. key: that names the split, for messages.
+// bases: the whole split of each part. key: the option that names the split, for messages.
 std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
                                            std::vector<config::SplitPart> parts, std::string key);
 

@@ -1,5 +1,5 @@
 // The order in which datasets 5.2 shuffles a stream (IterableDataset.shuffle): its inputs fill a buffer of a
-// thousand by turns; whenever the buffer is full it is permuted, and all but its last 500 are given.
+// thousand rows in turn; whenever the buffer is full it is permuted, and all but its last 500 rows are given.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -62,11 +62,11 @@ class ShuffleBuffer {
   size_t given_ = 0, giving_ = 0;  // from the front
 };
 
-// Neighbours in at most kShuffleInputs groups, which are as equal as can be, the longer ones first.
+// Puts neighbours into at most kShuffleInputs groups of sizes as equal as possible, the longer ones first.
 std::vector<std::vector<size_t>> neighbours(const std::vector<size_t>& of);
 
-// The files of a stream that was shuffled so many times. Their order changes with every epoch, even where
-// rows are not shuffled.
+// The files of a stream that was shuffled this many times. Their order changes with every epoch, even if rows
+// are not shuffled.
 std::vector<size_t> shard_order(size_t shards, uint64_t seed, int shuffles, int64_t epoch);
 
 // What permutes the buffers in this epoch.

@@ -1,5 +1,5 @@
-// chat_template_path as a model: what another model's tokenizer brings along for a chat (clone_chat_template
-// of TRL).
+// chat_template_path as a model: takes over the chat template and tokens of another model's tokenizer (TRL's
+// clone_chat_template).
 #pragma once
 #include <memory>
 #include <string>

@@ -31,7 +31,7 @@ class Host {
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
-  // Of the call that this thread is in; null: none. What the engine does in it polls it.
+  // The interrupt of the call that this thread is in, which the engine polls during the call; null: none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
 
  protected:
@@ -177,12 +177,12 @@ class Attention {
 
 enum class SaveKind : int32_t { model, checkpoint };
 
-// What becomes of the tokens that end a completion: the tokenizer's is one more where it is none of them
-// (aligned), is the one of config.json and one more (added: eos_token), or the only one (replaced:
-// chat_template_path names a model).
+// What the tokenizer's EOS does to the tokens that end a completion. aligned: it is added to them if it is
+// not one of them. added (eos_token is set): it is added, and becomes that of config.json. replaced
+// (chat_template_path names a model): it becomes the only one.
 enum class EndToken : int32_t { aligned, added, replaced };
 
-// Of the tokenizer that a run trains with and saves; -1: it has none.
+// The special tokens of the tokenizer that a run trains with and saves; -1: it has none.
 struct SpecialTokens {
   int32_t bos = -1;
   int32_t eos = -1;

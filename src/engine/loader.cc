@@ -29,9 +29,9 @@ bool has_other_onednn() {
   return false;
 }
 
-// Names that the whole process sees come before those of the engine's libraries. Where the host has oneDNN's
-// names itself, the engine looks into its own libraries first. Not otherwise: it would pass by a malloc or an
-// operator new that the host has put in place, and AddressSanitizer ends a process that does it.
+// Names that the whole process sees take precedence over those of the engine's libraries. Only where the host
+// has oneDNN's names itself does the engine look into its own libraries first: that would bypass a malloc or
+// operator new of the host's own, and AddressSanitizer ends a process that does it.
 int scope() {
   const bool sanitized = ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
   return has_other_onednn() && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
@@ -45,9 +45,9 @@ bool is_mapped(const char* library) {
   return handle != nullptr;
 }
 
-// OpenBLAS, which libtorch brings, starts threads when it is loaded, and with them a process does not end
-// with the last thread of its host. It ends them before every fork with this function, and starts them again
-// when it needs them, which the engine never does.
+// OpenBLAS, which libtorch loads, starts threads when it is loaded; with these a process would not end with
+// the last thread of its host. OpenBLAS itself calls this function before every fork to end them, and starts
+// them again when it needs them, which it never does for the engine.
 void end_blas_threads() {
   void* const blas = ::dlopen(kBlas, RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;

@@ -29,7 +29,7 @@ std::vector<Piece> pieces_of(at::ArrayRef<KeyValues> pages, int64_t first, int64
   return pieces;
 }
 
-// What each piece leaves behind, of all heads.
+// The partial results of each piece, for all heads.
 class Shares {
  public:
   Shares(int64_t pieces, const at::Tensor& q)
@@ -47,7 +47,7 @@ class Shares {
   const at::Tensor memory_;
 };
 
-// Moves all shares of a head to the largest top, and adds them.
+// Scales all partial results of a head to the largest top, and adds them.
 void join(const Shares& shares, int64_t head, at::Tensor& out) {
   const int64_t width = out.size(1), pieces = shares.pieces();
   float top = shares.top(0)[head];

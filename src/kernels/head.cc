@@ -1,7 +1,7 @@
 // The language-modelling head with its loss, by tiles of rows: the logits of one tile with their sums, and
 // from them the gradients of the rows and of the head, before the next tile is made. Where several tiles add
-// to a bfloat16 gradient of the head, it has a byte more for each element until the last one: the sum is good
-// to 2^-16, not 2^-8.
+// to a bfloat16 gradient of the head, each element has one more byte until the last tile, so that the sum is
+// exact to 2^-16 instead of 2^-8.
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"

@@ -101,7 +101,7 @@ at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh);
 struct HeadOptions {
   at::ScalarType compute = at::kFloat;
   // Rows of logits that exist at once; 0: as many as keep work memory within 64 MiB. A bfloat16 gradient of
-  // the head that several tiles add to takes one byte more for each element meanwhile.
+  // the head to which several tiles add takes one more byte for each element in the meantime.
   int64_t tile_rows = 0;
   bool log_probs = false;  // fill HeadSums::log_probs
   double smoothing = 0;    // share of the loss that is the mean of -log p over the whole vocabulary

@@ -137,8 +137,8 @@ std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row
   return positions;
 }
 
-// A row of the gradient is summed in float32, in the order of its tokens, and rounded once: of a hundred
-// terms in bfloat16 the last ones would leave no trace. Columns are divided among the threads.
+// A row of the gradient is summed in float32, in the order of its tokens, and rounded once: in a bfloat16 sum
+// of a hundred terms the last ones would be lost. Columns are divided among the threads.
 void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
   at::Tensor& grad = w.grad;
   const int64_t width = grad.size(1);
@@ -203,7 +203,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
 
 }  // namespace
 
-// Threads take the next outputs when they are done, since others of the machine hold them up at any time.
+// A thread takes the next outputs when it is done, since other programs may slow any thread down at any time.
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
   const tensor::Timed timed(tensor::Part::gemm);
   constexpr int64_t kUnit = 16;  // outputs

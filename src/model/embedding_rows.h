@@ -1,5 +1,5 @@
-// Embeddings that get more or fewer rows, as resize_token_embeddings of transformers 5.23 gives them. Random
-// numbers are torch's, drawn in its order after set_seed, so new rows are those of TRL up to rounding.
+// Gives embeddings more or fewer rows, as resize_token_embeddings of transformers 5.23 does. Random numbers
+// are torch's, drawn in its order after set_seed, so new rows are the same as TRL's up to rounding.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -17,7 +17,7 @@ class EmbeddingRows {
  private:
   at::Tensor resized(const at::Tensor& weight);
   void draw_new_rows(const at::Tensor& weight, at::Tensor new_rows);
-  // What nn.Embedding and nn.Linear draw for their initial values, which nobody keeps.
+  // Draws the initial values of nn.Embedding and nn.Linear, which are not used.
   template <typename Draw>
   void skip(const at::Tensor& weight, Draw draw);
 

@@ -23,7 +23,7 @@ struct KvCache {
   at::ScalarType type = at::kFloat;
   std::vector<LayerCache> layers;
 
-  // Room for `more` further positions, in a new page where it is missing; an Error leaves all as it was. The
+  // Makes room for `more` further positions, in a new page if needed; an Error leaves all as it was. The
   // type is that of the first call.
   void reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute, at::Device device);
 };

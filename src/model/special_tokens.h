@@ -1,5 +1,5 @@
-// Which tokens end, begin and pad a text: in config.json and generation_config.json, as Trainer leaves them
-// there.
+// The tokens that end, begin and pad a text, in config.json and generation_config.json as Trainer leaves
+// them.
 #pragma once
 #include <string>
 #include <vector>

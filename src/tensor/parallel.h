@@ -29,7 +29,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     return base::poll();
   }
   base::Interrupt* const interrupt = base::thread_interrupt();
-  // The whole team each time: libgomp ends the threads that a smaller one leaves over.
+  // Always the whole team: libgomp would end the threads that a smaller team does not use.
 #pragma omp parallel num_threads(threads())
   {
     const base::InterruptScope scope(interrupt);
@@ -37,7 +37,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     const int64_t i = omp_get_thread_num();
     const int64_t begin = count * i / n;
     const int64_t end = count * (i + 1) / n;
-    std::optional<base::PlainArithmetic> plain;  // a thread that the host had started may have its own
+    std::optional<base::PlainArithmetic> plain;  // a thread that the host started may have other settings
     if (!base::is_arithmetic_plain()) plain.emplace();
     if (i < n && begin < end) body(begin, end);
   }

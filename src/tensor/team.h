@@ -1,10 +1,10 @@
-// The threads that parallel regions run on: libgomp keeps a team for each thread that computes.
+// The threads of parallel regions: libgomp keeps a team of them for each thread that computes.
 #pragma once
 
 namespace trl::tensor {
 
-// A call computes on this thread: its team is there, of threads() threads that take no signals and have
-// names, and libtorch's own regions are as wide.
+// A call computes on this thread. Starts its team of threads() threads, which take no signals and have names;
+// libtorch's own regions use as many threads.
 class Team {
  public:
   Team();

@@ -1,5 +1,5 @@
-// Character references: numbers, and the names that HTML also knows without a semicolon, with apos. Of the
-// others there are two thousand; one of those is refused, so that no wrong character stands in its place.
+// Character references: numbers, the names that HTML also knows without a semicolon, and apos. There are two
+// thousand other names; these are refused, so that none is rendered as a wrong character.
 #include "text/chat_template/html_text.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ std::string numbered(uint32_t code) {
   return out;
 }
 
-// The reference behind the '&' at at; moves at behind it. Not a reference: at stays.
+// The reference after the '&' at `at`, which moves past it. If it is not a reference, `at` stays.
 std::string take_number(std::string_view text, size_t& at) {
   const bool hexadecimal = at + 2 < text.size() && (text[at + 2] | 0x20) == 'x';
   size_t end = at + (hexadecimal ? 3 : 2);

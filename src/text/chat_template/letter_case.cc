@@ -76,7 +76,7 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
   }
 }
 
-// Of several letters the first that has an upper case gets it; an iota behind them is written below.
+// Of several letters the first that has an upper case gets it; an iota after them becomes a subscript.
 void append_title(std::string& out, char32_t c) {
   const std::u32string letters = expansion(c);
   const char32_t one = simple(utf8proc_totitle, c);

@@ -17,8 +17,8 @@ namespace trl::text::jinja {
 
 namespace {
 
-// A host with any top-level domain behind a scheme or www, one with a common domain alone, or a number behind
-// a scheme; then a port and a path.
+// A host: with any top-level domain after a scheme or www, with only common domains otherwise, or an IP
+// address after a scheme; then a port and a path.
 constexpr const char* kWeb =
     "(?:(?:https?://|www\\.)(?:[\\w%-]++\\.)*(?:[a-z]{2,63}|xn--[\\w%]{2,59})"
     "|(?:[\\w%-]{2,63}\\.)+(?:com|edu|gov|info|int|mil|net|org)"
@@ -78,7 +78,7 @@ struct Word {
   std::string_view head, middle, tail;
 };
 
-// Opening brackets before the address, closing ones and punctuation behind it.
+// Opening brackets before the address, closing ones and punctuation after it.
 Word without_punctuation(std::string_view word) {
   const std::string_view whole = word;
   const auto cut = [&](auto names, bool front) {
@@ -105,7 +105,7 @@ size_t count_of(std::string_view text, std::string_view part) {
   return count;
 }
 
-// Brackets that are opened inside the address take their ends back from what was cut off behind it.
+// Closing brackets that belong to ones opened inside the address are taken back from what was cut off.
 void balance(Word& word) {
   constexpr std::pair<std::string_view, std::string_view> kBrackets[] = {
       {"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}};

@@ -1,5 +1,5 @@
-// Equality, order and arithmetic. Sums, differences and products of 64 bits may be larger; what is larger is
-// not calculated with, and where Python would go on, this fails.
+// Equality, order and arithmetic. Sums, differences and products of 64-bit integers may be larger.
+// Calculating with larger integers, which Python can do, fails here.
 #include <algorithm>
 #include <cmath>
 

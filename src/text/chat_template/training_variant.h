@@ -1,4 +1,4 @@
-// How a known chat template becomes one that marks what the model itself writes.
+// How a known chat template is changed so that it marks what the model itself writes.
 #pragma once
 #include <array>
 #include <span>
@@ -13,7 +13,7 @@ struct Edit {
 };
 
 // The loop's body is collected in a variable, and for an assistant's turn the part behind its header is
-// printed inside a generation block. A template without turn_begin gets its edits alone, which hold the
+// printed inside a generation block. A template without turn_begin gets only its edits, which contain the
 // blocks.
 struct TrainingVariant {
   std::string_view name;        // as TRL names the template

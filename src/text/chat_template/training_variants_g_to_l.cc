@@ -38,7 +38,7 @@ constexpr TrainingVariant kVariantsGToL[] = {
     {"gptoss", "a4c9919cbbd4acdd51ccffe22da049264b1b73e59055fa58811a99efbd7c8146",
      "{#- At this point only assistant", "{%- endfor -%}\n\n{#- Generation prompt", kMessageIsAssistant,
      "''"},
-    // its last line end would be taken by the mark behind it
+    // the mark after it would take its last line end
     {"idefics3",
      "0d7e56ca41705b79932de707b22bc855c3cfcefae62f1ac5e458560654883d2e",
      "{{message['role'].capitalize()}}",

@@ -11,7 +11,7 @@ constexpr std::string_view kNemotronHeader = R"('<|im_start|>assistant\n')";
 constexpr std::string_view kPhiBegin = "{% if message['role'] == 'system'";
 constexpr std::string_view kPhiHeader = R"('<|assistant|>\n')";
 
-// Phi writes an EOS after the conversation; behind an assistant's turn it is the model's too.
+// Phi writes an EOS after the conversation; after an assistant's turn the model writes it too.
 constexpr Edit kPhiEos = {"{{ eos_token }}",
                           "{% if messages[-1]['role'] == 'assistant' %}{% generation %}{{ eos_token }}"
                           "{% endgeneration %}{% else %}{{ eos_token }}{% endif %}"};
@@ -45,7 +45,7 @@ constexpr TrainingVariant kVariantsMToZ[] = {
      kMessageIsAssistant,
      kPhiHeader,
      {{kPhiEos}}},
-    // its last line end would be taken by the mark behind it
+    // the mark after it would take its last line end
     {"smolvlm",
      "830005085ddd94cec605b6e21b885b28ffad6e3f82ee6a212c523533e8f04f01",
      "{{message['role'] | capitalize}}",

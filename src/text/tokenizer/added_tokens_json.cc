@@ -15,13 +15,13 @@ size_t skip_space(std::string_view json, size_t at) {
   return std::min(json.find_first_not_of(kSpace, at), json.size());
 }
 
-// Behind the string that begins at `at`.
+// The position after the string that begins at `at`.
 size_t skip_string(std::string_view json, size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at) at += json[at] == '\\' ? 1 : 0;
   return at + 1;
 }
 
-// Behind the value that begins at `at`.
+// The position after the value that begins at `at`.
 size_t skip_value(std::string_view json, size_t at) {
   for (int depth = 0; at < json.size();) {
     const char c = json[at];

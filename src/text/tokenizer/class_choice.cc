@@ -90,7 +90,7 @@ std::string choose(const Names& names) {
   return has(kGeneric, names.model_type) ? std::string() : names.named;
 }
 
-// LlamaTokenizer has no ByteLevel step: with such a file it is not built anew.
+// LlamaTokenizer has no ByteLevel step: with such a file it is not rebuilt.
 bool overrules(const Names& names, const std::string& tokenizer_json) {
   return (names.named == "LlamaTokenizer" || names.named == "LlamaTokenizerFast") && !names.remote_code &&
          tokenizer_json.find("\"ByteLevel\"") != std::string::npos;

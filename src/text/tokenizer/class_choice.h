@@ -9,8 +9,8 @@ namespace trl::text {
 
 // By tokenizer_config.json, config.json (in directory, may be missing) and whether tokenizer.json has
 // ByteLevel steps; with or without "Fast"; empty: a generic one, which takes tokenizer.json as it stands.
-// log, which may be nullptr, is warned where the file overrules the named class. Throws Error(unsupported)
-// for a class that transformers builds anew and this build does not.
+// log, which may be nullptr, gets a warning if the file overrules the named class. Throws Error(unsupported)
+// for a class that transformers rebuilds and this build cannot.
 std::string choose_class(const Files& files, const std::string& directory, base::LogSink* log);
 
 }  // namespace trl::text

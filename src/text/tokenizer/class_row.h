@@ -1,5 +1,5 @@
-// What the classes of transformers 5.23 that build their tokenizer anew from vocabulary and merges put in the
-// place of tokenizer.json's own steps: one row a class, for models that are BPE.
+// Some classes of transformers 5.23 rebuild their tokenizer from vocabulary and merges. These rows, one for
+// each class whose model is BPE, hold the steps that replace those of tokenizer.json.
 #pragma once
 #include <string>
 #include <string_view>
@@ -45,7 +45,7 @@ struct ClassRow {
 
 // Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.
 const ClassRow* find_class_row(std::string_view name);
-// Whether transformers builds it anew in a way that no row here describes.
+// Whether transformers rebuilds it in a way that no row here describes.
 bool is_unread_class(std::string_view name);
 // "LlamaTokenizer, ..." for messages
 std::string known_classes();

@@ -7,8 +7,8 @@
 
 namespace trl::text {
 
-// tokenizer: without vocabulary and merges. Returns what the file said otherwise and no longer counts, as one
-// sentence; empty: class and file agree.
+// tokenizer: without vocabulary and merges. Returns, as one sentence, what in the file differed and is
+// no longer used; empty: class and file agree.
 std::string rebuild(base::Json& tokenizer, const ClassRow& row, const Settings& settings);
 
 }  // namespace trl::text
