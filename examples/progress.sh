@@ -18,6 +18,7 @@ show() {  # show DONE TOTAL WHAT
 }
 
 while IFS= read -r line; do
+  [[ $line != *']'\ Re-* ]] || continue  # ninja looks whether there are new files
   if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]] || [[ $line =~ ^\ *([0-9]+)/([0-9]+)\ Test\  ]]; then
     show "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" ''
   elif [[ $line =~ ^[0-9]+\ upgraded,\ ([0-9]+)\ newly ]]; then

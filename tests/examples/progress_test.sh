@@ -8,7 +8,7 @@ expect() {
   got=$(bash examples/progress.sh "$2" 2>&1)
   [ "$got" = "$1" ] || { echo "'$got' instead of '$1'"; exit 1; }
 }
-printf '[312/900] Building a\n[313/900] Building b\n' | expect 'building: 312 of 900, 0:00' building
+printf '[0/2] Re-checking globbed directories...\n[312/900] Building a\n[313/900] Building b\n' | expect 'building: 312 of 900, 0:00' building
 printf 'Test project x\n 400/1029 Test #7: a ... Passed\n' | expect 'release, tests: 400 of 1029, 0:00' 'release, tests'
 printf 'Get:1 lists\n0 upgraded, 8 newly installed, 0 to remove.\nGet:1 a\n' |
   expect 'installing: 1 of 8 packages fetched, 0:00' installing
