@@ -103,6 +103,7 @@ std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSi
       found.state();
       return found;
     } catch (const Error& error) {
+      if (error.status() == Status::cancelled) throw;  // which says nothing about the checkpoint
       log.warning("checkpoint", "{}; it is passed over", error.message());
     }
   }
