@@ -54,7 +54,8 @@ bool has_parts(const base::Json& message) {
 // TRL hands lists of parts to the template as they are. One that knows none of them writes Python's text of
 // the list, which nobody wants to train on.
 void refuse_printed_parts(const Row& row, const base::Json& messages, const std::string& rendered) {
-  static const text::ChatTemplate as_it_is("{{ messages[0]['content'] }}");
+  // never destroyed: other threads may still prepare rows while the process ends
+  static const auto& as_it_is = *new const text::ChatTemplate("{{ messages[0]['content'] }}");
   for (size_t i = 0; i < messages.size(); ++i) {
     if (!has_parts(messages[i])) continue;
     base::Json one = base::Json::array();

@@ -32,9 +32,10 @@ Pattern compile(const char* pattern) {
 }
 
 const pcre2_code* pattern_of(Property property) {
-  static const std::array<Pattern, 6> patterns = {compile("\\p{Lowercase}"), compile("\\p{Uppercase}"),
-                                                  compile("\\p{Cased}"),     compile("\\p{Case_Ignorable}"),
-                                                  compile("\\p{XID_Start}"), compile("\\p{XID_Continue}")};
+  // never destroyed: other threads may still render while the process ends
+  static const auto& patterns = *new const std::array<Pattern, 6>{
+      compile("\\p{Lowercase}"),      compile("\\p{Uppercase}"), compile("\\p{Cased}"),
+      compile("\\p{Case_Ignorable}"), compile("\\p{XID_Start}"), compile("\\p{XID_Continue}")};
   return patterns[static_cast<size_t>(property)].get();
 }
 

@@ -31,7 +31,7 @@ Value Value::whole(std::string_view digits) {
 bool Value::is_sequence(SequenceType type) const { return is(Kind::sequence) && sequence().type == type; }
 
 const std::string& Value::undefined_message() const {
-  static const std::string plain = "the value is undefined";
+  static const std::string& plain = *new const std::string("the value is undefined");
   const auto& message = std::get<0>(data_);
   return message ? *message : plain;
 }
