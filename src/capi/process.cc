@@ -133,13 +133,18 @@ void Process::limit_memory(std::string_view name, int64_t bytes) {
 engine::Engine& Process::engine() {
   base::poll();
   const int wanted = threads();
-  const std::lock_guard lock(engine_mutex_);
+  std::unique_lock lock(engine_mutex_);
   if (engine_ == nullptr) {
+    lock.unlock();  // a callback may wait for another thread of the host, which may come here too
     base::progress("engine", 0, 1);
-    ending().while_loading([&] { engine_ = &engine::open_engine(*host_); });
+    base::poll();
+    lock.lock();
+    if (engine_ == nullptr) ending().while_loading([&] { engine_ = &engine::open_engine(*host_); });
+    lock.unlock();
     base::progress("engine", 1, 1);
+    base::poll();
+    lock.lock();
   }
-  base::poll();
   if (engine_threads_ != wanted) {
     engine::ErrorCapture error;
     error.check(engine_->set_threads(wanted, error));
