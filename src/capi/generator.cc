@@ -6,6 +6,7 @@
 #include "capi/completion_text.h"
 #include "capi/config.h"
 #include "capi/guard.h"
+#include "capi/interrupt.h"
 #include "capi/model.h"
 #include "capi/trainer.h"
 #include "engine/error_capture.h"
@@ -128,6 +129,10 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   engine::Sampling sampling = sampling_of(options);
   sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token, user_data);
+  // A callback that fails ends the call with this one, where there is none of a trainer.
+  Interrupt interrupt;
+  base::Interrupt* const current = base::thread_interrupt();
+  const base::InterruptScope interrupted_by(current == &process().interrupt() ? &interrupt : current);
   engine::ErrorCapture error;
   error.check(
       process().use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); }));
