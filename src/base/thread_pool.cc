@@ -3,12 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "base/quiet_thread.h"
 
 namespace trl::base {
+namespace {
+
+constexpr std::chrono::milliseconds kPollEvery{20};
+thread_local bool in_a_pool = false;
+
+struct InPool {
+  const bool before = std::exchange(in_a_pool, true);
+  ~InPool() { in_a_pool = before; }
+};
+
+}  // namespace
+
+bool in_pool() noexcept { return in_a_pool; }
 
 struct ThreadPool::Job {
   const std::function<void(int64_t, int64_t)>* body;
@@ -23,6 +38,7 @@ struct ThreadPool::Job {
   // Under the pool's lock: takes pieces until none is left, or one failed before the next.
   void run(std::unique_lock<std::mutex>& lock) {
     const InterruptScope scope(interrupt);
+    const InPool inside;
     ++running;
     while (next < count && failed_at < 0) {
       const int64_t begin = next;
@@ -78,7 +94,11 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain,
   grain = std::max<int64_t>(1, grain);
   if (size_ == 1 || count <= grain) return body(0, count);
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return job_ == nullptr; });
+  while (!done_.wait_for(lock, kPollEvery, [this] { return job_ == nullptr; })) {
+    lock.unlock();
+    poll();
+    lock.lock();
+  }
   start();
   Job job{&body, thread_interrupt(), count, grain, 0, 0, -1, nullptr};
   job_ = &job;

@@ -10,6 +10,9 @@
 
 namespace trl::base {
 
+// Whether this thread works for a pool. Nothing holds it there, for other calls wait for the pool.
+bool in_pool() noexcept;
+
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) : size_(threads < 1 ? 1 : threads) {}

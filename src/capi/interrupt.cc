@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "base/thread_pool.h"
 #include "capi/ending.h"
 
 namespace trl::capi {
@@ -30,7 +31,7 @@ bool Interrupt::goes_on() noexcept {
     const uint32_t asked = asked_.load();
     if ((asked & kEnd) != 0 && !ending().this_thread_goes_on()) return false;
     if ((asked & (kCancel | kFail)) != 0) return false;
-    if ((asked & kPause) == 0 || !holds_.load()) return true;
+    if ((asked & kPause) == 0 || !holds_.load() || base::in_pool()) return true;
     asked_.wait(asked);
   }
 }

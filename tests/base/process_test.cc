@@ -93,6 +93,26 @@ TEST(ThreadPool, RunsEveryPieceOnce) {
   }
 }
 
+TEST(ThreadPool, WhoWaitsForAnotherCallsJobCanStop) {
+  ThreadPool pool(2);
+  std::atomic<bool> working{false}, over{false};
+  EXPECT_FALSE(in_pool());
+  std::thread other([&] {
+    pool.parallel_for(2, 1, [&](int64_t, int64_t) {
+      EXPECT_TRUE(in_pool());
+      working = true;
+      while (!over) std::this_thread::yield();
+    });
+  });
+  while (!working) std::this_thread::yield();
+  test::Stops stops;
+  const InterruptScope scope(&stops);
+  EXPECT_THROW(pool.parallel_for(2, 1, [](int64_t, int64_t) {}), Error);
+  over = true;
+  other.join();
+  EXPECT_FALSE(in_pool());
+}
+
 TEST(ThreadPool, RethrowsTheLowestFailureAndGoesOn) {
   ThreadPool pool(4);
   for (int round = 0; round < 20; ++round) {

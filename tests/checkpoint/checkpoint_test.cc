@@ -13,6 +13,7 @@
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 #include "support/warnings.h"
 
 namespace trl::checkpoint {
@@ -296,6 +297,16 @@ TEST_F(Checkpoints, TheNewestGoodOneIsFound) {
   for (const int step : {9, 10}) base::remove_tree(path(checkpoint_name(step)));
   EXPECT_FALSE(newest_good(root(), log));
   EXPECT_EQ(newest_run(root()), "aaaa");
+}
+
+TEST_F(Checkpoints, ACancelIsNoDamage) {
+  Example example;
+  test::Warnings log;
+  save_checkpoint(path("checkpoint-9"), example.contents);
+  test::Stops stops;
+  const base::InterruptScope scope(&stops);
+  EXPECT_EQ(test::error_of([&] { newest_good(root(), log); }).first, Status::cancelled);
+  EXPECT_TRUE(log.lines.empty());
 }
 
 TEST_F(Checkpoints, UnfinishedOnesAreCleared) {
