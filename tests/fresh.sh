@@ -29,7 +29,7 @@ git -C "$source" rev-parse HEAD >/dev/null 2>&1 || cannot "$source is no git clo
 
 root=$(mktemp -d "${TMPDIR:-/tmp}/trl-fresh.XXXXXX")
 leave() {
-  for place in sys dev proc; do
+  for place in sys dev/pts dev proc; do
     if mountpoint -q "$root/$place"; then umount -l "$root/$place" || return; fi
   done
   rm -rf --one-file-system "$root"
@@ -45,7 +45,7 @@ for place in apt/apt.conf.d pip.conf resolv.conf hosts ssl/certs/ca-certificates
   [ ! -e "/etc/$place" ] || cp -rL --remove-destination -T "/etc/$place" "$root/etc/$place"
 done
 mapfile -t reach < <(env | grep -E '^(https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|PIP_[A-Z_]*)=' || true)
-for place in proc dev sys; do mount --bind "/$place" "$root/$place"; done
+for place in proc dev dev/pts sys; do mount --bind "/$place" "$root/$place"; done
 git clone -q "$source" "$root/srv/libtrl"
 echo "fresh: $command"
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

@@ -13,6 +13,7 @@ printf 'Test project x\n 400/1029 Test #7: a ... Passed\n' | expect 'release, te
 printf 'Get:1 lists\n0 upgraded, 8 newly installed, 0 to remove.\nGet:1 a\n' |
   expect 'installing: 1 of 8 packages fetched, 0:00' installing
 printf '[warning] 1/2\n' | expect '' building
+script -qec true /dev/null >/dev/null 2>&1 || { echo 'no pseudo-terminal can be made here'; exit 77; }
 drawn=$(script -qec "printf '[1/2] a\n[2/2] b\n' | bash examples/progress.sh building" /dev/null)
 [ "$drawn" = $'\r\e[Kbuilding: 1 of 2, 0:00\r\e[Kbuilding: 2 of 2, 0:00\r\e[K' ] ||
   { printf 'on a terminal: %q\n' "$drawn"; exit 1; }
