@@ -184,25 +184,28 @@ TEST(HostThread, ItsRoundingStaysItsOwn) {
   EXPECT_STREQ(value, "0.1");
 }
 
+bool came_back = false;
+
+// AddressSanitizer does not see that the end of a thread takes its frames away, and would call the next user
+// of that stack wrong: so it does not watch this one.
+__attribute__((no_sanitize_address)) void* call_cancelled(void* data) {
+  auto* of = static_cast<std::pair<trl_dataset*, trl_status>*>(data);
+  int64_t count = 0;
+  pthread_cancel(pthread_self());
+  of->second = trl_dataset_get_row_count(of->first, &count, nullptr);
+  came_back = count == 2;
+  pthread_testcancel();
+  return nullptr;
+}
+
 // pthread_cancel waits for the end of the call, in a callback too.
 TEST(HostThread, ACancelledThreadEndsAfterTheCall) {
-  static bool came_back;
   came_back = false;
   Thrower rows;
   const host::Dataset dataset(from(rows));
   std::pair<trl_dataset*, trl_status> work{dataset.get(), TRL_E_INTERNAL};
   pthread_t thread;
-  const auto body = [](void* data) -> void* {
-    auto* of = static_cast<std::pair<trl_dataset*, trl_status>*>(data);
-    int64_t count = 0;
-    pthread_cancel(pthread_self());
-    of->second = trl_dataset_get_row_count(of->first, &count, nullptr);
-    came_back = count == 2;
-    pthread_testcancel();
-    ADD_FAILURE() << "the thread goes on";
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, nullptr, body, &work), 0);
+  ASSERT_EQ(pthread_create(&thread, nullptr, call_cancelled, &work), 0);
   void* result = nullptr;
   ASSERT_EQ(pthread_join(thread, &result), 0);
   EXPECT_EQ(result, PTHREAD_CANCELED);
