@@ -45,7 +45,7 @@ WebPattern compile_web() {
 }
 
 bool is_web_address(Run& run, std::string_view word) {
-  static const pcre2_code* const pattern = compile_web().release();  // kept while the process ends
+  static const pcre2_code* const pattern = compile_web().release();      // kept while the process ends
   if (word.find_first_of(".:") == std::string_view::npos) return false;  // every address has one
   run.spend(1 + static_cast<int64_t>(word.size() / 8));
   const std::unique_ptr<pcre2_match_data, FreeWebMatch> match(pcre2_match_data_create(1, nullptr));
