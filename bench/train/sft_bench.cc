@@ -174,7 +174,7 @@ int run(int argc, char** argv) {
   app.add_option("--peer", s.peer, "a Python that has trl");
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
   app.add_option("--peer-steps", s.peer_steps,
-                 "measured steps of a run of the peer, behind the first; each side has two runs a round");
+                 "measured steps of a run of the peer, after the first; each side has two runs a round");
   app.add_option("--equality-steps", s.equality_steps, "whose losses are compared");
   s.add_to(app);
   CLI11_PARSE(app, argc, argv);

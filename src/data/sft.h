@@ -38,7 +38,7 @@ struct PrepareContext {
   // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
   // does.
   std::optional<bool> completion_only_loss;
-  bool may_be_empty = false;  // nothing that is left of evaluation rows is no error
+  bool may_be_empty = false;  // evaluation rows of which nothing is left are allowed
 };
 
 // Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, come out of

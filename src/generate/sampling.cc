@@ -90,7 +90,7 @@ void divide(std::span<float> logits, float temperature) {
   for (float& logit : logits) logit = fits ? logit / temperature : logit == top ? 0.0f : kRemoved;
 }
 
-// The largest, found in lanes that a compiler makes vectors of. A NaN is passed over.
+// The largest, found in lanes that a compiler makes vectors of. A NaN is ignored.
 float largest(std::span<const float> logits) {
   constexpr size_t kLanes = 32;
   std::array<float, kLanes> tops;

@@ -127,7 +127,7 @@ at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {
   return y;
 }
 
-// Positions whose lookups are trained, those of an id behind each other and in their order.
+// Positions whose lookups are trained, grouped by id, in order within each id.
 std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row) {
   std::vector<int64_t> positions;
   for (int64_t t = 0; t < count; ++t) {
