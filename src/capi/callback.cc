@@ -34,7 +34,7 @@ void fail_thrown(std::string_view which) {
     std::replace(what.begin(), what.end(), '\n', ' ');
     fail(Status::callback, "the host's {} callback threw: {}", which, what);
   } catch (...) {
-    fail(Status::callback, "the host's {} callback threw something that is no std::exception", which);
+    fail(Status::callback, "the host's {} callback threw something that is not a std::exception", which);
   }
 }
 

@@ -64,7 +64,7 @@ TEST(CallbackThrows, RowsFailWithItsWords) {
     EXPECT_EQ(count, 0);
     thrower.a_number = true;
     EXPECT_EQ(trl_dataset_get_row_count(rows.get(), &count, error), TRL_E_CALLBACK);
-    EXPECT_TRUE(error.names("threw something that is no std::exception")) << error.message();
+    EXPECT_TRUE(error.names("threw something that is not a std::exception")) << error.message();
     thrower.in_next = thrower.in_rewind = false;
     EXPECT_EQ(trl_dataset_get_row_count(rows.get(), &count, error), TRL_OK) << error.message();
     EXPECT_EQ(count, 2);

@@ -44,7 +44,7 @@ class Chunks {
     constexpr std::u32string_view kMarks = U"!\"'&.,?";
     return i > 0 && (is_word(text_[i - 1]) || kMarks.find(text_[i - 1]) != std::u32string_view::npos);
   }
-  // The hyphen at i stands behind two letters, or behind one and a hyphen behind one, and before two letters,
+  // Before the hyphen at i come two letters, or a letter, a hyphen and a letter; after it come two letters,
   // which may have a hyphen between them.
   bool breaks_behind(size_t i) const {
     if (at(i) != '-') return false;

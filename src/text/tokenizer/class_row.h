@@ -6,8 +6,8 @@
 
 namespace trl::text {
 
-// Texts of the tokens that a class has where tokenizer_config.json names none. nullptr: the class has no such
-// default; "": its default is no token.
+// Texts of the tokens that a class has where tokenizer_config.json names none. nullptr: the class has no
+// default; "": by default there is no such token.
 struct DefaultTokens {
   const char* bos = nullptr;
   const char* eos = nullptr;

@@ -40,7 +40,7 @@ struct PlainVocabulary {
 // A token that is recognised in a text before the model sees it.
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only between characters that are no part of a word
+  bool single_word = false;  // only where no word character stands on either side
   bool lstrip = false;       // takes the whitespace before it along
   bool rstrip = false;
   bool normalized = true;  // looked for in the normalized text
