@@ -59,6 +59,20 @@ float half_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
 }
 
+uint16_t float_to_half(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u | static_cast<uint16_t>(magnitude >> 13 & 0x3ffu);
+  if (std::bit_cast<float>(magnitude) >= kHalfOverflow) return sign | 0x7c00u;
+  if (magnitude < 0x38800000u) {  // below 2^-14: adding 1/2 leaves a multiple of 2^-24 in the last bits
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) - 0x3f000000u);
+  }
+  const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+  return sign | static_cast<uint16_t>((rounded >> 13) - ((127u - 15u) << 10));
+}
+
 namespace {
 
 template <typename Stored, typename Convert>

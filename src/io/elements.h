@@ -13,6 +13,10 @@ std::string_view element_name(ElementType type);  // as safetensors spells it, "
 
 // IEEE half precision, exactly.
 float half_to_float(uint16_t bits);
+inline constexpr float kLargestHalf = 65504;
+inline constexpr float kHalfOverflow = 65520;  // from here on rounded to infinity
+// To nearest, ties to even; NaN stays a (quiet) NaN.
+uint16_t float_to_half(float value);
 inline float bfloat16_to_float(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }

@@ -21,9 +21,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint64_t kMaxAlignment = 1 << 20;
 
-// Value types of the specification.
-enum : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
-
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& path) : bytes_(bytes), path_(path) {}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "io/gguf_types.h"
 
 namespace trl::io {
 
@@ -16,7 +17,7 @@ using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std
                                std::vector<int64_t>, std::vector<double>>;
 
 struct GgufTensor {
-  std::string type_name;       // "F32", "F16", "BF16", "Q8_0", "Q4_1"
+  std::string type_name;       // "F32", "Q8_0" (gguf_types.cc lists those that are read)
   uint32_t type;               // ggml's number
   std::vector<int64_t> shape;  // row-major (reversed from the file's order): [out, in]
   const void* data;            // borrowed from the file
@@ -45,8 +46,8 @@ class Gguf {
 
 // A regular file that begins with the magic. Throws Error(format) for a Git LFS pointer.
 bool is_gguf(const std::string& path);
-// Elements [first, first + count) of the flattened tensor as float32; first and count multiples of the block
-// (32).
+// Elements [first, first + count) of the flattened tensor as float32; first and count: multiples of the
+// type's block.
 void dequantize(const GgufTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace trl::io

@@ -9,13 +9,18 @@ namespace trl::io {
 struct GgmlType {
   uint32_t number;
   std::string_view name;
-  int64_t block;  // elements in a block; 0: known by name only
-  int64_t bytes;  // of a block
+  int64_t block = 0;  // elements in a block; 0: known by name only
+  int64_t bytes = 0;  // of a block
+  void (*dequantize)(const uint8_t* block, float* out) = nullptr;  // of a block; null: plain numbers
 };
 
-enum : uint32_t { kGgmlF32 = 0, kGgmlF16 = 1, kGgmlQ4_1 = 3, kGgmlQ8_0 = 8, kGgmlBF16 = 30 };
+// Types of metadata values, in the specification's order.
+enum : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 
-const GgmlType* find_ggml_type(uint32_t number);  // null: unknown
-std::string readable_ggml_types();                // "F32, F16, ..."
+enum : uint32_t { kGgmlF32 = 0, kGgmlF16 = 1, kGgmlQ4_0 = 2, kGgmlQ8_0 = 8, kGgmlBF16 = 30 };
+
+const GgmlType* find_ggml_type(uint32_t number);        // null: unknown
+const GgmlType* find_ggml_type(std::string_view name);  // "Q8_0"; null: unknown
+std::string readable_ggml_types();                      // "F32, F16, ..."
 
 }  // namespace trl::io

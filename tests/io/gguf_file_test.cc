@@ -153,9 +153,10 @@ TEST(Gguf, RefusesWhatItCannotRead) {
   writer.version = 0x03000000;
   expect_error(writer.bytes(), Status::unsupported, "big-endian");
   GgufWriter k;
-  k.tensor("blk.0.ffn_up.weight", {1, 256}, 12, std::string(144, '\0'));
+  k.tensor("blk.0.ffn_up.weight", {1, 256}, 16, std::string(66, '\0'));
   expect_error(k.bytes(), Status::unsupported,
-               "tensor blk.0.ffn_up.weight: type Q4_K is not read; these are: F32, F16, BF16, Q8_0, Q4_1");
+               "tensor blk.0.ffn_up.weight: type IQ2_XXS is not read; these are: F32, F16, BF16, Q8_0, Q4_0, "
+               "Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL");
   GgufWriter unknown;
   unknown.tensor("w", {1}, 4711, std::string(4, '\0'));
   expect_error(unknown.bytes(), Status::unsupported, "type 4711");
