@@ -158,6 +158,20 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   data_ = static_cast<const char*>(mapped);
 }
 
+namespace {
+// The whole pages within a part, so that what lies beside it is left alone.
+void advise(std::string_view part, int advice) noexcept {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+}  // namespace
+
+void MappedFile::fetch(std::string_view part) noexcept { advise(part, MADV_WILLNEED); }
+
+void MappedFile::drop(std::string_view part) noexcept { advise(part, MADV_DONTNEED); }
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
@@ -206,14 +220,22 @@ void append_file(const std::string& path, std::string_view bytes, const WriteFau
   FileWriter(path, fault, true).write(bytes);
 }
 
-void replace_file(const std::string& given, std::string_view bytes, const WriteFault* fault) {
+void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+  replace_file(
+      path, [&](FileWriter& writer) { writer.write(bytes); }, fault);
+}
+
+void replace_file(const std::string& given, const std::function<void(FileWriter&)>& body,
+                  const WriteFault* fault) {
   std::error_code ignored;
   const std::string path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given).string() : given;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
     fail(Status::io, "{}: is no regular file, and is not replaced by one", given);
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
-    write_file(aside, bytes, fault);
+    FileWriter writer(aside, fault);
+    body(writer);
+    writer.close();
     if (fault != nullptr && *fault) (*fault)(path, 0);
     if (::rename(aside.c_str(), path.c_str()) != 0) fail_errno(path, "cannot be replaced");
   } catch (...) {

@@ -34,6 +34,10 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
+  // A part of a map will be read soon, or has been read: the kernel fetches its pages, or takes them out of
+  // this process (a later read fetches them again).
+  static void fetch(std::string_view part) noexcept;
+  static void drop(std::string_view part) noexcept;
   const std::string& path() const { return path_; }
 
  private:
@@ -72,7 +76,9 @@ void write_file(const std::string& path, std::string_view bytes, const WriteFaul
 void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
-void sync_directory(const std::string& path);  // what was renamed in it stays so after a power cut
+void replace_file(const std::string& path, const std::function<void(FileWriter&)>& body,
+                  const WriteFault* fault = nullptr);  // body does not close
+void sync_directory(const std::string& path);          // what was renamed in it stays so after a power cut
 // XXH3 of a file's bytes, read in pieces; throws not_found or io.
 uint64_t file_xxh3(const std::string& path);
 // The exception for what errno says now about a path: not_found or io.

@@ -1,6 +1,7 @@
 // safetensors: a memory-mapped file (or the shards of an index) as named plain arrays, and a writer.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,8 @@ struct NamedTensor {
   ElementType type;
   std::vector<int64_t> shape;
   const void* data;
+  // Where data is null: writes the elements [first, first + count).
+  std::function<void(int64_t first, int64_t count, char* out)> fill = {};
 };
 // Metadata {"format": "pt"}; wider types first, so that every tensor is aligned. Does not close.
 void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors);
@@ -62,7 +65,9 @@ inline constexpr int64_t kMaxShardBytes = 50'000'000'000;  // transformers' defa
 std::vector<std::string> write_weights(base::StagedDirectory& directory,
                                        const std::vector<NamedTensor>& tensors,
                                        int64_t max_shard_bytes = kMaxShardBytes);
-// Whether name is one that write_weights gives to a file; a new save removes those of an earlier one.
+inline constexpr std::string_view kGgufFile = "model.gguf";
+// Whether name is one that write_weights gives to a file, or kGgufFile; a new save removes those of an
+// earlier one.
 bool is_weight_file(std::string_view name);
 
 }  // namespace trl::io

@@ -103,6 +103,21 @@ std::vector<std::string> Weights::names() const {
   return names;
 }
 
+namespace {
+void write_made(base::FileWriter& writer, const NamedTensor& tensor, std::vector<char>& buffer) {
+  const auto size = static_cast<int64_t>(element_size(tensor.type));
+  const int64_t elements = bytes_of(tensor) / size;
+  const int64_t at_once = static_cast<int64_t>(kPiece) / 8;
+  for (int64_t first = 0; first < elements; first += at_once) {
+    base::poll();
+    const int64_t count = std::min(at_once, elements - first);
+    buffer.resize(static_cast<size_t>(count * size));
+    tensor.fill(first, count, buffer.data());
+    writer.write(buffer.data(), buffer.size());
+  }
+}
+}  // namespace
+
 void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
@@ -113,7 +128,12 @@ void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>&
   const uint64_t header_bytes = header.size();
   writer.write(&header_bytes, sizeof header_bytes);
   writer.write(header);
+  std::vector<char> made;
   for (const NamedTensor* tensor : order) {
+    if (tensor->data == nullptr && tensor->fill) {
+      write_made(writer, *tensor, made);
+      continue;
+    }
     std::string_view bytes(static_cast<const char*>(tensor->data), static_cast<size_t>(bytes_of(*tensor)));
     for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPiece))) {
       base::poll();
@@ -164,7 +184,7 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
 }
 
 bool is_weight_file(std::string_view name) {
-  if (name == kSingle || name == kIndex) return true;
+  if (name == kSingle || name == kIndex || name == kGgufFile) return true;
   // model-00001-of-00004.safetensors
   constexpr std::string_view kPattern = "model-#####-of-#####.safetensors";
   return name.size() == kPattern.size() &&
