@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "model/config_keys.h"
 #include "model/families.h"
@@ -10,50 +12,27 @@ namespace {
 
 using base::Json;
 
-// New style: "rope_parameters" holds all. Old style: "rope_theta" beside "rope_scaling", which may be null
-// and may call the type "type".
-RopeConfig parse_rope(const ConfigKeys& keys, int64_t max_positions) {
-  RopeConfig rope;
-  const Json empty = Json::object();
-  const Json* given = keys.find("rope_scaling");
-  if (given == nullptr) given = keys.find("rope_parameters");
-  if (given == nullptr) given = &empty;
-  if (!given->is_object()) fail(Status::format, "{}: rope parameters are not an object", keys.origin());
-  const ConfigKeys inner(*given, keys.origin());
-  rope.theta = inner.find("rope_theta") != nullptr ? inner.positive("rope_theta")
-                                                   : keys.positive_or("rope_theta", 10000.0);
-  rope.type = inner.text_or("rope_type", inner.text_or("type", "default").c_str());
-  for (const ConfigKeys& place : {inner, keys}) {
-    if (place.positive_or("partial_rotary_factor", 1.0) != 1.0) {
-      fail(Status::unsupported, "{}: \"partial_rotary_factor\" is {}; only 1 is supported", keys.origin(),
-           place.number("partial_rotary_factor"));
-    }
-  }
-  if (rope.type == "default") return rope;
-  if (rope.type != "linear" && rope.type != "llama3") {
-    fail(Status::unsupported, "{}: rope type \"{}\" is not supported; these are: default, linear, llama3",
-         keys.origin(), rope.type);
-  }
-  rope.factor = inner.positive("factor");
-  if (rope.type == "linear") return rope;
-  rope.low_freq_factor = inner.positive("low_freq_factor");
-  rope.high_freq_factor = inner.positive("high_freq_factor");
-  if (rope.high_freq_factor <= rope.low_freq_factor) {
-    fail(Status::format, "{}: \"high_freq_factor\" is {}; expected more than \"low_freq_factor\" ({})",
-         keys.origin(), rope.high_freq_factor, rope.low_freq_factor);
-  }
-  rope.original_max_position_embeddings =
-      inner.size_or("original_max_position_embeddings", max_positions, INT32_MAX);
-  return rope;
+bool flag_of(const ConfigKeys& keys, const FlagKey& flag) {
+  return flag.key == nullptr ? flag.otherwise : keys.flag_or(flag.key, flag.otherwise);
 }
 
-bool has_bias(BiasRule rule, const ConfigKeys& keys, const char* key) {
-  return rule == BiasRule::always || (rule == BiasRule::by_key && keys.flag_or(key, false));
+double positive_of(const ConfigKeys& keys, const NumberKey& number) {
+  return number.key == nullptr ? number.otherwise : keys.positive_or(number.key, number.otherwise);
 }
 
-// As transformers' configurations: 4096 where the key is missing, none where it is null.
-int64_t window_size(const ConfigKeys& keys) {
-  if (!keys.has("sliding_window")) return 4096;
+// As transformers' configurations: the family's where the key is missing, none where it is null.
+double softcap_of(const ConfigKeys& keys, const NumberKey& number) {
+  if (number.key == nullptr || !keys.has(number.key)) return number.otherwise;
+  return keys.positive_or(number.key, 0);
+}
+
+int64_t size_of(const ConfigKeys& keys, const SizeKey& size, int64_t limit = kMaxExtent) {
+  return size.otherwise > 0 ? keys.size_or(size.key, size.otherwise, limit) : keys.size(size.key, limit);
+}
+
+// The same for the window.
+int64_t window_size(const ConfigKeys& keys, const Window& window) {
+  if (!keys.has("sliding_window")) return window.size;
   return keys.size_or("sliding_window", 0, INT32_MAX);
 }
 
@@ -73,48 +52,107 @@ const Json* find_layer_types(const ConfigKeys& keys, int64_t layers) {
   return types;
 }
 
-// layer_types says it layer by layer; without it the layers from max_window_layers on slide.
-void parse_sliding(const ConfigKeys& keys, SlidingRule rule, ModelConfig& config) {
-  config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
-  const Json* types = find_layer_types(keys, config.num_hidden_layers);
-  if (rule == SlidingRule::none) return;
-  if (rule == SlidingRule::by_layer && !keys.flag_or("use_sliding_window", false)) return;
-  config.sliding_window = window_size(keys);
-  if (config.sliding_window == 0) return;
-  if (rule == SlidingRule::every_layer) {
-    config.sliding_layers.assign(config.sliding_layers.size(), true);
-    return;
+// Where layer_types does not say it.
+bool slides(const ConfigKeys& keys, const Window& window, int64_t layer) {
+  if (window.rule == WindowRule::every_layer) return true;
+  if (window.rule == WindowRule::late_layers) {
+    const bool zero = keys.find("max_window_layers") != nullptr && keys.number("max_window_layers") == 0;
+    return layer >= (zero ? 0 : keys.size_or("max_window_layers", 28));
   }
-  if (types == nullptr) {
-    const int64_t first = keys.find("max_window_layers") == nullptr || keys.number("max_window_layers") != 0
-                              ? keys.size_or("max_window_layers", 28)
-                              : 0;
-    for (int64_t i = first; i < config.num_hidden_layers; ++i)
-      config.sliding_layers[static_cast<size_t>(i)] = true;
-    return;
-  }
-  for (size_t i = 0; i < types->size(); ++i) config.sliding_layers[i] = (*types)[i] == "sliding_attention";
+  const int64_t n =
+      window.pattern_key == nullptr ? window.pattern : keys.size_or(window.pattern_key, window.pattern);
+  return window.rule == WindowRule::pattern && (layer + 1) % n != 0;
 }
 
-void parse_heads(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
-  config.num_attention_heads = keys.size("num_attention_heads");
-  config.num_key_value_heads = keys.size_or("num_key_value_heads", config.num_attention_heads);
+void parse_windows(const ConfigKeys& keys, const Window& window, ModelConfig& config) {
+  config.sliding_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  const Json* types = find_layer_types(keys, config.num_hidden_layers);
+  if (window.rule == WindowRule::none || !flag_of(keys, window.on)) return;
+  config.sliding_window = window_size(keys, window);
+  if (config.sliding_window == 0) return;
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool listed = types != nullptr && window.rule != WindowRule::every_layer;
+    config.sliding_layers[at] = listed ? (*types)[at] == "sliding_attention" : slides(keys, window, i);
+  }
+}
+
+void parse_heads(const ConfigKeys& keys, const Sizes& sizes, ModelConfig& config) {
+  config.num_attention_heads = size_of(keys, sizes.heads);
+  const int64_t as_many =
+      sizes.kv_heads.otherwise > 0 ? sizes.kv_heads.otherwise : config.num_attention_heads;
+  config.num_key_value_heads = keys.size_or(sizes.kv_heads.key, as_many);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    fail(Status::format, "{}: \"num_attention_heads\" ({}) is no multiple of \"num_key_value_heads\" ({})",
-         keys.origin(), config.num_attention_heads, config.num_key_value_heads);
+    fail(Status::format, "{}: \"{}\" ({}) is no multiple of \"{}\" ({})", keys.origin(), sizes.heads.key,
+         config.num_attention_heads, sizes.kv_heads.key, config.num_key_value_heads);
   }
   if (keys.find("head_dim") != nullptr) {
     config.head_dim = keys.size("head_dim");
-  } else if (family.default_head_dim > 0) {
-    config.head_dim = family.default_head_dim;
+  } else if (sizes.head_dim > 0) {
+    config.head_dim = sizes.head_dim;
   } else if (config.hidden_size % config.num_attention_heads == 0) {
     config.head_dim = config.hidden_size / config.num_attention_heads;
   } else {
-    fail(Status::format, "{}: \"hidden_size\" ({}) is no multiple of \"num_attention_heads\" ({})",
-         keys.origin(), config.hidden_size, config.num_attention_heads);
+    fail(Status::format, "{}: \"{}\" ({}) is no multiple of \"{}\" ({})", keys.origin(), sizes.hidden.key,
+         config.hidden_size, sizes.heads.key, config.num_attention_heads);
   }
   if (config.head_dim % 2 != 0)
     fail(Status::format, "{}: \"head_dim\" is {}; expected an even number", keys.origin(), config.head_dim);
+}
+
+void parse_sizes(const ConfigKeys& keys, const Sizes& sizes, ModelConfig& config) {
+  config.vocab_size = size_of(keys, sizes.vocab);
+  config.hidden_size = size_of(keys, sizes.hidden);
+  SizeKey intermediate = sizes.intermediate;
+  if (sizes.intermediate_of_hidden > 0)
+    intermediate.otherwise = sizes.intermediate_of_hidden * config.hidden_size;
+  config.intermediate_size = size_of(keys, intermediate);
+  config.num_hidden_layers = size_of(keys, sizes.layers, 100'000);
+  parse_heads(keys, sizes, config);
+  config.max_position_embeddings = size_of(keys, sizes.positions, INT32_MAX);
+}
+
+// transformers' names (activations.py).
+kernels::Activation parse_activation(const ConfigKeys& keys, const Family& family) {
+  using kernels::Activation;
+  constexpr std::pair<std::string_view, Activation> kKnown[] = {
+      {"silu", Activation::silu},          {"swish", Activation::silu},
+      {"gelu", Activation::gelu},          {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh},
+      {"relu", Activation::relu},          {"relu2", Activation::relu_squared}};
+  const std::string name = keys.text_or(family.activation_key, std::string(family.activation).c_str());
+  std::string known;
+  for (const auto& [theirs, activation] : kKnown) {
+    if (name == theirs) {
+      const bool approximate = activation == Activation::gelu && family.gelu_is_tanh;
+      return approximate ? Activation::gelu_tanh : activation;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(theirs);
+  }
+  fail(Status::unsupported, "{}: \"{}\" is \"{}\"; these are supported: {}", keys.origin(),
+       family.activation_key, name, known);
+}
+
+void parse_scales(const ConfigKeys& keys, const Scales& scales, ModelConfig& config) {
+  if (scales.embedding_by_width) config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  config.embedding_multiplier = positive_of(keys, scales.embedding);
+  config.residual_scale = positive_of(keys, scales.residual);
+  const double root = positive_of(keys, scales.attention_root);
+  config.attention_scale = scales.attention.key != nullptr
+                               ? positive_of(keys, scales.attention)
+                               : 1.0 / std::sqrt(root > 0 ? root : static_cast<double>(config.head_dim));
+  config.logits_scale = 1.0 / positive_of(keys, scales.logits_divisor);
+  config.attention_softcap = softcap_of(keys, scales.attention_softcap);
+  config.logits_softcap = softcap_of(keys, scales.logits_softcap);
+}
+
+void parse_dropout(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
+  for (const NumberKey& key : family.dropouts) {
+    const double rate = keys.find(key.key) != nullptr ? keys.number(key.key) : key.otherwise;
+    if (rate <= 0) continue;
+    config.dropout_key = key.key;
+    config.dropout = rate;
+  }
 }
 
 const Family& need_family(const ConfigKeys& keys) {
@@ -154,28 +192,25 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
          "bfloat16 or float16 model",
          origin);
   }
-  if (const std::string act = keys.text_or("hidden_act", "silu"); act != "silu") {
-    fail(Status::unsupported, "{}: \"hidden_act\" is \"{}\"; only \"silu\" is supported", origin, act);
-  }
   ModelConfig config;
+  config.family = &family;
   config.model_type = family.model_type;
   config.architecture = family.architecture;
-  config.vocab_size = keys.size("vocab_size");
-  config.pad_token_id = keys.row_or_none("pad_token_id", config.vocab_size);
-  config.hidden_size = keys.size("hidden_size");
-  config.intermediate_size = keys.size("intermediate_size");
-  config.num_hidden_layers = keys.size("num_hidden_layers", 100'000);
-  parse_heads(keys, family, config);
-  config.max_position_embeddings = keys.size_or("max_position_embeddings", 2048, INT32_MAX);
-  config.rms_norm_eps = keys.positive_or("rms_norm_eps", 1e-6);
-  config.tie_word_embeddings = keys.flag_or("tie_word_embeddings", false);
-  config.attention_qkv_bias = has_bias(family.qkv_bias, keys, "attention_bias");
-  config.attention_out_bias = has_bias(family.out_bias, keys, "attention_bias");
-  config.mlp_bias = has_bias(family.mlp_bias, keys, "mlp_bias");
-  config.qk_norm = family.qk_norm;
-  if (keys.find("attention_dropout") != nullptr) config.attention_dropout = keys.number("attention_dropout");
-  parse_sliding(keys, family.sliding, config);
-  config.rope = parse_rope(keys, config.max_position_embeddings);
+  parse_sizes(keys, family.sizes, config);
+  config.pad_token_id = family.padding_row ? keys.row_or_none("pad_token_id", config.vocab_size) : -1;
+  config.norm_eps = positive_of(keys, family.eps);
+  config.activation = parse_activation(keys, family);
+  config.tie_word_embeddings = keys.flag_or("tie_word_embeddings", family.tied);
+  config.attention_qkv_bias = flag_of(keys, family.qkv_bias);
+  config.attention_out_bias = flag_of(keys, family.out_bias);
+  config.mlp_bias = flag_of(keys, family.mlp_bias);
+  config.qk_norm = !family.names.q_norm.empty();
+  config.parallel = flag_of(keys, family.parallel);
+  parse_dropout(keys, family, config);
+  parse_windows(keys, family.window, config);
+  parse_scales(keys, family.scales, config);
+  config.rope = parse_rope(keys, family, config.max_position_embeddings, config.head_dim);
+  config.sliding_rope = parse_sliding_rope(keys, family, config.max_position_embeddings, config.head_dim);
   return config;
 }
 

@@ -1,24 +1,20 @@
 // What config.json says of a decoder, as the families here read it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "kernels/kinds.h"
+#include "model/families.h"
+#include "model/rope_config.h"
 
 namespace trl::model {
 
-struct RopeConfig {
-  std::string type = "default";  // default, linear, llama3 ...
-  double theta = 10000.0;
-  double factor = 1.0;
-  double low_freq_factor = 1.0;
-  double high_freq_factor = 4.0;
-  int64_t original_max_position_embeddings = 0;
-};
-
 struct ModelConfig {
-  std::string model_type;    // "llama", "mistral", "qwen2", "qwen3"
+  const Family* family = nullptr;
+  std::string model_type;    // "llama", "mistral", "qwen2" ...
   std::string architecture;  // "LlamaForCausalLM"
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
@@ -26,19 +22,34 @@ struct ModelConfig {
   int64_t num_hidden_layers = 0;
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
-  int64_t head_dim = 0;
+  int64_t head_dim = 0;  // of every layer
   int64_t max_position_embeddings = 0;
-  double rms_norm_eps = 1e-6;
+  double norm_eps = 1e-6;
+  kernels::Activation activation = kernels::Activation::silu;
   bool tie_word_embeddings = false;
   bool attention_qkv_bias = false;
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
+  bool parallel = false;             // attention and mlp read the same stream
   int64_t sliding_window = 0;        // 0: none
   std::vector<bool> sliding_layers;  // [layers]
   int64_t pad_token_id = -1;         // whose row of the embedding its lookups do not train; -1: none
-  double attention_dropout = 0;      // of training; the layers here apply none
+
+  double embedding_scale = 1;       // of the embedding's rows, rounded to their type
+  double embedding_multiplier = 1;  // of the embedding after that
+  double residual_scale = 1;        // of what a branch adds to the stream
+  double attention_scale = 1;       // of q k^T
+  double attention_softcap = 0;     // 0: none
+  double logits_scale = 1;
+  double logits_softcap = 0;  // 0: none
+
   RopeConfig rope;
+  std::optional<RopeConfig> sliding_rope;  // of layers with a window, where theirs is another one
+
+  // Of training, which the layers here do not apply: the key of config.json, and the rate; empty: 0.
+  std::string dropout_key;
+  double dropout = 0;
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing

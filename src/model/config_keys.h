@@ -83,6 +83,16 @@ class ConfigKeys {
   double positive_or(const char* key, double otherwise) const {
     return find(key) != nullptr ? positive(key) : otherwise;
   }
+  std::vector<double> positives(const char* key, int64_t count) const {
+    const base::Json& list = need(key);
+    std::vector<double> values;
+    for (const base::Json& value : list.is_array() ? list : base::Json::array()) {
+      if (value.is_number() && value.get<double>() > 0) values.push_back(value.get<double>());
+    }
+    if (std::ssize(values) != count || list.size() != values.size())
+      fail(Status::format, "{}: \"{}\" is not a list of {} positive numbers", origin_, key, count);
+    return values;
+  }
   bool flag_or(const char* key, bool otherwise) const {
     const base::Json* value = find(key);
     if (value == nullptr) return otherwise;

@@ -1,162 +1,24 @@
 #include "model/decoder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <set>
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/number.h"
 #include "memory/checkpoint.h"
 #include "model/embedding_rows.h"
+#include "model/loader.h"
 #include "model/special_tokens.h"
-#include "tensor/counted.h"
 #include "tensor/device.h"
 
 namespace trl::model {
 
-namespace {
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-// Of "model.layers.3.mlp.up_proj.weight" and "blk.3.ffn_up.weight" 3; -1: of no layer.
-int64_t layer_of(std::string_view name) {
-  for (const std::string_view start : {"model.layers.", "blk."}) {
-    if (!name.starts_with(start)) continue;
-    const std::string_view rest = name.substr(start.size());
-    return base::parse_int64(rest.substr(0, rest.find('.'))).value_or(-1);
-  }
-  return -1;
-}
-
-}  // namespace
-
-// Takes tensors from the source one by one, in the order in which they become parameters.
-class Decoder::Loader {
- public:
-  Loader(Decoder& decoder, const WeightSource& source)
-      : decoder_(decoder), source_(source), tensors_(std::ssize(source.others({}))) {}
-
-  Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay) {
-    const std::vector<int64_t>* found = source_.shape(name);
-    if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
-    if (*found != shape) {
-      fail(Status::format, "{} has shape {}, {} for {}", source_.place(name), shape_text(*found),
-           source_.asks(name), shape_text(shape));
-    }
-    base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
-    used_.insert(name);
-    auto parameter = std::make_unique<Parameter>();
-    parameter->name = name;
-    parameter->value = tensor::empty(shape, decoder_.dtype_, tensor::MemoryKind::weights, decoder_.device_);
-    parameter->decay = decay;
-    read(name, parameter->value);
-    return decoder_.parameters_.emplace_back(std::move(parameter)).get();
-  }
-  Parameter* matrix(const std::string& name, int64_t rows, int64_t columns) {
-    return load(name + ".weight", {rows, columns}, true);
-  }
-  Parameter* norm(const std::string& name, int64_t width) { return load(name + ".weight", {width}, false); }
-  std::unique_ptr<Linear> linear(const std::string& name, int64_t in, int64_t out, bool bias) {
-    Parameter* weight = matrix(name, out, in);
-    return std::make_unique<DenseLinear>(weight, bias ? load(name + ".bias", {out}, false) : nullptr);
-  }
-
-  // A tied head that is stored as well must be the embedding: training would silently drop one of the two.
-  void check_tied(const std::string& name, const Parameter& embedding) {
-    const std::vector<int64_t>* shape = source_.shape(name);
-    if (shape == nullptr) return;
-    used_.insert(name);
-    bool same = *shape == embedding.value.sizes().vec();
-    if (same) {
-      at::Tensor stored = tensor::empty(*shape, decoder_.dtype_, tensor::MemoryKind::workspace);
-      source_.read(name, stored);
-      const at::Tensor value = tensor::on_host(embedding.value);
-      same = std::memcmp(stored.data_ptr(), value.data_ptr(), value.nbytes()) == 0;
-    }
-    if (!same) {
-      fail(Status::format,
-           "{} differs from the embedding although tie_word_embeddings is true; set it to false",
-           source_.place(name));
-    }
-  }
-
-  void report_others(base::LogSink* log) const {
-    base::progress("weights", tensors_, tensors_);
-    if (log == nullptr) return;
-    const int64_t layers = decoder_.config().num_hidden_layers;
-    int64_t beyond = 0, last = 0;
-    for (const std::string& name : source_.others(used_)) {
-      const bool buffer =
-          name.find("rotary_emb.inv_freq") != std::string::npos || name == "rope_freqs.weight";
-      const int64_t layer = layer_of(name);
-      beyond += layer >= layers ? 1 : 0;
-      last = std::max(last, layer);
-      if (!buffer && layer < layers) log->warning("model", "tensor {} is not used by this family", name);
-    }
-    if (beyond == 0) return;
-    log->warning(
-        "model",
-        "weights of {} layers are there, and config.json has num_hidden_layers {}: {} tensors of the "
-        "layers behind it are not read",
-        last + 1, layers, beyond);
-  }
-
- private:
-  void read(const std::string& name, at::Tensor& out) const {
-    if (out.is_cpu()) return source_.read(name, out);
-    at::Tensor host = tensor::empty(out.sizes(), out.scalar_type(), tensor::MemoryKind::workspace);
-    source_.read(name, host);
-    out.copy_(host);
-  }
-
-  Decoder& decoder_;
-  const WeightSource& source_;
-  const int64_t tensors_;  // that are stored
-  std::set<std::string> used_;
-};
-
 Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
                  base::LogSink* log)
-    : files_(std::move(files)),
-      dtype_(dtype),
-      device_(device),
-      frequencies_(inverse_frequencies(config().rope, config().head_dim)) {
-  const ModelConfig& c = config();
-  const int64_t q_width = c.num_attention_heads * c.head_dim;
-  const int64_t kv_width = c.num_key_value_heads * c.head_dim;
-  Loader loader(*this, source);
-  embedding_ = loader.matrix("model.embed_tokens", c.vocab_size, c.hidden_size);
-  embedding_->padding_row = c.pad_token_id;
-  for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
-    const std::string prefix = fmt::format("model.layers.{}.", i);
-    LayerShape shape{c.num_attention_heads, c.num_key_value_heads, c.head_dim, c.rms_norm_eps, {}};
-    shape.attention.scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
-    shape.attention.window = c.sliding_layers[static_cast<size_t>(i)] ? c.sliding_window : 0;
-    auto layer = std::make_unique<DecoderLayer>(shape);
-    layer->q_proj = loader.linear(prefix + "self_attn.q_proj", c.hidden_size, q_width, c.attention_qkv_bias);
-    layer->k_proj = loader.linear(prefix + "self_attn.k_proj", c.hidden_size, kv_width, c.attention_qkv_bias);
-    layer->v_proj = loader.linear(prefix + "self_attn.v_proj", c.hidden_size, kv_width, c.attention_qkv_bias);
-    layer->o_proj = loader.linear(prefix + "self_attn.o_proj", q_width, c.hidden_size, c.attention_out_bias);
-    if (c.qk_norm) {
-      layer->q_norm = loader.norm(prefix + "self_attn.q_norm", c.head_dim);
-      layer->k_norm = loader.norm(prefix + "self_attn.k_norm", c.head_dim);
-    }
-    layer->gate_proj =
-        loader.linear(prefix + "mlp.gate_proj", c.hidden_size, c.intermediate_size, c.mlp_bias);
-    layer->up_proj = loader.linear(prefix + "mlp.up_proj", c.hidden_size, c.intermediate_size, c.mlp_bias);
-    layer->down_proj =
-        loader.linear(prefix + "mlp.down_proj", c.intermediate_size, c.hidden_size, c.mlp_bias);
-    layer->input_norm = loader.norm(prefix + "input_layernorm", c.hidden_size);
-    layer->mlp_norm = loader.norm(prefix + "post_attention_layernorm", c.hidden_size);
-    layers_.push_back(std::move(layer));
-  }
-  norm_ = loader.norm("model.norm", c.hidden_size);
-  head_ = c.tie_word_embeddings ? embedding_ : loader.matrix("lm_head", c.vocab_size, c.hidden_size);
-  if (c.tie_word_embeddings) loader.check_tied("lm_head.weight", *embedding_);
+    : files_(std::move(files)), dtype_(dtype), device_(device) {
+  Loader loader(config(), source, dtype, device, parameters_);
+  embedding_ = loader.embedding();
+  for (int64_t i = 0; i < config().num_hidden_layers; ++i) layers_.push_back(loader.layer(i));
+  norm_ = loader.final_norm();
+  head_ = loader.head(embedding_);
   loader.report_others(log);
 }
 
@@ -184,6 +46,18 @@ std::vector<Parameter*> Decoder::parameters() {
   return all;
 }
 
+std::vector<Slot> Decoder::slots() {
+  std::vector<Slot> slots;
+  for (const auto& layer : layers_) {
+    for (kernels::Projection* projection : layer->projections()) {
+      const Parameter& weight = *projection->weight;
+      const std::string name = weight.name.substr(0, weight.name.rfind('.'));
+      slots.push_back({name, weight.value.size(1), weight.value.size(0), projection});
+    }
+  }
+  return slots;
+}
+
 // Ids come from a tokenizer that may know more tokens than the embedding has rows.
 void Decoder::check(const ForwardInput& input) const {
   const int64_t tokens = input.input_ids.numel();
@@ -205,8 +79,12 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
   LayerContext context;
   context.compute = compute(wanted);
   context.segments = input.segments;
-  const RopeTables host = rope_tables(frequencies_, input.position_ids);
-  context.rope = {host.cos.to(device_), host.sin.to(device_)};
+  const auto add = [&](const RopeConfig& rope) {
+    const RopeTables host = rope_tables(rope, config().head_dim, input.position_ids);
+    context.ropes.push_back({host.cos.to(device_), host.sin.to(device_)});
+  };
+  if (config().rope.type != "none") add(config().rope);
+  if (config().sliding_rope) add(*config().sliding_rope);
   return context;
 }
 
@@ -217,18 +95,18 @@ at::Tensor Decoder::embed(const at::Tensor& ids, const kernels::Noise& noise) {
   return kernels::embedding(anchor, ids, *embedding_, noise);
 }
 
-at::Tensor Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
+Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
   at::Tensor x = embed(input.input_ids, options.noise);
   for (const auto& layer : layers_) {
-    DecoderLayer* unit = layer.get();
+    const DecoderLayer* unit = layer.get();
     x = memory::checkpoint(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
       return unit->forward(stream, shared);
     });
   }
-  return kernels::rms_norm(x, *norm_, config().rms_norm_eps);
+  return {norm_(x)};
 }
 
 std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
@@ -237,7 +115,7 @@ std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const 
   shared.attention = options.attention;
   std::vector<at::Tensor> states{embed(input.input_ids)};
   for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared));
-  states.back() = kernels::rms_norm(states.back(), *norm_, config().rms_norm_eps);
+  states.back() = norm_(states.back());
   return states;
 }
 
@@ -277,7 +155,7 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
     x = layers_[i]->forward(x, shared);
   }
   cache.length += count;
-  return kernels::rms_norm(x.narrow(0, count - 1, 1).contiguous(), *norm_, config().rms_norm_eps);
+  return norm_(x.narrow(0, count - 1, 1).contiguous());
 }
 
 }  // namespace trl::model

@@ -1,5 +1,5 @@
-// The one decoder of every family: embedding, layers, final norm. What differs between families is in its
-// config.
+// The one decoder of every family: embedding, layers, final norm. What differs between families is in the
+// table (families.h).
 #pragma once
 #include <memory>
 #include <string>
@@ -30,17 +30,17 @@ class Decoder final : public Model {
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) override;
   void resize_embeddings(int64_t rows, uint64_t seed) override;
   std::vector<Parameter*> parameters() override;
+  std::vector<Slot> slots() override;
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }
   at::Device device() const override { return device_; }
 
-  at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) override;
+  Output forward(const ForwardInput& input, const ForwardOptions& options) override;
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) override;
   std::shared_ptr<KvCache> new_cache(int64_t capacity) override;
   at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) override;
 
  private:
-  class Loader;
   void check(const ForwardInput& input) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
   at::Tensor embed(const at::Tensor& ids, const kernels::Noise& noise = {});
@@ -50,11 +50,10 @@ class Decoder final : public Model {
   ModelFiles files_;
   at::ScalarType dtype_;
   at::Device device_;
-  std::vector<float> frequencies_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   Parameter* embedding_ = nullptr;
-  Parameter* norm_ = nullptr;
+  Norm norm_;
   Parameter* head_ = nullptr;
 };
 

@@ -1,19 +1,41 @@
 #include "model/families.h"
 
-#include "base/nearest.h"
-
 namespace trl::model {
 
 namespace {
-constexpr BiasRule kNone = BiasRule::none;
-constexpr BiasRule kKey = BiasRule::by_key;
-constexpr SlidingRule kByLayer = SlidingRule::by_layer;
+
+constexpr FlagKey kAlways = {nullptr, true};
+constexpr FlagKey kAttentionBias = {"attention_bias", false};
+constexpr FlagKey kMlpBias = {"mlp_bias", false};
+
 constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", 0, kKey, kKey, kKey, false, SlidingRule::none, true},
-    {"mistral", "MistralForCausalLM", 0, kNone, kNone, kNone, false, SlidingRule::every_layer, true},
-    {"qwen2", "Qwen2ForCausalLM", 0, BiasRule::always, kNone, kNone, false, kByLayer, false},
-    {"qwen3", "Qwen3ForCausalLM", 128, kKey, kKey, kNone, true, kByLayer, false},
+    {.model_type = "llama",
+     .architecture = "LlamaForCausalLM",
+     .classifier = "LlamaForSequenceClassification",
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .mlp_bias = kMlpBias,
+     .gguf_interleaved_rope = true},
+    {.model_type = "mistral",
+     .architecture = "MistralForCausalLM",
+     .classifier = "MistralForSequenceClassification",
+     .window = {.rule = WindowRule::every_layer, .size = 4096},
+     .gguf_interleaved_rope = true},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .classifier = "Qwen2ForSequenceClassification",
+     .qkv_bias = kAlways,
+     .window = {.rule = WindowRule::late_layers, .on = {"use_sliding_window", false}, .size = 4096}},
+    {.model_type = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .classifier = "Qwen3ForSequenceClassification",
+     .names = {.q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"},
+     .sizes = {.head_dim = 128},
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .window = {.rule = WindowRule::late_layers, .on = {"use_sliding_window", false}, .size = 4096}},
 };
+
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }

@@ -1,35 +1,134 @@
-// The families of decoders that are known, one row each: what distinguishes them beyond config.json.
+// The table of decoder families: a row says what a block is made of, how config.json says it, and what the
+// weights are called in files. A block has the parts that its row has a name for. What a row does not mention
+// is as in Llama.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "kernels/kinds.h"
+
 namespace trl::model {
 
-enum class BiasRule : uint8_t {
-  none,
-  always,
-  by_key
-};  // by_key: "attention_bias" or "mlp_bias" of config.json
+// Names of weights without ".weight" and ".bias". Those of a layer follow `layer`, whose {} is its number.
+struct Names {
+  std::string_view embedding = "model.embed_tokens";
+  std::string_view positions = {};  // learned ones, added to the embedding
+  std::string_view final_norm = "model.norm";
+  std::string_view head = "lm_head";
+  std::string_view score = "score";  // the head of a classifier
 
-enum class SlidingRule : uint8_t {
-  none,
-  by_layer,    // asked for by use_sliding_window; layer_types or max_window_layers say where
-  every_layer  // unless sliding_window is null
+  std::string_view layer = "model.layers.{}.";
+  std::string_view attention_norm = "input_layernorm";  // of what attention reads
+  std::string_view attention_post_norm = {};            // of what it adds to the stream
+  std::string_view mlp_norm = "post_attention_layernorm";
+  std::string_view mlp_post_norm = {};
+  std::string_view q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj";
+  std::string_view qkv = {};  // instead of the three
+  std::string_view attention_out = "self_attn.o_proj";
+  std::string_view q_norm = {}, k_norm = {};
+  std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj";
+  std::string_view gate_up = {};  // instead of the two; no gate at all where `gate` and this are empty
+  std::string_view down = "mlp.down_proj";
+  // Attention sinks, gates of its output, and layers that take an earlier layer's keys will have theirs here.
 };
 
+// Files of the same weights under other names: those that begin with `ours` begin with `theirs` instead.
+struct Prefix {
+  std::string_view ours, theirs;
+};
+
+// What config.json says under `key`; what holds where it says nothing. Without a key, `otherwise` always.
+struct FlagKey {
+  const char* key = nullptr;
+  bool otherwise = false;
+};
+struct NumberKey {
+  const char* key = nullptr;
+  double otherwise = 0;
+};
+struct SizeKey {
+  const char* key;
+  int64_t otherwise = 0;  // 0: it must be there, or follows from another size
+};
+
+struct Sizes {
+  SizeKey vocab = {"vocab_size"};
+  SizeKey hidden = {"hidden_size"};
+  SizeKey intermediate = {"intermediate_size"};
+  int64_t intermediate_of_hidden = 0;  // so many times the hidden size where it is not there; 0: it must be
+  SizeKey layers = {"num_hidden_layers"};
+  SizeKey heads = {"num_attention_heads"};
+  SizeKey kv_heads = {"num_key_value_heads"};  // or as many as heads
+  SizeKey positions = {"max_position_embeddings", 2048};
+  int64_t head_dim = 0;  // where "head_dim" is not there; 0: hidden / heads
+};
+
+// Which layers see a window.
+enum class WindowRule : uint8_t {
+  none,
+  every_layer,
+  late_layers,  // from "max_window_layers" on
+  pattern,      // all but every n-th
+};
+struct Window {
+  WindowRule rule = WindowRule::none;  // "layer_types" comes before it, except for every_layer
+  FlagKey on = {nullptr, true};
+  int64_t size = 0;     // where "sliding_window" is not there; 0: no window
+  int64_t pattern = 0;  // n
+  const char* pattern_key = nullptr;
+};
+
+struct Rope {
+  bool used = true;
+  NumberKey theta = {"rope_theta", 10000.0};
+  NumberKey partial =
+      {};  // share of a head that is turned; without a key all of it, and nothing else is known
+  NumberKey sliding_theta = {};     // of layers with a window, where theirs is another one
+  int64_t original_positions = 0;   // where "original_max_position_embeddings" is not there
+  bool old_longrope_names = false;  // "su" and "yarn" mean longrope
+};
+
+struct Scales {
+  bool embedding_by_width = false;  // the embedding times the root of the hidden size
+  NumberKey embedding = {nullptr, 1};
+  NumberKey residual = {nullptr, 1};  // what a branch adds to the stream
+  NumberKey attention = {};           // of q k^T; 0: 1 / sqrt(head_dim)
+  NumberKey attention_root = {};      // the same as 1 / sqrt of this
+  NumberKey logits_divisor = {nullptr, 1};
+  NumberKey attention_softcap = {}, logits_softcap = {};  // 0 or null: none
+};
+
+inline constexpr NumberKey kAttentionDropout[] = {{"attention_dropout", 0}};
+
 struct Family {
-  std::string_view model_type;    // config.json's; also GGUF's general.architecture
-  std::string_view architecture;  // class in transformers
-  int64_t default_head_dim;       // when config.json has none; 0: hidden_size / num_attention_heads
-  BiasRule qkv_bias;
-  BiasRule out_bias;
-  BiasRule mlp_bias;
-  bool qk_norm;  // RMS norm of every query and key head
-  SlidingRule sliding;
-  bool gguf_interleaved_rope;  // GGUF keeps rows of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d
-                               // / 2)
+  std::string_view model_type;       // config.json's; also GGUF's general.architecture
+  std::string_view architecture;     // the language model's class in transformers
+  std::string_view classifier = {};  // ...ForSequenceClassification; empty: transformers has none
+  Names names = {};
+  std::span<const Prefix> prefixes = {};
+  Sizes sizes = {};
+  bool tied = false;  // where "tie_word_embeddings" is not there
+  kernels::NormKind norm = kernels::NormKind::rms;
+  bool norm_bias = false;
+  NumberKey eps = {"rms_norm_eps", 1e-6};
+  bool qk_norm_whole = false;  // over all heads of a position at once
+  const char* activation_key = "hidden_act";
+  std::string_view activation = "silu";
+  bool gelu_is_tanh = false;  // "gelu" means its approximation by tanh
+  FlagKey qkv_bias = {}, out_bias = {}, mlp_bias = {};
+  FlagKey parallel = {};              // attention and mlp read the same stream
+  bool one_norm_if_parallel = false;  // and the same norm of it
+  Window window = {};
+  Rope rope = {};
+  Scales scales = {};
+  std::span<const NumberKey> dropouts = kAttentionDropout;  // that training would apply
+  bool padding_row = true;   // lookups do not train the embedding's row of pad_token_id
+  bool transposed = false;   // weights of layers are [in, out]
+  bool qkv_by_head = false;  // rows of qkv: q, k and v of the first head, of the second ...
+  // GGUF keeps rows of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d / 2).
+  bool gguf_interleaved_rope = false;
 };
 
 std::span<const Family> families();

@@ -136,11 +136,9 @@ Json gguf_config_json(const io::Gguf& file) {
   config["initializer_range"] = 0.02;
   config["use_cache"] = true;
   config["tie_word_embeddings"] = !has_tensor(file, "output.weight");
-  if (meta.family().out_bias == BiasRule::by_key)
-    config["attention_bias"] = has_tensor(file, "blk.0.attn_q.bias");
-  if (meta.family().mlp_bias == BiasRule::by_key)
-    config["mlp_bias"] = has_tensor(file, "blk.0.ffn_gate.bias");
-  if (meta.family().sliding == SlidingRule::every_layer) {
+  if (meta.family().out_bias.key != nullptr) config["attention_bias"] = has_tensor(file, "blk.0.attn_q.bias");
+  if (meta.family().mlp_bias.key != nullptr) config["mlp_bias"] = has_tensor(file, "blk.0.ffn_gate.bias");
+  if (meta.family().window.rule == WindowRule::every_layer) {
     constexpr const char* kWindow = "attention.sliding_window";
     config["sliding_window"] = meta.has(kWindow) ? Json(meta.integer(kWindow)) : Json();
   }

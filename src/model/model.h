@@ -34,6 +34,18 @@ struct ForwardOptions {
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
 };
 
+struct Output {
+  at::Tensor hidden;  // [tokens, hidden], after the final norm
+};
+
+// A projection of a layer, which may be replaced by another one of the same sizes, or get an adapter:
+// projections of one input stay one op whatever they are.
+struct Slot {
+  std::string name;  // "model.layers.0.self_attn.q_proj"
+  int64_t in, out;
+  kernels::Projection* projection;
+};
+
 // What is known of a model before its weights are read.
 struct Outline {
   ModelConfig config;
@@ -64,6 +76,7 @@ class Model {
   // parameter's value; seed: of the run.
   virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
+  virtual std::vector<Slot> slots() = 0;             // in the order of the layers
   virtual Parameter& head() = 0;                     // lm_head, or the tied embedding
   virtual at::ScalarType dtype() const = 0;          // of the weights
   virtual at::Device device() const = 0;             // of the weights, and of what is computed
@@ -73,8 +86,7 @@ class Model {
     return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
   }
 
-  // -> [tokens, hidden], after the final norm
-  virtual at::Tensor forward(const ForwardInput& input, const ForwardOptions& options) = 0;
+  virtual Output forward(const ForwardInput& input, const ForwardOptions& options) = 0;
   // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
   // norm.
   virtual std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) = 0;

@@ -18,12 +18,12 @@ at::ScalarType choose_dtype(std::string_view wanted, std::string_view stored) {
   return stored == "bfloat16" || stored == "BF16" ? at::kBFloat16 : at::kFloat;
 }
 
-std::string stored_dtype(const base::Json& config, const io::Weights& weights) {
+std::string stored_dtype(const base::Json& config, const Family& family, const io::Weights& weights) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     const auto found = config.find(key);
     if (found != config.end() && found->is_string()) return found->get<std::string>();
   }
-  const io::TensorView* embedding = weights.find("model.embed_tokens.weight");
+  const io::TensorView* embedding = weights.find(std::string(family.names.embedding) + ".weight");
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
@@ -51,7 +51,8 @@ Opened open_directory(const std::string& path, std::string_view dtype) {
     files.end_ids = parse_end_ids(files.generation_config_json, config_path);
   }
   io::Weights weights = io::Weights::open_directory(path);
-  const at::ScalarType type = choose_dtype(dtype, stored_dtype(files.config_json, weights));
+  const at::ScalarType type =
+      choose_dtype(dtype, stored_dtype(files.config_json, *files.config.family, weights));
   return {std::move(files), type, directory_weights(std::move(weights))};
 }
 

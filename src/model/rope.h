@@ -4,16 +4,21 @@
 
 #include <vector>
 
-#include "model/config.h"
+#include "model/rope_config.h"
 
 namespace trl::model {
 
-// [head_dim / 2], in float32 as transformers computes them (modeling_rope_utils.py).
-std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim);
+// One for every pair of elements that is turned, in float32 as transformers computes them
+// (modeling_rope_utils.py). length: positions that the batch reaches, on which "dynamic" and "longrope"
+// depend.
+std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length = 0);
+// Of cosines and sines: yarn and longrope have one.
+double rope_attention_factor(const RopeConfig& rope);
 
 struct RopeTables {
-  at::Tensor cos, sin;  // float32 [tokens, head_dim / 2]
+  at::Tensor cos, sin;  // float32 [tokens, frequencies]
 };
-RopeTables rope_tables(const std::vector<float>& inverse_frequencies, const at::Tensor& position_ids);
+// position_ids: int32 [tokens] on the host.
+RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids);
 
 }  // namespace trl::model

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "model/families.h"
+#include "model/gguf_names.h"
 #include "tensor/parallel.h"
 
 namespace trl::model {
@@ -94,36 +94,6 @@ class DirectoryWeights final : public WeightSource {
   io::Weights weights_;
 };
 
-// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight"; empty: no such name in GGUF.
-std::string gguf_name(std::string_view name) {
-  struct Pair {
-    std::string_view ours, theirs;
-  };
-  constexpr Pair kOuter[] = {{"model.embed_tokens.weight", "token_embd.weight"},
-                             {"model.norm.weight", "output_norm.weight"},
-                             {"lm_head.weight", "output.weight"}};
-  constexpr Pair kInner[] = {{"self_attn.q_proj", "attn_q"},          {"self_attn.k_proj", "attn_k"},
-                             {"self_attn.v_proj", "attn_v"},          {"self_attn.o_proj", "attn_output"},
-                             {"self_attn.q_norm", "attn_q_norm"},     {"self_attn.k_norm", "attn_k_norm"},
-                             {"mlp.gate_proj", "ffn_gate"},           {"mlp.up_proj", "ffn_up"},
-                             {"mlp.down_proj", "ffn_down"},           {"input_layernorm", "attn_norm"},
-                             {"post_attention_layernorm", "ffn_norm"}};
-  for (const Pair& pair : kOuter) {
-    if (name == pair.ours) return std::string(pair.theirs);
-  }
-  constexpr std::string_view kLayers = "model.layers.";
-  const size_t dot = name.find('.', kLayers.size());
-  const size_t last = name.rfind('.');
-  if (!name.starts_with(kLayers) || dot == std::string_view::npos || last <= dot) return {};
-  const std::string_view layer = name.substr(kLayers.size(), dot - kLayers.size());
-  for (const Pair& pair : kInner) {
-    if (name.substr(dot + 1, last - dot - 1) == pair.ours) {
-      return fmt::format("blk.{}.{}{}", layer, pair.theirs, name.substr(last));
-    }
-  }
-  return {};
-}
-
 // The key that says how many rows or columns a tensor has beside hidden_size.
 std::string_view size_key(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
@@ -135,12 +105,10 @@ std::string_view size_key(std::string_view name) {
 class GgufWeights final : public WeightSource {
  public:
   GgufWeights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config)
-      : file_(std::move(file)),
-        head_dim_(config.head_dim),
-        interleaved_(find_family(config.model_type)->gguf_interleaved_rope) {}
+      : file_(std::move(file)), family_(*config.family), head_dim_(config.head_dim) {}
 
   std::string place(const std::string& name) const override {
-    return fmt::format("{}: tensor {}", file_->path(), gguf_name(name));
+    return fmt::format("{}: tensor {}", file_->path(), gguf_name(family_, name));
   }
   std::string asks(const std::string& name) const override {
     const std::string key = fmt::format("{}.{}", file_->text("general.architecture"), size_key(name));
@@ -148,17 +116,17 @@ class GgufWeights final : public WeightSource {
                        file_->find(key) == nullptr ? " is missing: attention.head_count counts" : "");
   }
   const std::vector<int64_t>* shape(const std::string& name) const override {
-    const auto found = file_->tensors().find(gguf_name(name));
+    const auto found = file_->tensors().find(gguf_name(family_, name));
     return found == file_->tensors().end() ? nullptr : &found->second.shape;
   }
   void read(const std::string& name, at::Tensor& out) const override {
-    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(name))->second;
+    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
     const auto read = [&](int64_t first, int64_t count, float* to) {
       io::dequantize(tensor, first, count, to);
     };
     const bool rotated =
         name.find(".q_proj.") != std::string::npos || name.find(".k_proj.") != std::string::npos;
-    if (!interleaved_ || !rotated)
+    if (!family_.gguf_interleaved_rope || !rotated)
       return convert(out, row_count(tensor.shape), read, [](int64_t row) { return row; });
     // Row j d/2 + i of a head (half j, frequency i) is row 2i + j in the file. A bias is a column of rows.
     if (tensor.shape.size() == 1 && tensor.type_name.starts_with("Q")) {
@@ -173,7 +141,7 @@ class GgufWeights final : public WeightSource {
   }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::set<std::string> theirs;
-    for (const std::string& name : used) theirs.insert(gguf_name(name));
+    for (const std::string& name : used) theirs.insert(gguf_name(family_, name));
     std::vector<std::string> names;
     for (const auto& [name, tensor] : file_->tensors()) {
       if (!theirs.contains(name)) names.push_back(name);
@@ -183,8 +151,8 @@ class GgufWeights final : public WeightSource {
 
  private:
   std::shared_ptr<const io::Gguf> file_;
+  const Family& family_;
   int64_t head_dim_;
-  bool interleaved_;
 };
 
 }  // namespace

@@ -34,9 +34,9 @@ class Method {
   virtual ~Method() = default;
   // What the losses of a window are divided by (num_items_in_batch); evaluation plans each batch by itself.
   virtual double plan(std::span<const MicroBatch> window) const = 0;
-  // -> hidden states; without a place: evaluation.
-  virtual at::Tensor forward(const MicroBatch& batch, const std::optional<Place>& training) = 0;
-  virtual MethodLoss loss(const at::Tensor& hidden, const MicroBatch& batch, double items) = 0;
+  // Without a place: evaluation.
+  virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training) = 0;
+  virtual MethodLoss loss(const model::Output& output, const MicroBatch& batch, double items) = 0;
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.

@@ -39,7 +39,7 @@ TEST(Config, ReadsWhatIsThereAndDefaultsTheRest) {
   EXPECT_EQ(c.architecture, "LlamaForCausalLM");
   EXPECT_EQ(c.head_dim, 16);
   EXPECT_EQ(c.num_key_value_heads, 2);
-  EXPECT_EQ(c.rms_norm_eps, 1e-5);
+  EXPECT_EQ(c.norm_eps, 1e-5);
   EXPECT_TRUE(c.tie_word_embeddings);
   EXPECT_FALSE(c.attention_qkv_bias || c.attention_out_bias || c.mlp_bias || c.qk_norm);
   EXPECT_EQ(c.rope.type, "default");
@@ -163,7 +163,8 @@ TEST(Config, RefusesByName) {
   expect_error(with(llama(), "num_key_value_heads", 0), Status::format, "\"num_key_value_heads\" is 0");
   expect_error(with(llama(), "hidden_size", 66), Status::format, "\"hidden_size\" (66) is no multiple");
   expect_error(with(llama(), "head_dim", 15), Status::format, "\"head_dim\" is 15; expected an even number");
-  expect_error(with(llama(), "hidden_act", "gelu"), Status::unsupported, "\"hidden_act\" is \"gelu\"");
+  expect_error(with(llama(), "hidden_act", "mish"), Status::unsupported,
+               "\"hidden_act\" is \"mish\"; these are supported: silu, swish, gelu,");
   expect_error(with(llama(), "rms_norm_eps", -1), Status::format, "\"rms_norm_eps\" is -1");
   expect_error(with(llama(), "tie_word_embeddings", 1), Status::format,
                "\"tie_word_embeddings\" is 1; expected true");

@@ -99,7 +99,7 @@ TEST(Forward, PaddedRightAndLeft) {
       const at::Tensor logits = logits_of(*recorded.model, states.back(), at::kFloat);
       const at::Tensor want = at_places(test::golden_tensor(recorded.tensors, run + ".logits"), batch);
       EXPECT_LE(test::used_limit(logits, want, test::limits::forward), 1);
-      EXPECT_TRUE(at::equal(recorded.model->forward(batch.input, {}), states.back()));
+      EXPECT_TRUE(at::equal(recorded.model->forward(batch.input, {}).hidden, states.back()));
       if (run == "right") compare_token_statistics(logits, json, batch);
       ++runs;
     }
@@ -126,7 +126,8 @@ TEST(Forward, PackedDocumentsDoNotSeeEachOther) {
     ASSERT_EQ(at, ids.end());
     const ForwardInput input = test::forward_input(documents);
     EXPECT_TRUE(at::equal(input.position_ids, test::int_tensor(json["position_ids"][0])));
-    const at::Tensor logits = logits_of(*recorded.model, recorded.model->forward(input, {}), at::kFloat);
+    const at::Tensor logits =
+        logits_of(*recorded.model, recorded.model->forward(input, {}).hidden, at::kFloat);
     EXPECT_LE(test::used_limit(logits, test::golden_tensor(recorded.tensors, "packed.logits")[0],
                                test::limits::forward),
               1);
@@ -171,7 +172,7 @@ TEST(Forward, BfloatWeightsComputeInBfloat) {
   const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
   const auto model = Model::open(test::golden_path("models/qwen2_bf16"), "auto");
   ASSERT_EQ(model->dtype(), at::kBFloat16);
-  const at::Tensor hidden = model->forward(batch.input, {});
+  const at::Tensor hidden = model->forward(batch.input, {}).hidden;
   EXPECT_EQ(hidden.scalar_type(), at::kBFloat16);
   const at::Tensor logits = logits_of(*model, hidden, model->compute(at::kFloat));
   const at::Tensor want = at_places(test::golden_tensor(recorded.tensors, "right.logits_bfloat16"), batch);
@@ -187,7 +188,7 @@ TEST(Forward, CacheAgreesWithTheWholeSequence) {
   for (const std::string name : {"qwen3", "mistral"}) {  // all of it, and a window of 8
     SCOPED_TRACE(name);
     const auto model = Model::open(test::golden_path("models/" + name), "float32");
-    const at::Tensor whole = model->forward(test::forward_input({ids}), {});
+    const at::Tensor whole = model->forward(test::forward_input({ids}), {}).hidden;
     const auto cache = model->new_cache(1);
     const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
     EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], {1e-5, 1e-5}), 1);

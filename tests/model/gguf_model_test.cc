@@ -59,7 +59,7 @@ void write_metadata(GgufWriter& writer, const ModelConfig& c, bool kv_heads = tr
   writer.add(p + "feed_forward_length", static_cast<uint32_t>(c.intermediate_size));
   writer.add(p + "attention.head_count", static_cast<uint32_t>(c.num_attention_heads));
   if (kv_heads) writer.add(p + "attention.head_count_kv", static_cast<uint32_t>(c.num_key_value_heads));
-  writer.add(p + "attention.layer_norm_rms_epsilon", static_cast<float>(c.rms_norm_eps));
+  writer.add(p + "attention.layer_norm_rms_epsilon", static_cast<float>(c.norm_eps));
   writer.add(p + "rope.freq_base", static_cast<float>(c.rope.theta));
   writer.add(p + "attention.key_length", static_cast<uint32_t>(c.head_dim));
   writer.add(p + "attention.value_length", static_cast<uint32_t>(c.head_dim));
@@ -108,9 +108,9 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
       EXPECT_TRUE(at::equal(a[i]->value, b[i]->value)) << a[i]->name;
     }
     const ForwardInput input = test::forward_input({{1, 2, 3, 4, 5}, {7, 8}});
-    const at::Tensor hidden = want->forward(input, {});
+    const at::Tensor hidden = want->forward(input, {}).hidden;
     // The epsilon is stored as float32 in GGUF, so it differs in the last digits from config.json's.
-    EXPECT_LE(test::used_limit(got->forward(input, {}), hidden, {1e-6, 1e-6}), 1);
+    EXPECT_LE(test::used_limit(got->forward(input, {}).hidden, hidden, {1e-6, 1e-6}), 1);
     Json config = got->config_json();
     const Json& original = want->config_json();
     for (const char* key : {"model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size",

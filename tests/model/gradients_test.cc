@@ -28,7 +28,7 @@ at::Tensor targets_of(const Json& labels, const GoldenBatch& batch) {
 
 double backward(Model& model, const GoldenBatch& batch, const at::Tensor& targets, double items,
                 const ForwardOptions& options, kernels::HeadSums* sums) {
-  const at::Tensor hidden = model.forward(batch.input, options);
+  const at::Tensor hidden = model.forward(batch.input, options).hidden;
   kernels::HeadOptions head;
   head.compute = model.compute(options.compute);
   head.tile_rows = 16;

@@ -152,6 +152,31 @@ struct Lines final : base::LogSink {
   }
 };
 
+TEST(Open, SlotsAreTheProjectionsOfTheLayers) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+  const std::vector<Slot> slots = model->slots();
+  ASSERT_EQ(slots.size(), 2u * 7);
+  const auto expect = [&](size_t at, const char* name, int64_t in, int64_t out) {
+    EXPECT_EQ(slots[at].name, name);
+    EXPECT_EQ(slots[at].in, in) << name;
+    EXPECT_EQ(slots[at].out, out) << name;
+  };
+  expect(0, "model.layers.0.self_attn.q_proj", 64, 64);
+  expect(2, "model.layers.0.self_attn.v_proj", 64, 32);
+  expect(3, "model.layers.0.self_attn.o_proj", 64, 64);
+  expect(12, "model.layers.1.mlp.up_proj", 64, 112);
+  expect(13, "model.layers.1.mlp.down_proj", 112, 64);
+  // What stands in a slot is what the layer computes with.
+  const ForwardInput input = test::forward_input({{3, 4, 5}});
+  const at::NoGradGuard no_grad;
+  const at::Tensor before = model->forward(input, {}).hidden;
+  std::swap(*slots[0].projection, *slots[7].projection);
+  EXPECT_FALSE(at::equal(model->forward(input, {}).hidden, before));
+  std::swap(*slots[0].projection, *slots[7].projection);
+  EXPECT_TRUE(at::equal(model->forward(input, {}).hidden, before));
+}
+
 TEST(Open, TiedHeadAndUnusedTensors) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const Copy copy("llama");

@@ -29,7 +29,7 @@ class Sft final : public Method {
     return static_cast<double>(items);
   }
 
-  at::Tensor forward(const MicroBatch& batch, const std::optional<Place>& training) override {
+  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training) override {
     model::ForwardOptions options;
     options.compute = compute_;
     options.checkpoint = checkpoint_ && training;
@@ -38,8 +38,8 @@ class Sft final : public Method {
     return model_.forward({batch.input_ids, batch.position_ids, batch.segments}, options);
   }
 
-  MethodLoss loss(const at::Tensor& hidden, const MicroBatch& batch, double items) override {
-    const loss::SftLoss sft = loss::sft_loss(hidden, model_.head(), batch.targets, items, head_);
+  MethodLoss loss(const model::Output& output, const MicroBatch& batch, double items) override {
+    const loss::SftLoss sft = loss::sft_loss(output.hidden, model_.head(), batch.targets, items, head_);
     const double count = static_cast<double>(std::max<int64_t>(sft.sums.count, 1));
     return {sft.loss,
             {{"entropy", sft.sums.entropy / count},

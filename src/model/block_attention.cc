@@ -1,0 +1,41 @@
+#include "model/block_attention.h"
+
+#include "tensor/counted.h"
+
+namespace trl::model {
+
+at::Tensor BlockAttention::forward(const at::Tensor& x, const kernels::Again& again,
+                                   const LayerContext& context) const {
+  const std::vector<at::Tensor> qkv = kernels::linear(x, in, context.compute, again);
+  at::Tensor q = heads_of(qkv[0], heads, q_norm), k = heads_of(qkv[1], kv_heads, k_norm);
+  if (rope >= 0) {
+    const RopeTables& tables = context.ropes[static_cast<size_t>(rope)];
+    std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin);
+  }
+  const at::Tensor attended = attend(q, k, heads_of(qkv[2], kv_heads, {}), context);
+  return kernels::linear(attended.view({x.size(0), heads * head_dim}), out, context.compute)[0];
+}
+
+// x: [tokens, count * head_dim] or [tokens * count, head_dim]
+at::Tensor BlockAttention::heads_of(const at::Tensor& x, int64_t count, const Norm& norm) const {
+  if (whole_norms && norm) return norm(x).view({-1, count, head_dim});
+  return norm(x.view({-1, count, head_dim}));
+}
+
+at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const LayerContext& context) const {
+  if (context.cache == nullptr) {
+    kernels::AttentionOptions chosen = options;
+    chosen.plugin = context.attention;
+    return kernels::attention(q, k, v, context.segments, chosen);
+  }
+  context.cache->write(context.past, k, v);
+  if (context.past == 0) return kernels::attention(q, k, v, context.segments, options);
+  // A later call brings one position: its query against all that is kept.
+  at::Tensor attended = tensor::empty_like(q, tensor::MemoryKind::workspace);
+  at::Tensor row = attended.select(0, 0);
+  kernels::attention_decode(q.select(0, 0), context.cache->pages, context.past + 1, options, row);
+  return attended;
+}
+
+}  // namespace trl::model

@@ -1,0 +1,20 @@
+#include "model/block_mlp.h"
+
+namespace trl::model {
+
+at::Tensor BlockMlp::forward(const at::Tensor& x, const kernels::Again& again,
+                             const LayerContext& context) const {
+  const std::vector<at::Tensor> wide = kernels::linear(x, in, context.compute, again);
+  // An activation costs little beside the product that reads it: it is made again in backward.
+  std::vector<at::Tensor> kept;
+  for (const at::Tensor& part : wide) kept.push_back(part.detach());
+  const kernels::Again activated = [kept = std::move(kept), this] { return activate(kept); };
+  return kernels::linear(activate(wide), out, context.compute, activated)[0];
+}
+
+at::Tensor BlockMlp::activate(const std::vector<at::Tensor>& x) const {
+  if (activation == kernels::Activation::silu) return kernels::swiglu(x[0], x[1]);
+  return kernels::geglu(x[0], x[1], activation == kernels::Activation::gelu_tanh);
+}
+
+}  // namespace trl::model

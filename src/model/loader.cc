@@ -1,0 +1,212 @@
+#include "model/loader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/number.h"
+#include "tensor/counted.h"
+#include "tensor/device.h"
+
+namespace trl::model {
+
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// "model.layers.{}." -> "model.layers.3."
+std::string numbered(std::string_view pattern, int64_t number) {
+  return fmt::format(fmt::runtime(pattern), number);
+}
+
+// Of "model.layers.3.mlp.up_proj.weight" and "blk.3.ffn_up.weight" 3; -1: of no layer.
+int64_t layer_of(std::string_view name, std::string_view pattern) {
+  for (const std::string_view start : {pattern.substr(0, pattern.find('{')), std::string_view("blk.")}) {
+    if (!name.starts_with(start)) continue;
+    const std::string_view rest = name.substr(start.size());
+    return base::parse_int64(rest.substr(0, rest.find('.'))).value_or(-1);
+  }
+  return -1;
+}
+
+}  // namespace
+
+Loader::Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
+               std::vector<std::unique_ptr<tensor::Parameter>>& parameters)
+    : config_(config),
+      names_(config.family->names),
+      source_(source),
+      dtype_(dtype),
+      device_(device),
+      parameters_(parameters),
+      tensors_(std::ssize(source.others({}))) {}
+
+tensor::Parameter* Loader::embedding() {
+  tensor::Parameter* embedding =
+      matrix(std::string(names_.embedding), config_.vocab_size, config_.hidden_size);
+  embedding->padding_row = config_.pad_token_id;
+  return embedding;
+}
+
+tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
+  if (!config_.tie_word_embeddings)
+    return matrix(std::string(names_.head), config_.vocab_size, config_.hidden_size);
+  check_tied(*embedding);
+  return embedding;
+}
+
+Norm Loader::final_norm() { return norm(std::string(names_.final_norm), config_.hidden_size); }
+
+std::unique_ptr<DecoderLayer> Loader::layer(int64_t index) {
+  const std::string prefix = numbered(names_.layer, index);
+  const auto norm_of = [&](std::string_view name) {
+    return name.empty() ? Norm{} : norm(prefix + std::string(name), config_.hidden_size);
+  };
+  auto layer = std::make_unique<DecoderLayer>();
+  layer->attention = attention(prefix, index);
+  layer->mlp = mlp(prefix);
+  layer->parallel = config_.parallel;
+  layer->attention_norm = norm_of(names_.attention_norm);
+  layer->attention_post_norm = norm_of(names_.attention_post_norm);
+  if (!config_.parallel || !config_.family->one_norm_if_parallel) layer->mlp_norm = norm_of(names_.mlp_norm);
+  layer->mlp_post_norm = norm_of(names_.mlp_post_norm);
+  return layer;
+}
+
+BlockAttention Loader::attention(const std::string& prefix, int64_t index) {
+  const ModelConfig& c = config_;
+  const bool slides = c.sliding_layers[static_cast<size_t>(index)];
+  BlockAttention block{.heads = c.num_attention_heads,
+                       .kv_heads = c.num_key_value_heads,
+                       .head_dim = c.head_dim,
+                       .by_head = c.family->qkv_by_head,
+                       .whole_norms = c.family->qk_norm_whole,
+                       .rope = c.rope.type == "none"      ? -1
+                               : slides && c.sliding_rope ? 1
+                                                          : 0,
+                       .rope_layout = c.rope.layout};
+  block.options.scale = c.attention_scale;
+  block.options.window = slides ? c.sliding_window : 0;
+  block.options.softcap = c.attention_softcap;
+  const int64_t q_width = block.heads * c.head_dim, kv_width = block.kv_heads * c.head_dim;
+  const auto from_stream = [&](std::string_view name, int64_t width) {
+    block.in.push_back(projection(prefix + std::string(name), c.hidden_size, width, c.attention_qkv_bias));
+  };
+  if (names_.qkv.empty()) {
+    from_stream(names_.q, q_width);
+    from_stream(names_.k, kv_width);
+    from_stream(names_.v, kv_width);
+  } else {
+    from_stream(names_.qkv, q_width + 2 * kv_width);
+  }
+  block.out =
+      projection(prefix + std::string(names_.attention_out), q_width, c.hidden_size, c.attention_out_bias);
+  if (c.qk_norm) {
+    block.q_norm = norm(prefix + std::string(names_.q_norm), block.whole_norms ? q_width : c.head_dim);
+    block.k_norm = norm(prefix + std::string(names_.k_norm), block.whole_norms ? kv_width : c.head_dim);
+  }
+  return block;
+}
+
+BlockMlp Loader::mlp(const std::string& prefix) {
+  const ModelConfig& c = config_;
+  BlockMlp block{.gated = !names_.gate.empty() || !names_.gate_up.empty(), .activation = c.activation};
+  const auto from_stream = [&](std::string_view name, int64_t width) {
+    block.in.push_back(projection(prefix + std::string(name), c.hidden_size, width, c.mlp_bias));
+  };
+  if (!names_.gate_up.empty()) {
+    from_stream(names_.gate_up, 2 * c.intermediate_size);
+  } else {
+    if (block.gated) from_stream(names_.gate, c.intermediate_size);
+    from_stream(names_.up, c.intermediate_size);
+  }
+  block.out = projection(prefix + std::string(names_.down), c.intermediate_size, c.hidden_size, c.mlp_bias);
+  return block;
+}
+
+Norm Loader::norm(const std::string& name, int64_t width) {
+  Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
+  norm.weight = load(name + ".weight", {width}, false);
+  if (config_.family->norm_bias) norm.bias = load(name + ".bias", {width}, false);
+  return norm;
+}
+
+kernels::Projection Loader::projection(const std::string& name, int64_t in, int64_t out, bool bias) {
+  const bool transposed = config_.family->transposed;
+  kernels::Projection projection{transposed ? matrix(name, in, out) : matrix(name, out, in), nullptr};
+  if (bias) projection.bias = load(name + ".bias", {out}, false);
+  return projection;
+}
+
+tensor::Parameter* Loader::matrix(const std::string& name, int64_t rows, int64_t columns) {
+  return load(name + ".weight", {rows, columns}, true);
+}
+
+// Tensors are taken from the source one by one, in the order in which they become parameters.
+tensor::Parameter* Loader::load(const std::string& name, const std::vector<int64_t>& shape, bool decay) {
+  const std::vector<int64_t>* found = source_.shape(name);
+  if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
+  if (*found != shape) {
+    fail(Status::format, "{} has shape {}, {} for {}", source_.place(name), shape_text(*found),
+         source_.asks(name), shape_text(shape));
+  }
+  base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
+  used_.insert(name);
+  auto parameter = std::make_unique<tensor::Parameter>();
+  parameter->name = name;
+  parameter->value = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
+  parameter->decay = decay;
+  read(name, parameter->value);
+  return parameters_.emplace_back(std::move(parameter)).get();
+}
+
+void Loader::read(const std::string& name, at::Tensor& out) const {
+  if (out.is_cpu()) return source_.read(name, out);
+  at::Tensor host = tensor::empty(out.sizes(), out.scalar_type(), tensor::MemoryKind::workspace);
+  source_.read(name, host);
+  out.copy_(host);
+}
+
+// A tied head that is stored as well must be the embedding: training would silently drop one of the two.
+void Loader::check_tied(const tensor::Parameter& embedding) {
+  const std::string name = std::string(names_.head) + ".weight";
+  const std::vector<int64_t>* shape = source_.shape(name);
+  if (shape == nullptr) return;
+  used_.insert(name);
+  bool same = *shape == embedding.value.sizes().vec();
+  if (same) {
+    at::Tensor stored = tensor::empty(*shape, dtype_, tensor::MemoryKind::workspace);
+    source_.read(name, stored);
+    const at::Tensor value = tensor::on_host(embedding.value);
+    same = std::memcmp(stored.data_ptr(), value.data_ptr(), value.nbytes()) == 0;
+  }
+  if (!same) {
+    fail(Status::format,
+         "{} differs from the embedding although tie_word_embeddings is true; set it to false",
+         source_.place(name));
+  }
+}
+
+void Loader::report_others(base::LogSink* log) const {
+  base::progress("weights", tensors_, tensors_);
+  if (log == nullptr) return;
+  const int64_t layers = config_.num_hidden_layers;
+  int64_t beyond = 0, last = 0;
+  for (const std::string& name : source_.others(used_)) {
+    const bool buffer = name.find("rotary_emb.inv_freq") != std::string::npos || name == "rope_freqs.weight";
+    const int64_t layer = layer_of(name, names_.layer);
+    beyond += layer >= layers ? 1 : 0;
+    last = std::max(last, layer);
+    if (!buffer && layer < layers) log->warning("model", "tensor {} is not used by this family", name);
+  }
+  if (beyond == 0) return;
+  log->warning("model",
+               "weights of {} layers are there, and config.json has num_hidden_layers {}: {} tensors of the "
+               "layers behind it are not read",
+               last + 1, layers, beyond);
+}
+
+}  // namespace trl::model

@@ -1,0 +1,47 @@
+// Reads the weights of a decoder as its row of the table of families names them.
+#pragma once
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "model/config.h"
+#include "model/decoder_layer.h"
+#include "model/weights.h"
+
+namespace trl::model {
+
+class Loader {
+ public:
+  // parameters: gets each that is loaded, in that order.
+  Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
+         std::vector<std::unique_ptr<tensor::Parameter>>& parameters);
+
+  tensor::Parameter* embedding();
+  tensor::Parameter* head(tensor::Parameter* embedding);
+  Norm final_norm();
+  std::unique_ptr<DecoderLayer> layer(int64_t index);
+  void report_others(base::LogSink* log) const;
+
+ private:
+  tensor::Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay);
+  tensor::Parameter* matrix(const std::string& name, int64_t rows, int64_t columns);
+  Norm norm(const std::string& name, int64_t width);
+  kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
+  BlockAttention attention(const std::string& prefix, int64_t index);
+  BlockMlp mlp(const std::string& prefix);
+  void check_tied(const tensor::Parameter& embedding);
+  void read(const std::string& name, at::Tensor& out) const;
+
+  const ModelConfig& config_;
+  const Names& names_;
+  const WeightSource& source_;
+  const at::ScalarType dtype_;
+  const at::Device device_;
+  std::vector<std::unique_ptr<tensor::Parameter>>& parameters_;
+  const int64_t tensors_;  // that are stored
+  std::set<std::string> used_;
+};
+
+}  // namespace trl::model

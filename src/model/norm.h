@@ -1,0 +1,26 @@
+// Norms as the families have them. A norm without a weight is none: it gives back what it is given.
+#pragma once
+#include "kernels/kernels.h"
+#include "kernels/kinds.h"
+
+namespace trl::model {
+
+struct Norm {
+  tensor::Parameter* weight = nullptr;
+  tensor::Parameter* bias = nullptr;
+  kernels::NormKind kind = kernels::NormKind::rms;
+  double eps = 1e-6;
+
+  explicit operator bool() const { return weight != nullptr; }
+  at::Tensor operator()(const at::Tensor& x) const {
+    return weight != nullptr ? kernels::rms_norm(x, *weight, eps) : x;
+  }
+  // stream + branch, and the norm of that; without a branch (undefined) of the stream.
+  kernels::Residual after(const at::Tensor& stream, const at::Tensor& branch) const {
+    if (weight != nullptr) return kernels::residual_norm(stream, branch, *weight, eps);
+    const at::Tensor sum = branch.defined() ? kernels::add(stream, branch) : stream;
+    return {sum, sum};
+  }
+};
+
+}  // namespace trl::model

@@ -1,0 +1,39 @@
+// Rotary embedding as config.json says it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "kernels/kinds.h"
+
+namespace trl::model {
+
+class ConfigKeys;
+struct Family;
+
+struct RopeConfig {
+  std::string type = "default";  // default, linear, dynamic, yarn, longrope, llama3; none: nothing is turned
+  double theta = 10000.0;
+  double factor = 1.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  int64_t original_max_position_embeddings = 0;
+  double partial = 1.0;  // share of each head that is turned
+  int64_t max_position_embeddings = 0;
+  double beta_fast = 32, beta_slow = 1;           // of yarn
+  double mscale = 0, mscale_all_dim = 0;          // of yarn; 0: not given
+  bool truncate = true;                           // of yarn
+  std::optional<double> attention_factor = {};         // of yarn and longrope: of cosines and sines
+  std::vector<double> short_factor = {}, long_factor = {};  // of longrope
+  kernels::RopeLayout layout = kernels::RopeLayout::halves;
+};
+
+// keys: of config.json. Throws Error as parse_config().
+RopeConfig parse_rope(const ConfigKeys& keys, const Family& family, int64_t max_positions, int64_t head_dim);
+// Of the layers with a window, where the family has another one for them.
+std::optional<RopeConfig> parse_sliding_rope(const ConfigKeys& keys, const Family& family,
+                                             int64_t max_positions, int64_t head_dim);
+
+}  // namespace trl::model
