@@ -153,7 +153,7 @@ TEST(GgufModel, DtypeFollowsTheEmbedding) {
   }
 }
 
-void expect_error(const std::string& path, Status status, std::string_view part) {
+void expect_refused(const std::string& path, Status status, std::string_view part) {
   try {
     Model::open(path, "float32");
     ADD_FAILURE() << "opened without an error; expected: " << part;
@@ -181,7 +181,7 @@ TEST(GgufModel, Llama3ScalingIsRebuiltFromItsDivisors) {
   GgufWriter other = written(*base);
   divisors[3] *= 1.5f;
   other.tensor("rope_freqs.weight", {8}, divisors);
-  expect_error(directory.write("m.gguf", other.bytes()), Status::unsupported,
+  expect_refused(directory.write("m.gguf", other.bytes()), Status::unsupported,
                "tensor rope_freqs.weight: not the rope scaling");
 }
 
@@ -190,28 +190,28 @@ TEST(GgufModel, RefusesWhatIsWrong) {
   const TemporaryDirectory directory;
   const auto base = Model::open(test::golden_path("models/llama"), "float32");
   const std::string good = written(*base).bytes();
-  expect_error(directory.write("m.gguf", good.substr(0, good.size() / 2)), Status::format,
+  expect_refused(directory.write("m.gguf", good.substr(0, good.size() / 2)), Status::format,
                "m.gguf: truncated: tensor");
   GgufWriter unknown;
   unknown.add("general.architecture", "mamba");
-  expect_error(
+  expect_refused(
       directory.write("m.gguf", unknown.bytes()), Status::unsupported,
       "general.architecture \"mamba\" is not a known family; these are: llama, mistral, qwen2, qwen3");
   GgufWriter bare;
   bare.add("general.architecture", "llama");
-  expect_error(directory.write("m.gguf", bare.bytes()), Status::format,
+  expect_refused(directory.write("m.gguf", bare.bytes()), Status::format,
                "tensor token_embd.weight is missing");
   bare.tensor("token_embd.weight", {4, 4}, std::vector<float>(16));
-  expect_error(directory.write("m.gguf", bare.bytes()), Status::format,
+  expect_refused(directory.write("m.gguf", bare.bytes()), Status::format,
                "metadata key llama.embedding_length is missing");
   GgufWriter scaled = written(*base);
   scaled.add("llama.rope.scaling.type", "yarn");
-  expect_error(directory.write("m.gguf", scaled.bytes()), Status::unsupported,
+  expect_refused(directory.write("m.gguf", scaled.bytes()), Status::unsupported,
                "llama.rope.scaling.type is \"yarn\"");
   GgufWriter empty;
   write_metadata(empty, base->config());
   empty.tensor("token_embd.weight", {448, 64}, std::vector<float>(448 * 64));
-  expect_error(directory.write("m.gguf", empty.bytes()), Status::format,
+  expect_refused(directory.write("m.gguf", empty.bytes()), Status::format,
                "tensor blk.0.attn_q.weight is missing");
 }
 
@@ -220,7 +220,7 @@ TEST(GgufModel, WithoutKeyValueHeadsEveryHeadIsOne) {
   TRL_NEED_GOLDEN("models/qwen2/config.json");
   const TemporaryDirectory directory;
   const auto base = Model::open(test::golden_path("models/qwen2"), "float32");
-  expect_error(directory.write("m.gguf", written(*base, false, false).bytes()), Status::format,
+  expect_refused(directory.write("m.gguf", written(*base, false, false).bytes()), Status::format,
                "tensor blk.0.attn_k.weight has shape [32, 64], the metadata (qwen2.attention.head_count_kv "
                "is missing: "
                "attention.head_count counts) ask for [64, 64]");
@@ -241,7 +241,7 @@ TEST(GgufModel, RefusesABiasInBlocks) {
                   block ? std::string_view(blocks)
                         : std::string_view(static_cast<const char*>(value.data_ptr()), value.nbytes()));
   }
-  expect_error(directory.write("m.gguf", writer.bytes()), Status::unsupported,
+  expect_refused(directory.write("m.gguf", writer.bytes()), Status::unsupported,
                "blk.0.attn_q.bias: a bias of type Q8_0");
 }
 

@@ -1,0 +1,165 @@
+// Every recorded family: forward passes, gradients, and greedy decoding through the cache.
+#include <gtest/gtest.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include "model/golden_batch.h"
+#include "model/model.h"
+#include "support/seeded_model.h"
+
+namespace trl::model {
+namespace {
+
+using base::Json;
+using test::close;
+
+class Families : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Model> open() const { return Model::open(seeded_.directory.path(), "float32"); }
+  const Json& json() const { return seeded_.json; }
+
+ private:
+  const test::SeededModel seeded_{GetParam()};
+};
+
+at::Tensor logits_of(Model& model, const at::Tensor& hidden) {
+  return kernels::head_logits(hidden, model.head(), at::kFloat);
+}
+
+// [tokens]: each position's successor in its row, -100 at the end of a row.
+at::Tensor targets_of(const Json& rows) {
+  std::vector<int32_t> targets;
+  for (const std::vector<int32_t> row : rows) {
+    targets.insert(targets.end(), row.begin() + 1, row.end());
+    targets.push_back(-100);
+  }
+  return test::int_tensor(targets);
+}
+
+void compare_norms(const std::vector<at::Tensor>& states, const Json& run) {
+  ASSERT_EQ(states.size(), run["norms"].size());
+  for (size_t layer = 0; layer < states.size(); ++layer) {
+    int64_t begin = 0;
+    for (size_t row = 0; row < run["rows"].size(); ++row) {
+      const auto length = static_cast<int64_t>(run["rows"][row].size());
+      const at::Tensor state = states[layer].narrow(0, begin, length).to(at::kDouble);
+      const double want = run["norms"][layer][row];
+      EXPECT_TRUE(close(state.norm().item<double>(), want, test::limits::forward))
+          << "layer " << layer << ", row " << row << ": " << state.norm() << ", recorded " << want;
+      begin += length;
+    }
+  }
+}
+
+void compare_predictions(const at::Tensor& logits, const Json& run) {
+  const at::Tensor log_p = at::log_softmax(logits.to(at::kDouble), 1);
+  const at::Tensor entropy = -(log_p.exp() * log_p).sum(1);
+  int64_t token = 0;
+  for (size_t row = 0; row < run["rows"].size(); ++row, ++token) {
+    for (size_t i = 0; i + 1 < run["rows"][row].size(); ++i, ++token) {
+      const double got = log_p[token][run["rows"][row][i + 1].get<int64_t>()].item<double>();
+      EXPECT_TRUE(close(got, run["logprobs"][row][i], test::limits::forward))
+          << "row " << row << ", token " << i << ": " << got << ", recorded " << run["logprobs"][row][i];
+      EXPECT_TRUE(close(entropy[token].item<double>(), run["entropy"][row][i], test::limits::forward))
+          << "row " << row << ", token " << i;
+    }
+  }
+  EXPECT_EQ(token, logits.size(0));
+}
+
+TEST_P(Families, ForwardAsRecorded) {
+  const at::NoGradGuard no_grad;
+  for (const Json& run : json()["runs"]) {
+    const auto model = open();
+    const std::vector<at::Tensor> states = model->hidden_states(test::forward_input(run["rows"]), {});
+    compare_norms(states, run);
+    compare_predictions(logits_of(*model, states.back()), run);
+  }
+}
+
+TEST_P(Families, OrderOfRowsChangesNothing) {
+  const at::NoGradGuard no_grad;
+  const auto model = open();
+  for (const Json& run : json()["runs"]) {
+    std::vector<std::vector<int32_t>> rows = run["rows"];
+    const at::Tensor there = model->forward(test::forward_input(rows), {});
+    std::reverse(rows.begin(), rows.end());
+    const at::Tensor back = model->forward(test::forward_input(rows), {});
+    int64_t end = there.size(0), begin = 0;
+    for (const auto& row : rows) {
+      const auto length = static_cast<int64_t>(row.size());
+      end -= length;
+      EXPECT_LE(test::used_limit(back.narrow(0, begin, length), there.narrow(0, end, length), {1e-5, 1e-5}),
+                1);
+      begin += length;
+    }
+  }
+}
+
+// want: norm, largest value, sum of gradient * Seeded, and values evenly spread over the tensor.
+void compare_gradient(const at::Tensor& gradient, const Json& want, const test::Seeded& seeded) {
+  const at::Tensor flat = gradient.to(at::kDouble).flatten();
+  const double* values = flat.data_ptr<double>();
+  const int64_t count = flat.numel();
+  double square = 0, largest = 0, sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    square += values[i] * values[i];
+    largest = std::max(largest, std::abs(values[i]));
+    sum += values[i] * seeded[static_cast<uint64_t>(i)];
+  }
+  const auto [floor, relative] = test::limits::gradient;
+  EXPECT_TRUE(close(std::sqrt(square), want[0], test::limits::gradient)) << std::sqrt(square) << " " << want;
+  const double limit = floor + relative * want[1].get<double>();
+  EXPECT_NEAR(largest, want[1].get<double>(), limit);
+  EXPECT_NEAR(sum, want[2].get<double>(), floor + relative * want[0].get<double>());
+  const auto spread = static_cast<int64_t>(want.size()) - 3;
+  for (int64_t i = 0; i < spread; ++i)
+    EXPECT_NEAR(values[i * count / spread], want[static_cast<size_t>(i + 3)].get<double>(), limit) << i;
+}
+
+TEST_P(Families, GradientsAsRecorded) {
+  const Json& want = json()["gradients"];
+  const Json& rows = json()["runs"][0]["rows"];
+  const at::Tensor targets = targets_of(rows);
+  const double tokens = at::ne(targets, -100).sum().item<double>();
+  for (const bool checkpoint : {false, true}) {
+    SCOPED_TRACE(checkpoint);
+    const auto model = open();
+    for (Parameter* parameter : model->parameters()) parameter->grad = at::zeros_like(parameter->value);
+    const at::Tensor hidden = model->forward(test::forward_input(rows), {at::kFloat, checkpoint, {}});
+    const at::Tensor loss = kernels::head_loss(hidden, model->head(), targets, 1 / tokens, {}, nullptr);
+    loss.backward();
+    EXPECT_TRUE(close(loss.item<double>(), want["loss"], test::limits::forward)) << loss;
+    double total = 0;
+    for (const Parameter* parameter : model->parameters()) {
+      SCOPED_TRACE(parameter->name);
+      ASSERT_TRUE(want["tensors"].contains(parameter->name));
+      const test::Seeded seeded(json()["seed"], parameter->name + " gradient");
+      compare_gradient(parameter->grad, want["tensors"][parameter->name], seeded);
+      total += parameter->grad.to(at::kDouble).square().sum().item<double>();
+    }
+    EXPECT_EQ(model->parameters().size(), want["tensors"].size());
+    EXPECT_TRUE(close(std::sqrt(total), want["total_norm"], test::limits::gradient));
+  }
+}
+
+TEST_P(Families, GreedyDecodingThroughTheCache) {
+  for (const Json& greedy : json()["greedy"]) {
+    const auto model = open();
+    const auto cache = model->new_cache(4);  // too small on purpose: it grows
+    std::vector<int32_t> next = greedy["prompt"];
+    for (size_t step = 0; step < greedy["tokens"].size(); ++step) {
+      const at::Tensor logits = logits_of(*model, model->extend(*cache, next, at::kFloat))[0];
+      next = {static_cast<int32_t>(logits.argmax().item<int64_t>())};
+      ASSERT_EQ(next[0], greedy["tokens"][step]) << step;
+      EXPECT_TRUE(close(logits[next[0]].item<double>(), greedy["logits"][step], test::limits::forward))
+          << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, Families, testing::ValuesIn(test::family_cases(false)),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace trl::model

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Trains small Unigram and WordPiece tokenizers with tokenizers 0.23.3 and sentencepiece 0.2.3, and records what they do.
+
+usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/tokenizer.json, where there is none, and cases.json
+       record_tokenizers.py --check FOLDER      records again what the tokenizers in FOLDER do; fails where a byte differs
+"""
+
+import json
+import pathlib
+import sys
+
+import tokenizers
+
+import text_sample
+import tokenizer_kinds
+import tokenizer_variants
+
+VERSION = "0.23.3"
+
+
+def case(tokenizer, text):
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    special = tokenizer.encode(text).ids
+    return {
+        "text": text,
+        "ids": ids,
+        "ids_with_special": None if special == ids else special,
+        "decoded": tokenizer.decode(ids, skip_special_tokens=False),
+        "decoded_skip_special": tokenizer.decode(ids),
+    }
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def recorded(path):
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    rows = ",\n".join(compact(case(tokenizer, text)) for text in text_sample.cases())
+    return '{"tokenizer":"tokenizer.json","cases":[' + rows + "]}\n"
+
+
+def recorded_variants(path):
+    """Steps put in place of the tokenizer's own: {"name", "set", "cases": [[text, ids, decoded]]}."""
+    base = json.loads(path.read_text())
+    lines = []
+    for name, steps in tokenizer_variants.of(base["model"]["type"]):
+        tokenizer = tokenizers.Tokenizer.from_str(json.dumps({**base, **steps}))
+        rows = []
+        for text in tokenizer_variants.TEXTS:
+            ids = tokenizer.encode(text).ids
+            rows.append([text, ids, tokenizer.decode(ids, skip_special_tokens=False)])
+        lines.append(compact({"name": name, "set": steps, "cases": rows}))
+    return "[" + ",\n".join(lines) + "]\n"
+
+
+def main(arguments):
+    check = arguments[:1] == ["--check"]
+    if len(arguments) < 1 + check:
+        sys.exit(__doc__)
+    if tokenizers.__version__ != VERSION:
+        sys.exit(f"tokenizers {tokenizers.__version__} is here; the numbers are those of {VERSION}")
+    folder = pathlib.Path(arguments[check])
+    names = [n for n in tokenizer_kinds.KINDS if not check or (folder / n).exists()]
+    differing = []
+    for name in arguments[1 + check :] or names:
+        place = folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        path = place / "tokenizer.json"
+        if not path.exists():
+            path.write_text(compact(json.loads(tokenizer_kinds.KINDS[name]().to_str())))
+        files = {"cases.json": recorded(path)}
+        if name in tokenizer_variants.BASES:
+            files["variants.json"] = recorded_variants(path)
+        for file, text in files.items():
+            if not check:
+                (place / file).write_text(text)
+            elif not (place / file).exists() or (place / file).read_text() != text:
+                differing.append(f"{name}/{file}")
+        print(name, sum(f.stat().st_size for f in place.iterdir()), "bytes", flush=True)
+    if differing:
+        sys.exit(f"recorded again, these differ: {', '.join(differing)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
