@@ -62,7 +62,7 @@ TEST(TokenizerClass, GivesWhatTransformersGives) {
     EXPECT_EQ(tokenizer->special().unk, token("unk_token"));
     ++run;
   }
-  EXPECT_EQ(run, 29u);
+  EXPECT_EQ(run, 39u);
 }
 
 TEST(TokenizerClass, TokenizesChatRowsAsTransformersDoes) {
@@ -89,8 +89,13 @@ TEST(TokenizerClass, SavedFilesGiveTheSameIds) {
     const auto again = open_files(saved->files(), c.at("model_type"));
     EXPECT_EQ(again->special().eos, eos);
     EXPECT_EQ(again->special().unk, saved->special().unk);
-    for (const char* text : {"Hello world", "  12 don't", "\xD0\x9F\xD1\x80\xD0\xB8"})
-      EXPECT_EQ(again->encode(text, true), saved->encode(text, true)) << text;
+    // These put EOS behind every text: the new one when they are opened again, as in transformers.
+    const bool ends = c.at("class") == "T5Tokenizer" || c.at("class") == "XLMRobertaTokenizer";
+    for (const char* text : {"Hello world", "  12 don't", "\xD0\x9F\xD1\x80\xD0\xB8"}) {
+      Ids want = saved->encode(text, true);
+      if (ends) want.back() = 7;
+      EXPECT_EQ(again->encode(text, true), want) << text;
+    }
   }
 }
 
@@ -132,7 +137,7 @@ TEST(TokenizerClass, RefusesAClassThatItCannotBuild) {
                                  "WhisperTokenizerFast,"),
             std::string::npos)
       << error.message();
-  EXPECT_NE(error.message().find("known are CodeGenTokenizer"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("known are BertTokenizer"), std::string::npos) << error.message();
 }
 
 }  // namespace

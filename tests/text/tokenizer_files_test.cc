@@ -216,8 +216,8 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"no model", "{}", Status::format, "'model' is missing"},
       {"no vocabulary", R"({"model": {"type": "BPE", "merges": []}})", Status::format,
        "vocabulary is missing"},
-      {"Unigram", R"({"model": {"type": "Unigram", "vocab": [["a", -1.5], ["b", [2]]]}})",
-       Status::unsupported, "the model 'Unigram' is not read by this build; known are BPE"},
+      {"WordLevel", R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})", Status::unsupported,
+       "the model 'WordLevel' is not read by this build; known are BPE, Unigram, WordPiece"},
       {"an id that is text", json([](Json& j) { j["model"]["vocab"]["he"] = "x"; }), Status::format,
        "'he' has a string"},
       {"an id that is a list", json([](Json& j) { j["model"]["vocab"]["he"] = {1}; }), Status::format,
@@ -261,17 +261,17 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"unknown unk", json([](Json& j) { j["model"]["unk_token"] = "<unk>"; }), Status::format,
        "unk_token '<unk>'"},
       {"normalizer", json([](Json& j) {
-         j["normalizer"] = {{"type", "Nmt"}};
+         j["normalizer"] = {{"type", "Titlecase"}};
        }),
-       Status::unsupported, "the normalizer 'Nmt' is not read"},
+       Status::unsupported, "the normalizer 'Titlecase' is not read by this build; known are BertNormalizer"},
       {"pre-tokenizer", json([](Json& j) {
-         j["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+         j["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
        }),
-       Status::unsupported, "known are ByteLevel"},
+       Status::unsupported, "'UnicodeScripts' is not read by this build; known are BertPreTokenizer"},
       {"post-processor", json([](Json& j) {
-         j["post_processor"] = {{"type", "BertProcessing"}};
+         j["post_processor"] = {{"type", "PairProcessing"}};
        }),
-       Status::unsupported, "BertProcessing"},
+       Status::unsupported, "'PairProcessing' is not read by this build; known are BertProcessing"},
       {"decoder", json([](Json& j) {
          j["decoder"] = {{"type", "CTC"}};
        }),

@@ -73,7 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Recorded, RecordedTokenizer,
                                          Counted{"bpe_added", 230, 1112}, Counted{"bpe_qwen2", 210, 997},
                                          Counted{"bpe_llama3", 203, 1800},
                                          Counted{"spm_style_bpe", 203, 1100},
-                                         Counted{"sentencepiece_bpe", 190, 1200}),
+                                         Counted{"sentencepiece_bpe", 190, 1200},
+                                         Counted{"unigram_charsmap", 129, 420},
+                                         Counted{"unigram_bytes", 129, 686}, Counted{"word_piece", 129, 511}),
                          instance_name);
 // Of published models: they lie with the whole collection alone.
 INSTANTIATE_TEST_SUITE_P(Published, RecordedTokenizer,

@@ -121,7 +121,8 @@ void Bpe::merge(BpeSpace& space) const {
   }
 }
 
-void Bpe::tokenize(const Piece& word, BpeSpace& space, Tokens& out) const {
+void Bpe::tokenize(const Piece& word, ModelSpace& room, Tokens& out) const {
+  auto& space = static_cast<BpeSpace&>(room);
   const int32_t id = vocabulary_.find(word.text);
   std::atomic<uint8_t>* whole = id >= 0 ? &whole_[static_cast<size_t>(id)] : nullptr;
   if (whole && (options_.ignore_merges || whole->load(std::memory_order_relaxed) == kWhole)) {

@@ -9,13 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "text/tokenizer/model.h"
 #include "text/tokenizer/pair_table.h"
-#include "text/tokenizer/piece.h"
-#include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
-
-using Merges = std::vector<std::pair<std::string, std::string>>;
 
 struct BpeOptions {
   std::string unknown;         // token for a character that is not in the vocabulary; empty: it is dropped
@@ -24,8 +21,7 @@ struct BpeOptions {
   bool ignore_merges = false;  // a word that is a token is that token
 };
 
-// Room for one word, kept over the words of a call.
-struct BpeSpace {
+struct BpeSpace final : ModelSpace {
   struct Symbol {
     int32_t id;
     uint32_t length;  // bytes; 0: merged into an earlier one
@@ -36,13 +32,14 @@ struct BpeSpace {
   std::vector<uint64_t> queue;  // rank << 32 | index of the pair's first symbol
 };
 
-class Bpe {
+class Bpe final : public Model {
  public:
   // where: names the merges in messages
   Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const std::string& where);
 
-  const Vocabulary& vocabulary() const { return vocabulary_; }
-  void tokenize(const Piece& word, BpeSpace& space, Tokens& out) const;
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  std::unique_ptr<ModelSpace> space() const override { return std::make_unique<BpeSpace>(); }
+  void tokenize(const Piece& word, ModelSpace& space, Tokens& out) const override;
 
  private:
   enum : uint8_t { kNotTried, kWhole, kSplit };

@@ -2,30 +2,18 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
+#include "text/tokenizer/character_ranges.h"
 
 namespace trl::text {
 
 namespace {
-struct Characters {
-  char32_t first;
-  char32_t last;
-};
-
-template <size_t n>
-bool within(const Characters (&ranges)[n], char32_t c) {
-  const Characters* range =
-      std::lower_bound(ranges, ranges + n, c, [](const Characters& r, char32_t x) { return r.last < x; });
-  return range != ranges + n && range->first <= c;
-}
-
 // Numbers of Unicode 16 and 17, which Rust knows and utf8proc 2.8 (Unicode 15) does not.
-constexpr Characters kLaterNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
-                                        {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
-                                        {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
+constexpr CharacterRange kLaterNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
+                                            {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
+                                            {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
 
 // Punctuation that came after Unicode 8, which is the one that `tokenizers` asks here.
-constexpr Characters kLaterPunctuation[] = {
+constexpr CharacterRange kLaterPunctuation[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
     {0x10F86, 0x10F89}, {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C},
@@ -77,11 +65,6 @@ char32_t to_lower(char32_t c) {
   if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
   if (c >= 0x16EA0 && c <= 0x16EB8) return c + 0x1B;
   return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
-}
-
-bool is_mark(char32_t c) {
-  const auto k = category(c);
-  return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
 }
 
 bool is_word(char32_t c) {

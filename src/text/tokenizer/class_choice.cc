@@ -1,4 +1,4 @@
-// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are BPE.
+// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are read.
 #include "text/tokenizer/class_choice.h"
 
 #include <utility>
@@ -25,6 +25,11 @@ constexpr std::string_view kGeneric =
     "vipllava voxtral voxtral_realtime xlm-roberta-xl ";
 
 constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
+    {"BertTokenizer",
+     " align bark bert blip bros chinese_clip convbert distilbert electra ernie flava git grounding-dino "
+     "layoutlm "
+     "megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp vilt "
+     "visual_bert "},
     {"CodeLlamaTokenizer", " code_llama "},
     {"CohereTokenizer", " aya_vision cohere cohere2 "},
     {"DebertaTokenizer", " deberta "},
@@ -43,7 +48,9 @@ constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
     {"Qwen3_5Tokenizer", " qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen4_exp "},
     {"RobertaTokenizer",
      " bart bridgetower clap data2vec-text florence2 ibert led lilt longformer mega mra mvp roberta "
-     "roberta-prelayernorm "}};
+     "roberta-prelayernorm "},
+    {"T5Tokenizer", " mt5 musicgen musicgen_melody switch_transformers t5 "},
+    {"XLMRobertaTokenizer", " gte jina_embeddings_v3 metaclip_2 trocr xlm-roberta xmod "}};
 
 // Types whose directories are known to name a wrong class.
 constexpr std::string_view kOverruled =

@@ -24,9 +24,15 @@ namespace {
 constexpr const char* kEnd = "<|endoftext|>";
 constexpr DefaultTokens kGpt2Tokens{.bos = kEnd, .eos = kEnd, .unk = kEnd, .pad = ""};
 constexpr DefaultTokens kQwenTokens{.bos = "", .eos = kEnd, .unk = kEnd, .pad = kEnd};
+constexpr DefaultTokens kRobertaTokens{"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
 constexpr DefaultTokens kLlamaTokens{.bos = "<s>", .eos = "</s>", .unk = "<unk>"};
 
 const ClassRow kRows[] = {
+    {.name = "BertTokenizer",
+     .model = "WordPiece",
+     .shape = Shape::bert,
+     .tokens = {.unk = "[UNK]", .sep = "[SEP]", .pad = "[PAD]", .cls = "[CLS]", .mask = "[MASK]"},
+     .surround = Surround::cls_sep},
     {.name = "CodeGenTokenizer", .tokens = kGpt2Tokens},
     {.name = "CodeLlamaTokenizer",
      .shape = Shape::metaspace,
@@ -54,21 +60,41 @@ const ClassRow kRows[] = {
     {.name = "LlamaTokenizer", .shape = Shape::metaspace, .tokens = kLlamaTokens},
     {.name = "Qwen2Tokenizer", .tokens = kQwenTokens, .split = kQwen2Split, .nfc = true, .plain = Plain::all},
     {.name = "Qwen3_5Tokenizer", .tokens = kQwenTokens, .split = kQwen35Split, .nfc = true},
-    {.name = "RobertaTokenizer",
-     .tokens = {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"},
-     .surround = Surround::cls_sep},
+    {.name = "RobertaTokenizer", .tokens = kRobertaTokens, .surround = Surround::cls_sep},
+    {.name = "T5Tokenizer",
+     .model = "Unigram",
+     .shape = Shape::unigram,
+     .tokens = {.eos = "</s>", .unk = "<unk>", .pad = "<pad>"},
+     .surround = Surround::eos,
+     .unknown_id = 2,
+     .sentinels = true},
+    {.name = "XLMRobertaTokenizer",
+     .model = "Unigram",
+     .shape = Shape::unigram,
+     .tokens = kRobertaTokens,
+     .surround = Surround::bos_eos,
+     .unknown_id = 3},
 };
 
 // Encoders, translators and classes for pictures and sound.
-constexpr std::string_view kUnread[] = {"BlenderbotTokenizer", "CLIPTokenizer",       "EsmcTokenizer",
-                                        "HerbertTokenizer",    "LayoutLMv3Tokenizer", "LukeTokenizer",
-                                        "MarkupLMTokenizer",   "NllbTokenizer",       "NougatTokenizer",
-                                        "OpenAIGPTTokenizer",  "ReformerTokenizer",   "SeamlessM4TTokenizer",
-                                        "Siglip2Tokenizer",    "Tipsv2Tokenizer",     "WhisperTokenizer"};
+constexpr std::string_view kUnread[] = {
+    "AlbertTokenizer",      "BarthezTokenizer",    "BigBirdTokenizer",    "BlenderbotTokenizer",
+    "CLIPTokenizer",        "CamembertTokenizer",  "ConvBertTokenizer",   "DebertaV2Tokenizer",
+    "DistilBertTokenizer",  "EsmcTokenizer",       "FunnelTokenizer",     "HerbertTokenizer",
+    "LasrTokenizer",        "LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer", "LayoutXLMTokenizer",
+    "LukeTokenizer",        "MBart50Tokenizer",    "MBartTokenizer",      "MLukeTokenizer",
+    "MPNetTokenizer",       "MarkupLMTokenizer",   "NllbTokenizer",       "NougatTokenizer",
+    "OpenAIGPTTokenizer",   "PegasusTokenizer",    "ReformerTokenizer",   "RemBertTokenizer",
+    "SeamlessM4TTokenizer", "Siglip2Tokenizer",    "SplinterTokenizer",   "Tipsv2Tokenizer",
+    "UdopTokenizer",        "VideoPrismTokenizer", "WhisperTokenizer",    "XGLMTokenizer",
+    "XLNetTokenizer"};
 
 std::string_view base_name(std::string_view name) {
   if (name.ends_with("Fast")) name.remove_suffix(4);
   if (name == "BartTokenizer" || name == "LEDTokenizer" || name == "MvpTokenizer") return "RobertaTokenizer";
+  for (const std::string_view bert : {"ElectraTokenizer", "LayoutLMTokenizer", "LxmertTokenizer",
+                                      "MobileBertTokenizer", "SqueezeBertTokenizer"})
+    if (name == bert) return "BertTokenizer";
   return name;
 }
 }  // namespace

@@ -1,5 +1,5 @@
-// Some classes of transformers 5.23 rebuild their tokenizer from vocabulary and merges. These rows, one for
-// each class whose model is BPE, hold the steps that replace those of tokenizer.json.
+// Some classes of transformers 5.23 rebuild their tokenizer from its vocabulary. These rows, one for each
+// class that is read here, hold the steps that replace those of tokenizer.json.
 #pragma once
 #include <string>
 #include <string_view>
@@ -21,17 +21,20 @@ struct DefaultTokens {
 enum class Shape {
   byte_level,  // GPT-2's byte alphabet behind a split
   metaspace,   // Llama's: a mark of a space before the text
-  gemma        // marks of spaces, none before the text
+  gemma,       // marks of spaces, none before the text
+  bert,        // BERT's cleaning, words and punctuation
+  unigram      // words, each with a mark of a space before it
 };
 
-// What stands around every text: the post-processor of tokenizer.json decides, nothing, BOS, or CLS and SEP.
-enum class Surround { file, nothing, bos, cls_sep };
+// What stands around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
+enum class Surround { file, nothing, bos, eos, bos_eos, cls_sep };
 
 // Tokens that become plain special ones whatever the files say of them: none, the extra ones, named ones too.
 enum class Plain { none, extra, all };
 
 struct ClassRow {
   std::string_view name;  // without "Fast"
+  std::string_view model = "BPE";
   Shape shape = Shape::byte_level;
   DefaultTokens tokens = {};
   const char* split = nullptr;  // a pattern before the byte alphabet; nullptr: GPT-2's
@@ -41,6 +44,8 @@ struct ClassRow {
   bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
   Surround surround = Surround::file;
   Plain plain = Plain::none;
+  int unknown_id = -1;     // of Unigram, whatever the file says
+  bool sentinels = false;  // T5's <extra_id_0> ... where no extra tokens are named
 };
 
 // Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.

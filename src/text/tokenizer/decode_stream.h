@@ -1,5 +1,6 @@
 // Text of tokens that come one by one, in whole characters. All steps together give what decode() gives of
-// all ids at once, but that byte tokens which form no character are replaced as bytes, not as a run.
+// all ids at once, but that byte tokens which form no character are replaced as bytes, not as a run, and that
+// a BPEDecoder's last word keeps the space behind it.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -144,6 +144,53 @@ class MetaspaceDecoder final : public Decoder {
  private:
   MetaspaceSettings settings_;
 };
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  size_t at = text.find(what);
+  if (at == std::string::npos) return;
+  std::string out;
+  size_t done = 0;
+  for (; at != std::string::npos; at = text.find(what, done)) {
+    out.append(text, done, at - done).append(by);
+    done = at + what.size();
+  }
+  text = out.append(text, done);
+}
+
+// A token without the prefix begins a word. cleanup: English as it is written.
+class WordPieceDecoder final : public Decoder {
+ public:
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
+    constexpr std::pair<const char*, const char*> kCleanup[] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0 || mode.continues)
+        token.starts_with(prefix_) ? token.erase(0, prefix_.size()) : token.insert(0, 1, ' ');
+      if (!cleanup_) continue;
+      for (const auto& [what, by] : kCleanup) replace_all(token, what, by);
+    }
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+// A token with the suffix ends a word.
+class BpeDecoder final : public Decoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+  void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
+    for (size_t i = 0; i < tokens.size(); ++i)
+      replace_all(tokens[i], suffix_, mode.lossy && i + 1 == tokens.size() ? "" : " ");
+  }
+
+ private:
+  std::string suffix_;
+};
 }  // namespace
 
 Decoders::Decoders(const Field& field) : present_(true) {
@@ -173,10 +220,18 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
       fail(Status::format, "{}: '{}' where one character belongs", content.where(), content.text());
     add(std::make_unique<StripDecoder>(content.text(), field.at("start").integer(0, 1 << 20),
                                        field.at("stop").integer(0, 1 << 20), joined));
+  } else if (type == "WordPiece") {
+    add(std::make_unique<WordPieceDecoder>(field.at("prefix").text(), field.at("cleanup").boolean()));
+  } else if (type == "BPEDecoder") {
+    const Field suffix = field.at("suffix");
+    if (suffix.text().empty()) fail(Status::unsupported, "{}: '' ends no word", suffix.where());
+    add(std::make_unique<BpeDecoder>(suffix.text()));
   } else if (type == "Metaspace") {
     add(std::make_unique<MetaspaceDecoder>(read_metaspace(field)));
   } else {
-    field.unknown("decoder", "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip");
+    field.unknown(
+        "decoder",
+        "BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip, WordPiece");
   }
 }
 

@@ -1,10 +1,12 @@
 #include "text/tokenizer/json_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "text/tokenizer/field.h"
+#include "text/tokenizer/score.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
@@ -19,15 +21,24 @@ class Reader final : public nlohmann::json_sax<Json> {
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
-  bool number_integer(number_integer_t v) override { return in_vocabulary() ? id(v) : value(v); }
+  bool number_integer(number_integer_t v) override {
+    if (in_pieces()) return score(static_cast<double>(v));
+    return in_vocabulary() ? id(v) : value(v);
+  }
   bool number_unsigned(number_unsigned_t v) override {
+    if (in_pieces()) return score(static_cast<double>(v));
     if (!in_vocabulary()) return value(v);
     constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
     return id(static_cast<int64_t>(std::min<uint64_t>(v, kMost)));
   }
-  bool number_float(number_float_t v, const string_t&) override { return value(v); }
+  bool number_float(number_float_t v, const string_t& text) override {
+    return in_pieces() ? score(read_score(text)) : value(v);
+  }
   bool binary(binary_t&) override { return value(nullptr); }
-  bool string(string_t& v) override { return in_merges() ? merge_part(v) : value(std::move(v)); }
+  bool string(string_t& v) override {
+    if (in_pieces()) return piece(v);
+    return in_merges() ? merge_part(v) : value(std::move(v));
+  }
 
   bool start_object(size_t) override {
     if (whole_ && at_model("vocab")) place_ = Place::vocabulary;
@@ -38,7 +49,7 @@ class Reader final : public nlohmann::json_sax<Json> {
       place_ = Place::merges;
       out_.has_merges = true;
     }
-    if (whole_ && at_model("vocab")) place_ = Place::skipped;  // Unigram's; the model's type is judged later
+    if (whole_ && at_model("vocab")) place_ = Place::pieces;
     return open(Json::array());
   }
   bool key(string_t& key) override {
@@ -52,6 +63,8 @@ class Reader final : public nlohmann::json_sax<Json> {
       out_.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
       pair_.clear();
     }
+    if (in_pieces() && keys_.size() == 4 && pair_size_ != 2) bad_piece();
+    pair_size_ = 0;
     return close();
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
@@ -66,17 +79,39 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class Place { elsewhere, vocabulary, merges, skipped };
+  enum class Place { elsewhere, vocabulary, pieces, merges };
 
   bool at_model(std::string_view key) const {
     return keys_.size() == 2 && keys_[0] == "model" && keys_[1] == key;
   }
   bool in_vocabulary() const { return place_ == Place::vocabulary; }
+  bool in_pieces() const { return place_ == Place::pieces; }
   bool in_merges() const { return place_ == Place::merges; }
   template <typename... Args>
   [[noreturn]] void bad_merge(fmt::format_string<Args...> text, Args&&... args) const {
     fail(Status::format, "{}: model.merges[{}]: {}", origin_, out_.merges.size(),
          fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  [[noreturn]] void bad_piece() const {
+    fail(Status::format, "{}: model.vocab[{}]: a list of one token and its score belongs there", origin_,
+         out_.pieces.size() - (pair_size_ > 0 ? 1 : 0));
+  }
+
+  // ["token", score], one level below model.vocab
+  bool piece(std::string& token) {
+    if (keys_.size() != 4 || pair_size_ != 0) bad_piece();
+    pair_size_ = 1;
+    out_.pieces.emplace_back(std::move(token), 0);
+    return true;
+  }
+  bool score(double score) {
+    if (keys_.size() != 4 || pair_size_ != 1) bad_piece();
+    pair_size_ = 2;
+    if (!std::isfinite(score))
+      fail(Status::format, "{}: model.vocab[{}]: the score is not finite", origin_, out_.pieces.size() - 1);
+    out_.pieces.back().second = score;
+    return true;
   }
 
   bool id(int64_t id) {
@@ -103,7 +138,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
   bool value(Json v) {
-    if (place_ == Place::skipped) return true;
+    if (in_pieces()) bad_piece();
     if (in_vocabulary())
       fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
            kind_of(v));
@@ -129,7 +164,12 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json v) {
-    const bool nested = keys_.size() > 2 && place_ != Place::elsewhere && place_ != Place::skipped;
+    const bool nested = keys_.size() > 2 && place_ != Place::elsewhere;
+    if (nested && in_pieces()) {
+      if (keys_.size() > 3 || !v.is_array()) bad_piece();
+      keys_.emplace_back();
+      return true;
+    }
     if (nested && in_vocabulary())
       fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
            kind_of(v));
@@ -157,7 +197,8 @@ class Reader final : public nlohmann::json_sax<Json> {
   Place place_ = Place::elsewhere;
   std::vector<std::string> keys_;  // the key in each open object or list
   std::vector<Json*> nodes_;       // open objects and lists of the tree
-  std::vector<std::string> pair_;
+  std::vector<std::string> pair_;  // of a merge
+  int pair_size_ = 0;              // of a token and its score
 };
 
 TokenizerJson read(std::string_view text, const std::string& origin, bool whole) {
@@ -173,6 +214,13 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
 
 TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin) {
   return read(text, origin, true);
+}
+const char* model_type(const TokenizerJson& json) {
+  if (!json.pieces.empty()) return "Unigram";
+  const auto model = json.rest.find("model");
+  const bool words = model != json.rest.end() && model->is_object() && !json.has_merges &&
+                     model->contains("max_input_chars_per_word");
+  return words ? "WordPiece" : "BPE";
 }
 Json read_small_json(std::string_view text, const std::string& origin) {
   return read(text, origin, false).rest;

@@ -9,19 +9,23 @@
 #include <vector>
 
 #include "base/json.h"
-#include "text/tokenizer/bpe.h"
 
 namespace trl::text {
 
+using Merges = std::vector<std::pair<std::string, std::string>>;
+
 struct TokenizerJson {
   base::Json rest;                                          // all but the following
-  std::vector<std::pair<std::string, int32_t>> vocabulary;  // model.vocab
+  std::vector<std::pair<std::string, int32_t>> vocabulary;  // model.vocab, an object of tokens and ids
+  std::vector<std::pair<std::string, double>> pieces;       // model.vocab, a list of tokens and scores
   Merges merges;                                            // model.merges
   bool has_merges = false;                                  // also of an empty list
 };
 
 // Throws Error(format): "<origin>:<line>:<column>: ..." for what is no JSON, else naming origin and key.
 TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin);
+// The model that a file means which does not name its type.
+const char* model_type(const TokenizerJson& json);
 base::Json read_small_json(std::string_view text, const std::string& origin);
 
 }  // namespace trl::text

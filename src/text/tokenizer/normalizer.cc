@@ -1,7 +1,9 @@
 #include "text/tokenizer/normalizer.h"
 
 #include "base/utf8.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
+#include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/pattern.h"
 #include "text/tokenizer/rewriter.h"
 
@@ -16,6 +18,7 @@ class Prepend final : public Normalizer {
     out.clear();
     out.text = text_;
     out.text += piece.text;
+    if (piece.leading > 0) out.leading = text_.size() + piece.leading;
     if (piece.spans) {
       out.spans.assign(text_.size(), piece.spans[0]);
       out.spans.insert(out.spans.end(), piece.spans, piece.spans + piece.text.size());
@@ -86,7 +89,17 @@ class Lowercase final : public Normalizer {
     return true;
   }
 };
+
+class ByteLevelNormalizer final : public Normalizer {
+ public:
+  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
+    write_byte_characters(piece, out);
+    return true;
+  }
+};
 }  // namespace
+
+std::unique_ptr<Normalizer> lowercase() { return std::make_unique<Lowercase>(); }
 
 Normalizers::Normalizers(const Field& field) { read(field, 0); }
 
@@ -105,7 +118,17 @@ void Normalizers::read(const Field& field, int depth) {
   } else if (type == "NFKD") {
     add(unicode_form(UnicodeForm::nfkd));
   } else if (type == "Lowercase") {
-    add(std::make_unique<Lowercase>());
+    add(lowercase());
+  } else if (type == "StripAccents") {
+    add(strip_accents());
+  } else if (type == "Nmt") {
+    add(nmt_rules());
+  } else if (type == "ByteLevel") {
+    add(std::make_unique<ByteLevelNormalizer>());
+  } else if (type == "Precompiled") {
+    add(read_precompiled(field));
+  } else if (type == "BertNormalizer") {
+    for (auto& step : read_bert_normalizer(field)) add(std::move(step));
   } else if (type == "Prepend") {
     add(std::make_unique<Prepend>(field.at("prepend").text()));
   } else if (type == "Replace") {
@@ -113,7 +136,9 @@ void Normalizers::read(const Field& field, int depth) {
   } else if (type == "Strip") {
     add(std::make_unique<Strip>(field.at("strip_left").boolean(), field.at("strip_right").boolean()));
   } else {
-    field.unknown("normalizer", "Lowercase, NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence, Strip");
+    field.unknown("normalizer",
+                  "BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, "
+                  "Replace, Sequence, Strip, StripAccents");
   }
 }
 

@@ -34,5 +34,9 @@ class Normalizers {
 
 enum class UnicodeForm { nfc, nfd, nfkc, nfkd };
 std::unique_ptr<Normalizer> unicode_form(UnicodeForm form);
+std::unique_ptr<Normalizer> lowercase();
+std::unique_ptr<Normalizer> strip_accents();
+std::unique_ptr<Normalizer> nmt_rules();
+std::vector<std::unique_ptr<Normalizer>> read_bert_normalizer(const Field& field);
 
 }  // namespace trl::text

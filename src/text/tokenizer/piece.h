@@ -1,6 +1,7 @@
 // What flows through the pipeline: a piece of text and, when offsets are wanted, where each of its bytes came
 // from. Steps hand pieces on by call, so that no list of words exists.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,10 +39,12 @@ struct Span {
 struct Piece {
   std::string_view text;
   const Span* spans = nullptr;  // one per byte of text, or null: offsets are not wanted
-  bool first = false;           // it is the beginning of the text that was given to encode()
+  // How many of its first bytes came from the first character of the text that was given to encode().
+  size_t leading = 0;
 
   Piece part(size_t begin, size_t end) const {
-    return {text.substr(begin, end - begin), spans ? spans + begin : nullptr, first && begin == 0};
+    return {text.substr(begin, end - begin), spans ? spans + begin : nullptr,
+            leading > begin ? std::min(leading, end) - begin : 0};
   }
 };
 
@@ -49,13 +52,15 @@ struct Piece {
 struct Buffer {
   std::string text;
   std::vector<Span> spans;
+  size_t leading = 0;
 
   void clear() {
     text.clear();
     spans.clear();
+    leading = 0;
   }
   // The text in the place of `from`.
-  Piece piece(const Piece& from) const { return {text, from.spans ? spans.data() : nullptr, from.first}; }
+  Piece piece(const Piece& from) const { return {text, from.spans ? spans.data() : nullptr, leading}; }
 };
 
 using PieceSink = FunctionRef<void(const Piece&)>;

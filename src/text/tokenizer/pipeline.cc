@@ -13,36 +13,6 @@ namespace {
 constexpr size_t kMaxText = (size_t{1} << 31) - 1;  // offsets and symbols are counted in 32 bits
 constexpr uint32_t kWordsPerPoll = 1024;
 
-std::unique_ptr<Bpe> read_model(const Field& root, TokenizerJson& json) {
-  const Field model = root.at("model");
-  const std::string type = model.text_or("type", "BPE");
-  if (type != "BPE") model.unknown("model", "BPE");
-  if (const std::optional<Field> dropout = model.find("dropout"); dropout && dropout->value() != 0)
-    fail(Status::unsupported, "{}: {}: merges are not dropped at random by this build; known is null",
-         dropout->where(), dropout->value().dump());
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    const std::string affix = model.text_or(key, "");
-    if (!affix.empty())
-      fail(Status::unsupported, "{}.{}: '{}' is not read by this build; known are null and ''", model.where(),
-           key, affix);
-  }
-  if (json.vocabulary.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", model.where());
-  if (!json.has_merges) model.at("merges").list();  // not there, or no list: fails
-  Vocabulary vocabulary;
-  vocabulary.reserve(json.vocabulary.size());
-  for (const auto& [token, id] : json.vocabulary) {
-    if (!vocabulary.add(token, id))
-      fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id is there twice", model.where(),
-           token, id);
-  }
-  BpeOptions options;
-  options.unknown = model.text_or("unk_token", "");
-  options.fuse_unknown = model.boolean_or("fuse_unk", false);
-  options.byte_fallback = model.boolean_or("byte_fallback", false);
-  options.ignore_merges = model.boolean_or("ignore_merges", false);
-  return std::make_unique<Bpe>(std::move(vocabulary), json.merges, std::move(options), model.where());
-}
-
 AddedToken plain_special(const std::string& content) {
   AddedToken token;
   token.content = content;
@@ -131,7 +101,7 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
     fail(Status::format, "the text is not valid UTF-8 at byte {}", bad);
   MatchSpace space;
-  BpeSpace word_space;
+  const std::unique_ptr<ModelSpace> word_space = model_->space();
   std::vector<Buffer> normal(normalizers_.size());
   std::vector<Buffer> words(pre_tokenizers_.size());
   std::vector<Span> spans;
@@ -143,12 +113,14 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
       spans.resize(at, {begin, static_cast<uint32_t>(at)});
     }
   }
+  size_t first = 0;  // the end of the first character
+  if (!text.empty()) base::next_code_point(text, first);
   Tokens tokens;
   tokens.tracked = tracked;
   uint32_t word_count = 0;
   const auto word = [&](const Piece& piece) {
     if (++word_count % kWordsPerPoll == 0) base::poll();
-    model_->tokenize(piece, word_space, tokens);
+    model_->tokenize(piece, *word_space, tokens);
   };
   std::unordered_map<size_t, std::string> found_texts;  // by index in tokens
   const auto found = [&](const Piece& piece, int32_t id) {
@@ -162,7 +134,7 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   const auto plain = [&](const Piece& piece) {
     added_.split(normalizers_.run(piece, normal, space), true, normalized, found);
   };
-  added_.split({text, tracked ? spans.data() : nullptr, true}, false, plain, found);
+  added_.split({text, tracked ? spans.data() : nullptr, first}, false, plain, found);
   post_processor_.run(tokens, text, add_special_tokens, [&](size_t index) -> std::string_view {
     const auto text_found = found_texts.find(index);
     if (text_found != found_texts.end()) return text_found->second;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "text/tokenizer/added_tokens.h"
-#include "text/tokenizer/bpe.h"
 #include "text/tokenizer/decoder.h"
 #include "text/tokenizer/json_reader.h"
+#include "text/tokenizer/model.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/post_processor.h"
 #include "text/tokenizer/pre_tokenizer.h"
@@ -39,7 +39,7 @@ class Pipeline {
 
   Normalizers normalizers_;
   PreTokenizers pre_tokenizers_;
-  std::unique_ptr<Bpe> model_;
+  std::unique_ptr<Model> model_;
   AddedTokens added_;
   PostProcessor post_processor_;
   Decoders decoders_;

@@ -9,6 +9,17 @@
 
 namespace trl::text {
 
+namespace {
+// ["[SEP]", 102]
+int32_t read_pair(const Field& field, int32_t id_end) {
+  const std::vector<Field> pair = field.list();
+  if (pair.size() != 2)
+    fail(Status::format, "{}: a list of {} where a token and its id belong", field.where(), pair.size());
+  pair[0].text();
+  return static_cast<int32_t>(pair[1].integer(0, id_end - 1));
+}
+}  // namespace
+
 PostProcessor::PostProcessor(const Field& field, int32_t id_end) { read(field, id_end, 0); }
 
 PostProcessor::PostProcessor(std::optional<int32_t> before, std::optional<int32_t> after) {
@@ -29,10 +40,19 @@ void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
     step.trims = true;
     step.prefix_space = field.at("add_prefix_space").boolean();
     if (field.at("trim_offsets").boolean()) steps_.push_back(std::move(step));
+  } else if (type == "BertProcessing" || type == "RobertaProcessing") {
+    if (type == "RobertaProcessing" && field.at("trim_offsets").boolean()) {
+      Step step;
+      step.trims = true;
+      step.prefix_space = field.at("add_prefix_space").boolean();
+      steps_.push_back(std::move(step));
+    }
+    steps_.push_back({.parts = {read_pair(field.at("cls"), id_end), {}, read_pair(field.at("sep"), id_end)}});
   } else if (type == "TemplateProcessing") {
     read_template(field, id_end);
   } else {
-    field.unknown("post-processor", "ByteLevel, Sequence, TemplateProcessing");
+    field.unknown("post-processor",
+                  "BertProcessing, ByteLevel, RobertaProcessing, Sequence, TemplateProcessing");
   }
 }
 

@@ -1,7 +1,7 @@
 #include "text/tokenizer/pre_tokenizer.h"
 
 #include "base/utf8.h"
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/metaspace.h"
 #include "text/tokenizer/pattern.h"
@@ -70,6 +70,7 @@ class PrefixSpace final : public PreTokenizer {
     own.clear();
     own.text = " ";
     own.text += piece.text;
+    if (piece.leading > 0) own.leading = 1 + piece.leading;
     if (piece.spans) {
       own.spans.assign(1, piece.spans[0]);
       own.spans.insert(own.spans.end(), piece.spans, piece.spans + piece.text.size());
@@ -91,6 +92,7 @@ class Metaspace final : public PreTokenizer {
     }
     for (size_t i = 0; i < piece.text.size(); ++i) {
       piece.text[i] == ' ' ? own.text.append(mark) : own.text.append(1, piece.text[i]);
+      if (i < piece.leading) own.leading = own.text.size();
       if (piece.spans) own.spans.resize(own.text.size(), piece.spans[i]);
     }
     next(own.piece(piece));
@@ -99,7 +101,7 @@ class Metaspace final : public PreTokenizer {
  private:
   bool wanted(const Piece& piece) const {
     return settings_.scheme == PrependScheme::always ||
-           (settings_.scheme == PrependScheme::first && piece.first);
+           (settings_.scheme == PrependScheme::first && piece.leading > 0);
   }
   MetaspaceSettings settings_;
 };
@@ -108,17 +110,7 @@ class Metaspace final : public PreTokenizer {
 class Bytes final : public PreTokenizer {
  public:
   void split(const Piece& piece, Buffer& own, MatchSpace&, PieceSink next) const override {
-    own.text.resize(2 * piece.text.size());
-    char* out = own.text.data();
-    if (piece.spans) own.spans.clear();
-    for (size_t i = 0; i < piece.text.size(); ++i) {
-      const char16_t c = kByteCharacters[static_cast<unsigned char>(piece.text[i])];
-      const bool two = c >= 0x80;
-      if (two) *out++ = static_cast<char>(0xC0 | (c >> 6));
-      *out++ = static_cast<char>(two ? 0x80 | (c & 0x3F) : c);
-      if (piece.spans) own.spans.resize(own.spans.size() + (two ? 2 : 1), piece.spans[i]);
-    }
-    own.text.resize(static_cast<size_t>(out - own.text.data()));
+    write_byte_characters(piece, own);
     next(own.piece(piece));
   }
 };
@@ -149,6 +141,14 @@ void PreTokenizers::read(const Field& field, int depth) {
                                 behavior ? read_behavior(*behavior) : Behavior::isolated));
   } else if (type == "WhitespaceSplit") {
     add(std::make_unique<Split>(character_pattern(is_whitespace), Behavior::removed));
+  } else if (type == "BertPreTokenizer") {
+    add(std::make_unique<Split>(character_pattern(is_whitespace), Behavior::removed));
+    add(std::make_unique<Split>(character_pattern(is_punctuation), Behavior::isolated));
+  } else if (type == "CharDelimiterSplit") {
+    const Field delimiter = field.at("delimiter");
+    if (base::count_code_points(delimiter.text()) != 1)
+      fail(Status::format, "{}: '{}' where one character belongs", delimiter.where(), delimiter.text());
+    add(std::make_unique<Split>(literal_pattern(delimiter.text()), Behavior::removed));
   } else if (type == "Whitespace") {
     add(std::make_unique<Split>(regex_pattern(R"([\w\u200C\u200D]+|[^\w\u200C\u200D\s]+)"), Behavior::removed,
                                 true));
@@ -159,8 +159,10 @@ void PreTokenizers::read(const Field& field, int depth) {
     if (field.boolean_or("split", true))
       add(std::make_unique<Split>(std::move(mark), Behavior::merged_with_next));
   } else {
-    field.unknown("pre-tokenizer",
-                  "ByteLevel, Digits, Metaspace, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit");
+    field.unknown(
+        "pre-tokenizer",
+        "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, "
+        "Split, Whitespace, WhitespaceSplit");
   }
 }
 

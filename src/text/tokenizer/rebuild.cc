@@ -4,12 +4,14 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "text/tokenizer/steps.h"
 
 namespace trl::text {
 
 namespace {
 using base::Json;
+constexpr const char* kWordPiecePrefix = "##";
 
 Json byte_level_steps(const ClassRow& row, bool space) {
   Json steps = Json::array();
@@ -19,7 +21,36 @@ Json byte_level_steps(const ClassRow& row, bool space) {
   return steps.size() == 1 ? steps[0] : pre_tokenizers(std::move(steps));
 }
 
+Json at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? Json(nullptr) : *found;
+}
+
+std::string type_of(const Json& step) {
+  const auto type = step.is_object() ? step.find("type") : step.end();
+  return type != step.end() && type->is_string() ? type->get<std::string>() : std::string();
+}
+
+Json bert_normalizer(const Settings::Cleaning& cleaning) {
+  return {{"type", "BertNormalizer"},
+          {"clean_text", true},
+          {"handle_chinese_chars", cleaning.ideographs},
+          {"strip_accents", cleaning.strip_accents ? Json(*cleaning.strip_accents) : Json(nullptr)},
+          {"lowercase", cleaning.lowercase}};
+}
+
+// The only normalizer of a file that a Unigram class keeps.
+Json find_precompiled(const Json& normalizer) {
+  const Json steps =
+      type_of(normalizer) == "Sequence" ? at(normalizer, "normalizers") : Json::array({normalizer});
+  for (const Json& step : steps) {
+    if (type_of(step) == "Precompiled") return step;
+  }
+  return nullptr;
+}
+
 void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
+  const Json before = at(tokenizer, "normalizer");
   Json& normalizer = tokenizer["normalizer"] = nullptr;
   if (row.shape == Shape::byte_level) {
     if (row.nfc) normalizer = {{"type", "NFC"}};
@@ -30,6 +61,16 @@ void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
     const char* scheme = settings.legacy && !row.infilling ? "always" : "first";
     tokenizer["pre_tokenizer"] = metaspace(space ? scheme : "never");
     tokenizer["decoder"] = mark_decoder(space || row.infilling);
+  } else if (row.shape == Shape::bert) {
+    normalizer = bert_normalizer(settings.cleaning);
+    tokenizer["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+    tokenizer["decoder"] = {{"type", "WordPiece"}, {"prefix", kWordPiecePrefix}, {"cleanup", true}};
+  } else if (row.shape == Shape::unigram) {
+    const char* scheme = row.sentinels || settings.add_prefix_space.value_or(true) ? "always" : "never";
+    normalizer = find_precompiled(before);
+    tokenizer["decoder"] = metaspace(scheme, true);
+    tokenizer["pre_tokenizer"] =
+        pre_tokenizers(Json::array({{{"type", "WhitespaceSplit"}}, tokenizer["decoder"]}));
   } else {
     normalizer = replace(" ", kSpaceMark);
     tokenizer["pre_tokenizer"] = {{"type", "Split"},
@@ -41,6 +82,17 @@ void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
 }
 
 void set_model(Json& model, const ClassRow& row, const Settings& settings) {
+  if (row.model == "Unigram") {
+    model["unk_id"] = row.unknown_id;
+    model["byte_fallback"] = false;
+    return;
+  }
+  if (row.model == "WordPiece") {
+    if (settings.special.unk) model["unk_token"] = *settings.special.unk;
+    model["continuing_subword_prefix"] = kWordPiecePrefix;
+    model["max_input_chars_per_word"] = 100;
+    return;
+  }
   const bool marks = row.shape != Shape::byte_level;
   model["dropout"] = nullptr;
   model["unk_token"] = nullptr;
@@ -53,11 +105,6 @@ void set_model(Json& model, const ClassRow& row, const Settings& settings) {
 }
 
 using Sorted = nlohmann::json;  // compares without regard to the order of keys
-
-std::string type_of(const Json& step) {
-  const auto type = step.is_object() ? step.find("type") : step.end();
-  return type != step.end() && type->is_string() ? type->get<std::string>() : std::string();
-}
 
 // Without what says nothing: defaults, lists of one, how offsets are trimmed.
 Sorted bare(const Json& step) {
@@ -73,21 +120,17 @@ Sorted bare(const Json& step) {
   }
   Sorted out = step;
   if (!out.is_object()) return out;
-  const std::pair<const char*, bool> defaults[] = {{"add_prefix_space", type_of(step) == "Metaspace"},
-                                                   {"use_regex", true},
-                                                   {"split", true},
-                                                   {"invert", false},
-                                                   {"individual_digits", false}};
-  out.erase("trim_offsets");
+  const std::pair<const char*, Sorted> defaults[] = {{"add_prefix_space", type_of(step) == "Metaspace"},
+                                                     {"prepend_scheme", "always"},
+                                                     {"use_regex", true},
+                                                     {"split", true},
+                                                     {"invert", false},
+                                                     {"individual_digits", false}};
+  for (const char* key : {"trim_offsets", "str_rep", "precompiled_charsmap"}) out.erase(key);
   for (const auto& [key, value] : defaults) {
     if (out.contains(key) && out[key] == value) out.erase(key);
   }
   return out;
-}
-
-Json at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? Json(nullptr) : *found;
 }
 
 std::string differences(const Json& before, const Json& after, const ClassRow& row) {
@@ -109,11 +152,15 @@ std::string differences(const Json& before, const Json& after, const ClassRow& r
 }
 }  // namespace
 
-std::string rebuild(Json& tokenizer, const ClassRow& row, const Settings& settings) {
+std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
+                    const std::string& path) {
+  Json& tokenizer = json.rest;
   const auto model = tokenizer.find("model");
-  if (model == tokenizer.end() || !model->is_object() ||
-      (model->contains("type") && type_of(*model) != "BPE"))
-    return {};  // refused where the model is read
+  if (model == tokenizer.end() || !model->is_object()) return {};  // refused where the model is read
+  const std::string type = model->contains("type") ? type_of(*model) : model_type(json);
+  if (type != row.model)
+    fail(Status::unsupported, "{}.model: the model '{}', of which transformers makes a {} ({}), is not read",
+         path, type, row.name, row.model);
   Json before = {{"normalizer", at(tokenizer, "normalizer")},
                  {"pre_tokenizer", at(tokenizer, "pre_tokenizer")},
                  {"post_processor", at(tokenizer, "post_processor")},

@@ -3,12 +3,14 @@
 #include <string>
 
 #include "text/tokenizer/class_row.h"
+#include "text/tokenizer/json_reader.h"
 #include "text/tokenizer/settings.h"
 
 namespace trl::text {
 
-// tokenizer: without vocabulary and merges. Returns, as one sentence, what in the file differed and is
-// no longer used; empty: class and file agree.
-std::string rebuild(base::Json& tokenizer, const ClassRow& row, const Settings& settings);
+// json: of the file at path. Returns, as one sentence, what in the file differed and is no longer used;
+// empty: class and file agree. Throws Error(unsupported) if the class has another type of model.
+std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
+                    const std::string& path);
 
 }  // namespace trl::text

@@ -17,16 +17,19 @@ class Rewriter {
   void put(char32_t c, int64_t change) {
     base::append_utf8(to_.text, c);
     if (from_.spans) to_.spans.resize(to_.text.size(), change > 0 ? inserted() : at(at_));
+    lead(change > 0 ? before() : at_);
     if (change <= 0) skip(1 - change);
   }
   void insert(std::string_view text) {
     to_.text.append(text);
     if (from_.spans) to_.spans.resize(to_.text.size(), inserted());
+    lead(before());
   }
   void skip(int64_t characters) {
     for (; characters > 0 && at_ < from_.text.size(); --characters) base::next_code_point(from_.text, at_);
   }
   void copy(size_t end) {
+    if (at_ < from_.leading) to_.leading = to_.text.size() + std::min(end, from_.leading) - at_;
     to_.text.append(from_.text.substr(at_, end - at_));
     if (from_.spans) to_.spans.insert(to_.spans.end(), from_.spans + at_, from_.spans + end);
     at_ = end;
@@ -35,6 +38,10 @@ class Rewriter {
 
  private:
   Span at(size_t index) const { return from_.spans[std::min(index, from_.text.size() - 1)]; }
+  size_t before() const { return at_ > 0 ? at_ - 1 : 0; }
+  void lead(size_t origin) {
+    if (origin < from_.leading) to_.leading = to_.text.size();
+  }
   Span inserted() const {
     if (at_ > 0) return at(at_ - 1);
     return {at(0).begin, at(0).begin};

@@ -107,8 +107,17 @@ void read_tokens(const Field& config, Settings& settings) {
   }
 }
 
+Json sentinels(const Field& config) {
+  constexpr int64_t kMost = 10'000;
+  const std::optional<Field> count = config.find("extra_ids");
+  Json tokens = Json::array();
+  for (int64_t i = 0; i < (count ? count->integer(0, kMost) : 100); ++i)
+    tokens.push_back(fmt::format("<extra_id_{}>", i));
+  return tokens;
+}
+
 // The tokens that a class has of its own, as if the files named them.
-void put_defaults(Json& config, const ClassRow& row) {
+void put_defaults(Json& config, const ClassRow& row, const std::string& where) {
   const DefaultTokens& own = row.tokens;
   const std::pair<const char*, const char*> tokens[] = {
       {"bos_token", own.bos}, {"eos_token", own.eos}, {"unk_token", own.unk},  {"sep_token", own.sep},
@@ -117,6 +126,9 @@ void put_defaults(Json& config, const ClassRow& row) {
     if (!text || config.contains(key)) continue;
     config[key] = *text ? Json(text) : Json(nullptr);
   }
+  if (row.sentinels && !config.contains("extra_special_tokens") &&
+      !config.contains("additional_special_tokens"))
+    config["extra_special_tokens"] = sentinels(Field(config, where));
   if (!row.infilling) return;
   const std::pair<const char*, const char*> infilling[] = {{"prefix_token", "\xE2\x96\x81<PRE>"},
                                                            {"middle_token", "\xE2\x96\x81<MID>"},
@@ -140,6 +152,10 @@ std::optional<Settings::Around> read_around(const Field& config, Surround surrou
       return Settings::Around{};
     case Surround::bos:
       return Settings::Around{token("bos_token"), {}};
+    case Surround::eos:
+      return Settings::Around{{}, token("eos_token")};
+    case Surround::bos_eos:
+      return Settings::Around{token("bos_token"), token("eos_token")};
     case Surround::cls_sep:
       return Settings::Around{token("cls_token"), token("sep_token")};
   }
@@ -229,7 +245,7 @@ Settings read_settings(const Files& files, const std::string& directory, const C
     for (const auto& [key, value] : map.items()) config[key] = value;
   }
   settings.lists_added = added.has_value();
-  if (row) put_defaults(config, *row);
+  if (row) put_defaults(config, *row, root.where());
   read_tokens(root, settings);
   if (row) settings.around = read_around(root, row->surround);
   if (row) settings.plain = row->plain;
@@ -240,6 +256,9 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   settings.names_pad = config.contains("pad_token");
   if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
   settings.legacy = root.boolean_or("legacy", false);
+  settings.cleaning.lowercase = root.boolean_or("do_lower_case", true);
+  settings.cleaning.ideographs = root.boolean_or("tokenize_chinese_chars", true);
+  if (const auto field = root.find("strip_accents")) settings.cleaning.strip_accents = field->boolean();
   settings.chat_templates = read_template_files(files, directory);
   if (const std::optional<Field> field = root.find("chat_template"); field && settings.chat_templates.empty())
     settings.chat_templates = read_templates(*field);

@@ -31,6 +31,12 @@ struct Settings {
   std::map<std::string, std::string> chat_templates;
   std::optional<bool> add_prefix_space;
   bool legacy = false;
+  struct Cleaning {  // of BertTokenizer
+    bool lowercase = true;
+    bool ideographs = true;
+    std::optional<bool> strip_accents;
+  };
+  Cleaning cleaning;
   Plain plain = Plain::none;
   struct Around {
     std::optional<std::string> before, after;

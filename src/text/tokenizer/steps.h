@@ -29,11 +29,11 @@ inline base::Json replace(const char* text, const char* by) {
   return {{"type", "Replace"}, {"pattern", {{"String", text}}}, {"content", by}};
 }
 
-inline base::Json metaspace(const char* prepend_scheme) {
+inline base::Json metaspace(const char* prepend_scheme, bool split = false) {
   return {{"type", "Metaspace"},
           {"replacement", kSpaceMark},
           {"prepend_scheme", prepend_scheme},
-          {"split", false}};
+          {"split", split}};
 }
 
 // Marks become spaces and byte tokens bytes; strips: the space that was put before the text goes.

@@ -24,7 +24,7 @@ class PipelineTokenizer final : public Tokenizer {
     Settings settings = read_settings(*files_, origin, row);
     const std::string path = base::join_path(origin, "tokenizer.json");
     TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
-    const std::string changed = row ? rebuild(json.rest, *row, settings) : std::string();
+    const std::string changed = row ? rebuild(json, *row, settings, path) : std::string();
     if (log && !changed.empty())
       log->warning("text", "{}: {} replaces steps of this file, as in transformers: {}", path, row->name,
                    changed);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/utf8.h"
+#include "text/tokenizer/character_ranges.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/rewriter.h"
@@ -20,13 +21,8 @@ struct Part {
   int combining;   // canonical combining class
 };
 
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
 // Characters assigned after Unicode 9 that have a combining class or a decomposition by now (Unicode 15).
-constexpr Range kLater[] = {
+constexpr CharacterRange kLater[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},
     {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},
@@ -37,11 +33,7 @@ constexpr Range kLater[] = {
     {0x16FF0, 0x16FF1}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
     {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
 
-bool is_later(char32_t c) {
-  const auto range = std::lower_bound(std::begin(kLater), std::end(kLater), c,
-                                      [](const Range& r, char32_t x) { return r.last < x; });
-  return range != std::end(kLater) && range->first <= c;
-}
+bool is_later(char32_t c) { return within(kLater, c); }
 
 const utf8proc_property_t& property(char32_t c) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));

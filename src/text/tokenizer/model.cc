@@ -1,0 +1,90 @@
+#include "text/tokenizer/model.h"
+
+#include "base/error.h"
+#include "text/tokenizer/bpe.h"
+#include "text/tokenizer/unigram.h"
+#include "text/tokenizer/word_piece.h"
+
+namespace trl::text {
+
+namespace {
+void add(Vocabulary& vocabulary, const std::string& token, int32_t id, const std::string& where) {
+  if (!vocabulary.add(token, id))
+    fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id is there twice", where, token,
+         id);
+}
+
+// Of an object, by token.
+Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) {
+  if (!json.pieces.empty())
+    fail(Status::format, "{}.vocab: a list where an object of tokens and ids belongs", where);
+  if (json.vocabulary.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", where);
+  Vocabulary vocabulary;
+  vocabulary.reserve(json.vocabulary.size());
+  for (const auto& [token, id] : json.vocabulary) add(vocabulary, token, id, where);
+  return vocabulary;
+}
+
+std::unique_ptr<Model> read_bpe(const Field& model, const TokenizerJson& json) {
+  if (const std::optional<Field> dropout = model.find("dropout"); dropout && dropout->value() != 0)
+    fail(Status::unsupported, "{}: {}: merges are not dropped at random by this build; known is null",
+         dropout->where(), dropout->value().dump());
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const std::string affix = model.text_or(key, "");
+    if (!affix.empty())
+      fail(Status::unsupported, "{}.{}: '{}' is not read by this build; known are null and ''", model.where(),
+           key, affix);
+  }
+  Vocabulary vocabulary = read_vocabulary(json, model.where());
+  if (!json.has_merges) model.at("merges").list();  // not there, or no list: fails
+  BpeOptions options;
+  options.unknown = model.text_or("unk_token", "");
+  options.fuse_unknown = model.boolean_or("fuse_unk", false);
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  return std::make_unique<Bpe>(std::move(vocabulary), json.merges, std::move(options), model.where());
+}
+
+std::unique_ptr<Model> read_unigram(const Field& model, const TokenizerJson& json) {
+  const std::string& where = model.where();
+  if (!json.vocabulary.empty())
+    fail(Status::format, "{}.vocab: an object where a list of tokens and scores belongs", where);
+  if (json.pieces.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", where);
+  if (json.pieces.size() > static_cast<size_t>(kMaxTokenId) + 1)
+    fail(Status::format, "{}.vocab: {} tokens: at most {} are read", where, json.pieces.size(),
+         kMaxTokenId + 1);
+  UnigramOptions options;
+  if (const std::optional<Field> unknown = model.find("unk_id"))
+    options.unknown = static_cast<int32_t>(unknown->integer(0, static_cast<int64_t>(json.pieces.size()) - 1));
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  Vocabulary vocabulary;
+  vocabulary.reserve(json.pieces.size());
+  std::vector<double> scores;
+  scores.reserve(json.pieces.size());
+  for (const auto& [token, score] : json.pieces) {
+    add(vocabulary, token, static_cast<int32_t>(scores.size()), where);
+    scores.push_back(score);
+  }
+  return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), options, where);
+}
+
+std::unique_ptr<Model> read_word_piece(const Field& model, const TokenizerJson& json) {
+  WordPieceOptions options;
+  options.unknown = model.at("unk_token").text();
+  options.prefix = model.at("continuing_subword_prefix").text();
+  options.most_characters =
+      static_cast<size_t>(model.at("max_input_chars_per_word").integer(0, (int64_t{1} << 31) - 1));
+  return std::make_unique<WordPiece>(read_vocabulary(json, model.where()), std::move(options), model.where());
+}
+}  // namespace
+
+std::unique_ptr<Model> read_model(const Field& root, TokenizerJson& json) {
+  const Field model = root.at("model");
+  const std::string type = model.text_or("type", model_type(json));
+  if (type == "BPE") return read_bpe(model, json);
+  if (type == "Unigram") return read_unigram(model, json);
+  if (type == "WordPiece") return read_word_piece(model, json);
+  model.unknown("model", "BPE, Unigram, WordPiece");
+}
+
+}  // namespace trl::text

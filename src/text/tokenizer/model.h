@@ -1,0 +1,29 @@
+// The model of a tokenizer.json: a word in, ids out.
+#pragma once
+#include <memory>
+
+#include "text/tokenizer/field.h"
+#include "text/tokenizer/json_reader.h"
+#include "text/tokenizer/piece.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace trl::text {
+
+// Room that a model needs for one word, kept over the words of a call.
+struct ModelSpace {
+  virtual ~ModelSpace() = default;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const Vocabulary& vocabulary() const = 0;
+  virtual std::unique_ptr<ModelSpace> space() const = 0;
+  // word is not empty; space is one of this model's
+  virtual void tokenize(const Piece& word, ModelSpace& space, Tokens& out) const = 0;
+};
+
+// root: tokenizer.json, without what json holds apart, which moves into the model.
+std::unique_ptr<Model> read_model(const Field& root, TokenizerJson& json);
+
+}  // namespace trl::text
