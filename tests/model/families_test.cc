@@ -82,9 +82,9 @@ TEST_P(Families, OrderOfRowsChangesNothing) {
   const auto model = open();
   for (const Json& run : json()["runs"]) {
     std::vector<std::vector<int32_t>> rows = run["rows"];
-    const at::Tensor there = model->forward(test::forward_input(rows), {});
+    const at::Tensor there = model->forward(test::forward_input(rows), {}).hidden;
     std::reverse(rows.begin(), rows.end());
-    const at::Tensor back = model->forward(test::forward_input(rows), {});
+    const at::Tensor back = model->forward(test::forward_input(rows), {}).hidden;
     int64_t end = there.size(0), begin = 0;
     for (const auto& row : rows) {
       const auto length = static_cast<int64_t>(row.size());
@@ -126,7 +126,7 @@ TEST_P(Families, GradientsAsRecorded) {
     SCOPED_TRACE(checkpoint);
     const auto model = open();
     for (Parameter* parameter : model->parameters()) parameter->grad = at::zeros_like(parameter->value);
-    const at::Tensor hidden = model->forward(test::forward_input(rows), {at::kFloat, checkpoint, {}});
+    const at::Tensor hidden = model->forward(test::forward_input(rows), {at::kFloat, checkpoint, {}}).hidden;
     const at::Tensor loss = kernels::head_loss(hidden, model->head(), targets, 1 / tokens, {}, nullptr);
     loss.backward();
     EXPECT_TRUE(close(loss.item<double>(), want["loss"], test::limits::forward)) << loss;
