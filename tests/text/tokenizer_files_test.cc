@@ -297,6 +297,8 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
          j["added_tokens"][0]["id"] = 99999999999;
        }),
        Status::format, "added_tokens[0].id: 99999999999 is out of range"},
+      {"a long added token", json([](Json& j) { j["added_tokens"] = {added(265, std::string(1025, 'x'))}; }),
+       Status::format, "added_tokens[0].content: 1025 bytes: at most 1024 are read"},
       {"added flags", json([](Json& j) {
          j["added_tokens"] = {added(265, "<x>")};
          j["added_tokens"][0]["lstrip"] = 1;
@@ -318,6 +320,32 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
     EXPECT_NE(error.message().find(folder.path() + "/tokenizer.json"), std::string::npos)
         << c.what << ": " << error.message();
     EXPECT_EQ(error.message().find('\n'), std::string::npos) << c.what;
+  }
+}
+
+// Forty steps that each write a letter twice would make a tebibyte of one letter.
+TEST(TokenizerFiles, EndsStepsThatMakeTooMuchText) {
+  const auto steps = [](const char* list, size_t count, const Json& content) {
+    Json all = Json::array();
+    for (size_t i = 0; i < count; ++i)
+      all.push_back({{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", content}});
+    return Json{{"type", "Sequence"}, {list, all}};
+  };
+  const auto expect = [](const Error& error, const char* part) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
+  };
+  Json json = tiny_json();
+  for (const auto& [count, content] :
+       {std::pair<size_t, std::string>{40, "aa"}, {1, std::string(2 << 20, 'a')}}) {
+    json["normalizer"] = steps("normalizers", count, content);
+    json["decoder"] = nullptr;
+    const auto writes = open(json);
+    expect(error_of([&] { writes->encode("a", false); }), "the steps of the normalizer make more than");
+    json["normalizer"] = nullptr;
+    json["decoder"] = steps("decoders", count, content);
+    const auto reads = open(json);
+    expect(error_of([&] { reads->decode(Ids{'a'}, false); }), "the steps of the decoder make more than");
   }
 }
 

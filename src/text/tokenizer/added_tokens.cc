@@ -11,6 +11,9 @@ namespace trl::text {
 AddedToken read_added_token(const Field& field) {
   AddedToken token;
   token.content = field.at("content").text();
+  if (token.content.size() > kMaxAddedToken)
+    fail(Status::format, "{}.content: {} bytes: at most {} are read", field.where(), token.content.size(),
+         kMaxAddedToken);
   token.single_word = field.boolean_or("single_word", false);
   token.lstrip = field.boolean_or("lstrip", false);
   token.rstrip = field.boolean_or("rstrip", false);

@@ -1,9 +1,11 @@
 #include "text/tokenizer/decoder.h"
 
+#include <numeric>
 #include <optional>
 
 #include "base/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/growth.h"
 #include "text/tokenizer/metaspace.h"
 #include "text/tokenizer/pattern.h"
 
@@ -96,6 +98,7 @@ class ReplaceDecoder final : public Decoder {
       out.clear();
       pattern_->cut(token, space, [&](size_t begin, size_t end, bool match) {
         match ? out.append(content_) : out.append(token, begin, end - begin);
+        refuse_growth(token.size(), out.size(), "decoder");
       });
       token = out;
     }
@@ -235,8 +238,19 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
   }
 }
 
+namespace {
+size_t bytes_of(const std::vector<std::string>& tokens) {
+  return std::accumulate(tokens.begin(), tokens.end(), size_t{0},
+                         [](size_t sum, const std::string& token) { return sum + token.size(); });
+}
+}  // namespace
+
 std::string Decoders::run(std::vector<std::string> tokens, DecodeMode mode) const {
-  for (const std::unique_ptr<Decoder>& step : steps_) step->apply(tokens, mode);
+  const size_t before = bytes_of(tokens);
+  for (const std::unique_ptr<Decoder>& step : steps_) {
+    step->apply(tokens, mode);
+    refuse_growth(before, bytes_of(tokens), "decoder");
+  }
   std::string text;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!present_ && (i > 0 || mode.continues)) text += ' ';

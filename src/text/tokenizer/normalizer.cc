@@ -4,6 +4,7 @@
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/charsmap.h"
+#include "text/tokenizer/growth.h"
 #include "text/tokenizer/pattern.h"
 #include "text/tokenizer/rewriter.h"
 
@@ -143,8 +144,11 @@ void Normalizers::read(const Field& field, int depth) {
 }
 
 Piece Normalizers::run(Piece piece, std::vector<Buffer>& buffers, MatchSpace& space) const {
+  const size_t before = piece.text.size();
   for (size_t i = 0; i < steps_.size() && !piece.text.empty(); ++i) {
-    if (steps_[i]->apply(piece, buffers[i], space)) piece = buffers[i].piece(piece);
+    if (!steps_[i]->apply(piece, buffers[i], space)) continue;
+    piece = buffers[i].piece(piece);
+    refuse_growth(before, piece.text.size(), "normalizer");
   }
   return piece;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "text/tokenizer/growth.h"
 #include "text/tokenizer/piece.h"
 
 namespace trl::text {
@@ -22,6 +23,7 @@ class Rewriter {
   }
   void insert(std::string_view text) {
     to_.text.append(text);
+    refuse_growth(from_.text.size(), to_.text.size(), "normalizer");
     if (from_.spans) to_.spans.resize(to_.text.size(), inserted());
     lead(before());
   }

@@ -5,6 +5,10 @@
 
 namespace trl::text {
 
+namespace {
+constexpr size_t kMaxBytes = size_t{1} << 28;  // the largest known ones have 4 MiB
+}  // namespace
+
 void Vocabulary::reserve(size_t tokens) {
   entries_.reserve(tokens);
   while (slots_.size() < 2 * tokens) grow();
@@ -38,7 +42,8 @@ bool Vocabulary::add(std::string_view token, int32_t id) {
   const uint64_t hash = base::xxh3_64(token);
   const size_t at = slot(token, hash);
   if (slots_[at].id >= 0 || (index < entries_.size() && entries_[index].length != kHole)) return false;
-  if (bytes_.size() + token.size() >= UINT32_MAX) fail(Status::format, "a vocabulary of more than 4 GiB");
+  if (bytes_.size() + token.size() > kMaxBytes)
+    fail(Status::format, "a vocabulary of more than {} MiB", kMaxBytes >> 20);
   if (index >= entries_.size()) entries_.resize(index + 1);
   entries_[index] = {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size())};
   bytes_.append(token);
