@@ -26,11 +26,14 @@ class Unclear(Exception):
 
 
 def record(name):
+    """A classifier is the language model of its case with another head."""
+    model = name.removesuffix("_classifier")
     for seed in range(1, 200):
         try:
-            return Case(name, seed).record()
+            text = Case(model, seed).record()
         except Unclear:
             continue
+        return text if name == model else Case(name, seed).record()
     raise RuntimeError(f"{name}: no seed gives clear choices")
 
 

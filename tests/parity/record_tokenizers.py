@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Trains small Unigram and WordPiece tokenizers with tokenizers 0.23.3 and sentencepiece 0.2.3, and records what they do.
 
-usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/tokenizer.json, where there is none, and cases.json
+usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/tokenizer.json, where there is none, and cases.json.gz
        record_tokenizers.py --check FOLDER      records again what the tokenizers in FOLDER do; fails where a byte differs
 """
 
+import gzip
 import json
 import pathlib
 import sys
@@ -69,14 +70,15 @@ def main(arguments):
         path = place / "tokenizer.json"
         if not path.exists():
             path.write_text(compact(json.loads(tokenizer_kinds.KINDS[name]().to_str())))
-        files = {"cases.json": recorded(path)}
+        texts = {"cases": recorded(path)}
         if name in tokenizer_variants.BASES:
-            files["variants.json"] = recorded_variants(path)
-        for file, text in files.items():
+            texts["variants"] = recorded_variants(path)
+        for kind, text in texts.items():
+            file = place / f"{kind}.json.gz"
             if not check:
-                (place / file).write_text(text)
-            elif not (place / file).exists() or (place / file).read_text() != text:
-                differing.append(f"{name}/{file}")
+                file.write_bytes(gzip.compress(text.encode(), mtime=0))
+            elif not file.exists() or gzip.decompress(file.read_bytes()).decode() != text:
+                differing.append(f"{name}/{file.name}")
         print(name, sum(f.stat().st_size for f in place.iterdir()), "bytes", flush=True)
     if differing:
         sys.exit(f"recorded again, these differ: {', '.join(differing)}")

@@ -213,7 +213,7 @@ KINDS = {
     "unigram_t5": t5,
     "unigram_xlm_roberta": xlm_roberta,
     "unigram_albert": albert,
-    "unigram_bytes": llama_like,
+    "unigram_llama": llama_like,
     "wordpiece_bert_uncased": bert_uncased,
     "wordpiece_bert_cased": bert_cased,
     "wordpiece_steps": wordpiece_steps,

@@ -56,7 +56,7 @@ NORMALIZERS = {
 
 PRE_TOKENIZERS = {
     "none": None,
-    **{name: {"type": name} for name in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "UnicodeScripts")},
+    **{name: {"type": name} for name in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")},
     **{f"punctuation_{b}": {"type": "Punctuation", "behavior": b} for b in BEHAVIORS},
     **{f"split_{b}": split({"Regex": r"[aeiou]|\s+"}, b) for b in BEHAVIORS},
     "split_inverted": split({"Regex": r"\w+"}, "Removed", True),
@@ -103,7 +103,7 @@ POST_PROCESSORS = {
         "trim_offsets": True,
         "add_prefix_space": False,
     },
-    "two": sequence("processors", template("before"), {"type": "BertProcessing", "sep": ["s", 1], "cls": ["c", 2]}),
+    "two": sequence("processors", template("before"), {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}),
 }
 
 

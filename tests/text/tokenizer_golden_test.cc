@@ -68,15 +68,18 @@ TEST_P(RecordedTokenizer, StreamsTheRecordedTexts) {
 
 std::string instance_name(const testing::TestParamInfo<Counted>& instance) { return instance.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, RecordedTokenizer,
-                         testing::Values(Counted{"bpe_gpt2", 190, 1000}, Counted{"bpe_digits", 230, 1000},
-                                         Counted{"bpe_added", 230, 1112}, Counted{"bpe_qwen2", 210, 997},
-                                         Counted{"bpe_llama3", 203, 1800},
-                                         Counted{"spm_style_bpe", 203, 1100},
-                                         Counted{"sentencepiece_bpe", 190, 1200},
-                                         Counted{"unigram_charsmap", 129, 420},
-                                         Counted{"unigram_bytes", 129, 686}, Counted{"word_piece", 129, 511}),
-                         instance_name);
+INSTANTIATE_TEST_SUITE_P(
+    Recorded, RecordedTokenizer,
+    testing::Values(Counted{"bpe_gpt2", 190, 1000}, Counted{"bpe_digits", 230, 1000},
+                    Counted{"bpe_added", 230, 1112}, Counted{"bpe_qwen2", 210, 997},
+                    Counted{"bpe_llama3", 203, 1800}, Counted{"spm_style_bpe", 203, 1100},
+                    Counted{"sentencepiece_bpe", 190, 1200}, Counted{"unigram_charsmap", 129, 420},
+                    Counted{"unigram_bytes", 129, 686}, Counted{"word_piece", 129, 511},
+                    Counted{"unigram_t5", 109, 500}, Counted{"unigram_albert", 109, 501},
+                    Counted{"unigram_xlm_roberta", 109, 501}, Counted{"unigram_llama", 109, 756},
+                    Counted{"wordpiece_bert_uncased", 109, 500}, Counted{"wordpiece_bert_cased", 109, 500},
+                    Counted{"wordpiece_steps", 109, 500}),
+    instance_name);
 // Of published models: they lie with the whole collection alone.
 INSTANTIATE_TEST_SUITE_P(Published, RecordedTokenizer,
                          testing::Values(Counted{"real_smollm2", 230, 49152},

@@ -23,6 +23,7 @@ int32_t read_pair(const Field& field, int32_t id_end) {
 PostProcessor::PostProcessor(const Field& field, int32_t id_end) { read(field, id_end, 0); }
 
 PostProcessor::PostProcessor(std::optional<int32_t> before, std::optional<int32_t> after) {
+  if (!before && !after) return;
   Step step;
   if (before) step.parts.push_back(before);
   step.parts.emplace_back(std::nullopt);
@@ -47,7 +48,7 @@ void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
       step.prefix_space = field.at("add_prefix_space").boolean();
       steps_.push_back(std::move(step));
     }
-    steps_.push_back({.parts = {read_pair(field.at("cls"), id_end), {}, read_pair(field.at("sep"), id_end)}});
+    add(field, {read_pair(field.at("cls"), id_end), {}, read_pair(field.at("sep"), id_end)});
   } else if (type == "TemplateProcessing") {
     read_template(field, id_end);
   } else {
@@ -59,27 +60,37 @@ void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
 void PostProcessor::read_template(const Field& field, int32_t id_end) {
   constexpr size_t kMaxParts = 1000;
   const Field specials = field.at("special_tokens");
-  Step step;
+  std::vector<std::optional<int32_t>> parts;
   for (const Field& part : field.at("single").list()) {
     if (const std::optional<Field> sequence = part.find("Sequence")) {
       if (sequence->at("id").text() != "A")
         fail(Status::format, "{}: '{}' where the sequence A belongs", sequence->where(),
              sequence->at("id").text());
-      step.parts.emplace_back(std::nullopt);
+      parts.emplace_back(std::nullopt);
       continue;
     }
     const Field token = part.at("SpecialToken").at("id");
     for (const Field& id : specials.at(token.text().c_str()).at("ids").list())
-      step.parts.emplace_back(static_cast<int32_t>(id.integer(0, id_end - 1)));
+      parts.emplace_back(static_cast<int32_t>(id.integer(0, id_end - 1)));
   }
-  if (step.parts.size() > kMaxParts)
-    fail(Status::format, "{}.single: {} tokens: at most {} are read", field.where(), step.parts.size(),
-         kMaxParts);
-  steps_.push_back(std::move(step));
+  if (parts.size() > kMaxParts)
+    fail(Status::format, "{}.single: {} tokens: at most {} are read", field.where(), parts.size(), kMaxParts);
+  add(field, std::move(parts));
+}
+
+// A second one would add its tokens around each part of what the first has made.
+void PostProcessor::add(const Field& field, std::vector<std::optional<int32_t>> parts) {
+  if (parts.size() == 1 && !parts[0]) return;
+  for (const Step& step : steps_) {
+    if (!step.trims)
+      fail(Status::unsupported,
+           "{}: a second post-processor that adds tokens; one TemplateProcessing that adds them all is read",
+           field.where());
+  }
+  steps_.push_back({.parts = std::move(parts)});
 }
 
 void PostProcessor::fill(const Step& step, Tokens& tokens, bool add_special_tokens) {
-  if (step.parts.size() == 1 && !step.parts[0]) return;
   Tokens filled;
   filled.tracked = tokens.tracked;
   filled.ids.reserve(tokens.ids.size() + step.parts.size());

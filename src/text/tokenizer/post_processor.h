@@ -30,6 +30,7 @@ class PostProcessor {
   };
   void read(const Field& field, int32_t id_end, int depth);
   void read_template(const Field& field, int32_t id_end);
+  void add(const Field& field, std::vector<std::optional<int32_t>> parts);
   static void fill(const Step& step, Tokens& tokens, bool add_special_tokens);
   static void trim(const Step& step, Tokens& tokens, std::string_view text, TokenText token_text);
 
