@@ -22,6 +22,8 @@ class Interrupt {
   // Reports the call's progress in one of its phases; total -1: not known. Has an effect only on the call's
   // own thread.
   virtual void progress(std::string_view /*phase*/, int64_t /*done*/, int64_t /*total*/) noexcept {}
+  // A callback of the host failed in this call, which must therefore end.
+  virtual void fail() noexcept {}
 
  protected:
   Interrupt() = default;

@@ -16,7 +16,7 @@ class Interrupt : public base::Interrupt {
 
   bool paused() const noexcept { return (asked_.load() & kPause) != 0; }
   void answered() noexcept { take_back(kCancel); }  // a request is answered once
-  void fail() noexcept { ask(kFail); }              // a callback failed: the call must end
+  void fail() noexcept final { ask(kFail); }
   // A call begins. A pause holds only training calls, so that the host can still use the trainer otherwise.
   void begin(bool pausable) noexcept {
     take_back(kFail);

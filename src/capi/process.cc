@@ -232,8 +232,7 @@ void CallScope::log_failure(RuntimeLog* log) const noexcept {
 
 void keep_failure(std::exception_ptr failure) noexcept {
   if (!has_failed()) thread_state().failure = std::move(failure);
-  // Every interrupt of this side is an Interrupt; that of the process is not this call's alone.
-  auto* const own = static_cast<Interrupt*>(base::thread_interrupt());
+  base::Interrupt* const own = base::thread_interrupt();  // that of the process is not this call's alone
   if (own != nullptr && own != &process().interrupt()) own->fail();
 }
 

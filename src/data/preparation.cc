@@ -64,7 +64,8 @@ Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContex
       }()),
       cache_(arguments_.dataset_cache_dir, arguments_.dataset_cache_limit),
       tokens_(std::make_unique<SftTokens>(context_, first_row(*table_))),
-      fingerprint_(fingerprint_of(*table_, context_, tokens_->completion_only_loss())) {
+      fingerprint_(fingerprint_of(*table_, context_, tokens_->completion_only_loss())),
+      pass_(context_.background) {
   store_ = cache_.find(fingerprint_, &counts_, context_.memory, *context_.log);
   if (store_ != nullptr) {
     kept_ = store_->size();
@@ -75,7 +76,7 @@ Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContex
 }
 
 Preparation::~Preparation() {
-  stop_ = true;
+  pass_.stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -95,7 +96,7 @@ void Preparation::start() {
     lazy_ = true;
   }
   thread_ = base::quiet_thread("trl-prepare", [this] {
-    const base::InterruptScope interrupted_by(context_.background);
+    const base::InterruptScope interrupted_by(&pass_);
     run();
   });
 }
@@ -114,23 +115,24 @@ void Preparation::find_dropped() {
     for (size_t i = 0; i < texts.size(); ++i) {
       if (texts[i].json.size() >= least) long_ones.push_back(i);
     }
-    std::vector<uint8_t> is_dropped(long_ones.size());
+    std::vector<std::optional<int64_t>> cut(long_ones.size());
     context_.pool->parallel_for(static_cast<int64_t>(long_ones.size()), 8, [&](int64_t from, int64_t to) {
       for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i)
-        is_dropped[i] = tokens_->drops(texts[long_ones[i]]) ? 1 : 0;
+        cut[i] = tokens_->cut_from_dropped(texts[long_ones[i]]);
     });
     for (size_t i = 0; i < long_ones.size(); ++i) {
-      if (is_dropped[i] == 0) continue;
-      if (dropped_.empty()) first_dropped_ = texts[long_ones[i]].where();
+      if (!cut[i]) continue;
+      if (counts_.dropped++ == 0) counts_.first_dropped = texts[long_ones[i]].where();
+      ++counts_.read;
+      counts_.cut += *cut[i] > 0 ? 1 : 0;
+      counts_.lost_tokens += *cut[i];
       dropped_.push_back(rows[long_ones[i]]);
     }
   }
 }
 
 void Preparation::run() {
-  Counts counts;
-  counts.read = counts.dropped = static_cast<int64_t>(dropped_.size());
-  counts.first_dropped = first_dropped_;
+  Counts counts = counts_;  // of the rows that are dropped already
   std::exception_ptr error;
   std::string cache_problem;
   try {
@@ -138,7 +140,7 @@ void Preparation::run() {
     const bool shuffled = arguments_.shuffle_dataset && context_.packing != Packing::none;
     if (shuffled) order = numpy_permutation<uint32_t>(context_.seed, table_->size());
     std::vector<int64_t> rows;
-    for (int64_t begin = 0; begin < table_->size() && !stop_; begin += kPackingBlockRows) {
+    for (int64_t begin = 0; begin < table_->size() && !pass_.stopped(); begin += kPackingBlockRows) {
       const auto count = static_cast<size_t>(std::min(kPackingBlockRows, table_->size() - begin));
       rows.resize(count);
       std::iota(rows.begin(), rows.end(), begin);
@@ -150,9 +152,9 @@ void Preparation::run() {
       const std::lock_guard lock(mutex_);
       counts_ = counts;
     }
-    if (!stop_ && !context_.may_be_empty) counts.check(table_->name(), arguments_);
+    if (!pass_.stopped() && !context_.may_be_empty) counts.check(table_->name(), arguments_);
     try {
-      if (cache_.is_on() && !stop_) cache_.add(fingerprint_, *store_, counts);
+      if (cache_.is_on() && !pass_.stopped()) cache_.add(fingerprint_, *store_, counts);
     } catch (const Error& problem) {
       cache_problem = problem.message();
     }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "data/record_store.h"
 #include "data/row_cache.h"
 #include "data/sft_tokens.h"
@@ -45,12 +46,25 @@ class Preparation final : public Examples {
 
   bool lazy_ = false;
   std::vector<int64_t> dropped_;  // lazy: source rows, rising
-  std::string first_dropped_;
   std::unique_ptr<RecordStore> store_;
   std::atomic<int64_t> kept_{0};  // rows in the store
 
+  // The pass ends when this goes, or with whatever else interrupts work that outlives a call.
+  class Pass final : public base::Interrupt {
+   public:
+    explicit Pass(base::Interrupt* background) : background_(background) { asked_ = 1; }
+    void stop() noexcept { stopped_ = true; }
+    bool stopped() const noexcept { return stopped_; }
+    bool goes_on() noexcept override {
+      return !stopped_ && (background_ == nullptr || !background_->pending() || background_->goes_on());
+    }
+
+   private:
+    base::Interrupt* const background_;
+    std::atomic<bool> stopped_{false};
+  };
+  Pass pass_;
   std::thread thread_;
-  std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable done_changed_;
   bool done_ = false;

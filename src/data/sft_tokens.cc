@@ -200,7 +200,7 @@ Example SftTokens::prepare_one(const RowText& text, int64_t source_row) const {
   return single(std::move(tokens), source_row);
 }
 
-bool SftTokens::drops(const RowText& text) const {
+std::optional<int64_t> SftTokens::cut_from_dropped(const RowText& text) const {
   Row row = parse_row(text);
   if (!arguments_.assistant_only_loss && find_column(row, "tools") == nullptr) {
     Row named = row;
@@ -208,11 +208,13 @@ bool SftTokens::drops(const RowText& text) const {
     const base::Json* prompt = find_column(named, "prompt");
     const size_t bytes =
         prompt->is_string() ? prompt->get_ref<const std::string&>().size() : prompt->dump().size();
-    if (bytes < least_bytes_to_drop_) return false;
+    if (bytes < least_bytes_to_drop_) return std::nullopt;
   }
   Tokens tokens = rows_.tokens(row);
+  const size_t before = tokens.ids.size();
   if (cuts()) cut(tokens);
-  return is_dropped(tokens);
+  if (!is_dropped(tokens)) return std::nullopt;
+  return static_cast<int64_t>(before - tokens.ids.size());
 }
 
 }  // namespace trl::data

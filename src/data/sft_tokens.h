@@ -28,7 +28,8 @@ class SftTokens {
                                bool keep_all, Counts& counts) const;
   // One row on the calling thread, whose number has been fixed: never dropped.
   Example prepare_one(const RowText& text, int64_t source_row) const;
-  bool drops(const RowText& text) const;
+  // Of a row that is dropped: how many of its tokens max_length cuts off. None: the row is kept.
+  std::optional<int64_t> cut_from_dropped(const RowText& text) const;
 
  private:
   bool cuts() const;

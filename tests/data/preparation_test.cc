@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <thread>
 
 #include "support/error_of.h"
 #include "support/letter_tokenizer.h"
@@ -16,7 +19,7 @@
 namespace trl::data {
 namespace {
 
-constexpr int64_t kRows = 4000;  // 1.5 MB: more than is prepared before the first batch
+constexpr int64_t kRows = 7700;  // 1.6 MB: more than is prepared before the first batch
 
 struct Shop {
   explicit Shop(int threads = 2) : pool(threads) {
@@ -113,6 +116,21 @@ TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
   late.context.packing = Packing::bfd;
   late.arguments.packing = Packing::bfd;
   EXPECT_EQ(test::error_of([&] { late.prepare(path)->size(); }).second.substr(0, want.size()), want);
+}
+
+TEST(Preparation, EndsBetweenTwoRowsWhenItGoes) {
+  const test::Scratch scratch;
+  const std::string path = rows_file(scratch);
+  Shop shop(1);
+  std::atomic<int> rows{0};
+  shop.tokenizer.before_encode = [&] {
+    ++rows;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  auto examples = shop.prepare(path);
+  while (rows == 0) std::this_thread::yield();
+  examples.reset();
+  EXPECT_LT(rows, 500);  // a block of rows has a thousand, with two texts each
 }
 
 TEST(Preparation, PacksDoNotDependOnThreads) {

@@ -1,5 +1,6 @@
 // A tokenizer of one token a byte, and chat templates to go with it.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,7 +25,9 @@ class LetterTokenizer final : public text::Tokenizer {
     if (!chat_template.empty()) templates_["default"] = std::move(chat_template);
   }
   explicit LetterTokenizer(Templates templates) : templates_(std::move(templates)) {}
+  std::function<void()> before_encode;
   text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+    if (before_encode) before_encode();
     text::Encoding out;
     const auto add = [&](int32_t id, size_t begin, size_t end) {
       out.ids.push_back(id);
