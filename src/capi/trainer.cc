@@ -113,7 +113,7 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     if (answer < 0) fail_callback("event", answer);
     return answer;
   } catch (...) {
-    keep_failure(std::current_exception());
+    if (failure == nullptr) failure = std::current_exception();
     return engine::kEventStop;
   }
 }
@@ -202,15 +202,24 @@ void Trainer::train(trl_event_fn on_event, void* user_data) {
   exclusively(
       [&] {
         struct Registered {
-          explicit Registered(Events& sink) : events(sink) {}
+          explicit Registered(Events& sink) : events(sink) { events.failure = nullptr; }
           ~Registered() { events.function = nullptr; }
+          void check() const {
+            if (events.failure != nullptr) std::rethrow_exception(std::exchange(events.failure, nullptr));
+          }
           Events& events;
         };
         const Registered registered(events_);
         events_.user_data = user_data;
         events_.function = on_event;
-        while (step_locked()) {
+        try {
+          while (step_locked()) {
+          }
+        } catch (...) {
+          registered.check();  // the callback's failure takes precedence
+          throw;
         }
+        registered.check();
       },
       true);
 }

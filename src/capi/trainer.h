@@ -57,6 +57,7 @@ class Trainer {
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
+    std::exception_ptr failure;  // of that function, first
   };
   void settle_evaluation();  // warns where there is nothing to evaluate
   bool step_locked();

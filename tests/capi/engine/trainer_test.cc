@@ -90,6 +90,8 @@ TEST(Train, ANegativeAnswerStopsAndIsTheCallbacksError) {
   EXPECT_EQ(trl_error_callback_code(error.get()), -5);
   EXPECT_EQ(events.count(TRL_ON_STEP), 2);
   EXPECT_EQ(events.count(TRL_ON_SAVE), 0);
+  EXPECT_EQ(events.count(TRL_ON_TRAIN_END), 1);
+  EXPECT_TRUE(host::state(run.trainer.get())["log_history"].back().contains("train_loss"));
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "out" / "trainer_state.json"));
 }
 
