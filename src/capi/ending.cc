@@ -96,7 +96,10 @@ void Ending::remove(Interrupt& interrupt) noexcept {
 
 bool Ending::this_thread_goes_on() noexcept {
   if (is_exiting_thread()) return true;
-  if (phase_ == Phase::parks) park();
+  if (phase_ == Phase::parks) {
+    --working_;
+    park();
+  }
   return false;
 }
 
@@ -136,11 +139,16 @@ void Ending::begin() noexcept {
     for (Interrupt* interrupt : interrupts_) interrupt->end();
   }
   const int own = inside_call() ? 1 : 0;
-  for (Clock::time_point latest = Clock::now() + kWait; working_ > own && Clock::now() < latest;) {
-    if (loading_ > 0) latest = Clock::now() + kWait;  // half-loaded libraries cannot be abandoned
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  Clock::time_point latest = Clock::now() + kWait;
+  const auto wait = [&] {
+    while (working_ > own && Clock::now() < latest) {
+      if (loading_ > 0) latest = Clock::now() + kWait;  // half-loaded libraries cannot be abandoned
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  wait();
   phase_ = Phase::parks;
+  wait();  // for a thread that came back from the host just before this phase: it parks at its next poll
 }
 
 void Ending::close() noexcept { closed_ = true; }
