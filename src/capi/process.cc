@@ -168,6 +168,7 @@ void Process::shut_down() {
     if (engine_ != nullptr) {
       engine::ErrorCapture error;
       engine_->end_threads(error);
+      engine::end_blas_threads();
     }
     calls_.unlock();
   }

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/quiet_thread.h"
@@ -45,17 +47,17 @@ bool is_mapped(const char* library) {
   return handle != nullptr;
 }
 
-// OpenBLAS, which libtorch loads, starts threads when it is loaded; with these a process would not end with
-// the last thread of its host. OpenBLAS itself calls this function before every fork to end them, and starts
-// them again when it needs them, which it never does for the engine.
-void end_blas_threads() {
+std::atomic<bool> host_has_blas{true};
+
+}  // namespace
+
+void end_blas_threads() noexcept {
+  if (host_has_blas) return;
   void* const blas = ::dlopen(kBlas, RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;
   if (const auto end = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_shutdown_"))) end();
   ::dlclose(blas);
 }
-
-}  // namespace
 
 std::string default_engine_path() {
   Dl_info info{};
@@ -72,12 +74,12 @@ Engine& open_engine(Host& host, const std::string& path) {
          "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path);
   }
   const bool shared = shares_mapped_torch(path);
-  const bool host_has_blas = is_mapped(kBlas);
+  host_has_blas = is_mapped(kBlas);
   const base::StartingThreads quiet("trl-blas");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope());
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
-  if (!host_has_blas) end_blas_threads();
+  end_blas_threads();
   const auto entry = reinterpret_cast<EngineOpen>(::dlsym(library, kEngineOpenName));
   if (entry == nullptr) fail(Status::unsupported, "{}: has no function {}", path, kEngineOpenName);
   Engine* engine = nullptr;

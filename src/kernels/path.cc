@@ -1,5 +1,7 @@
 #include "kernels/path.h"
 
+#include "tensor/blas_threads.h"
+
 namespace trl::kernels {
 
 namespace {
@@ -8,7 +10,10 @@ thread_local Path current = Path::fused;
 
 Path path() { return current; }
 
-PathScope::PathScope(Path path) : before_(current) { current = path; }
+PathScope::PathScope(Path path) : before_(current) {
+  if (path == Path::plain) tensor::start_blas_threads();
+  current = path;
+}
 PathScope::~PathScope() { current = before_; }
 
 }  // namespace trl::kernels

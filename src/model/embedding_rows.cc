@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/quiet_thread.h"
+#include "tensor/blas_threads.h"
 #include "tensor/counted.h"
 
 namespace trl::model {
@@ -70,7 +70,7 @@ at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
 }
 
 void EmbeddingRows::draw_new_rows(const at::Tensor& weight, at::Tensor new_rows) {
-  const base::StartingThreads quiet("trl-blas");  // of OpenBLAS, which factors the matrix
+  tensor::start_blas_threads();  // OpenBLAS factors the matrix
   const at::Tensor mean = mean_row(weight);
   const auto [factor, info] = at::linalg_cholesky_ex(covariance(weight, mean) * kCovarianceScale);
   if (info.item<int>() != 0) {
