@@ -22,14 +22,16 @@ std::pair<Status, std::string> attention_refusal(
 }
 
 constexpr std::string_view kAttentionNames =
-    "; give one of eager, sdpa, flash_attention_2, flash_attention_3, kernels-community/flash-attn2, "
-    "kernels-community/flash-attn3, kernels-community/vllm-flash-attn3, plugin:PATH, or null";
+    "; give one of eager, sdpa, flash_attention_2, flash_attention_3, flash_attention_4, flex_attention, "
+    "kernels-community/flash-attn2, kernels-community/flash-attn3, kernels-community/vllm-flash-attn3, "
+    "kernels-community/paged-attention, plugin:PATH, or null";
 
 TEST(Attention, names_of_transformers_are_the_built_in_one) {
   EXPECT_EQ(attention_asked({}).name, "");
   for (const char* name :
-       {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "kernels-community/flash-attn2",
-        "kernels-community/flash-attn3", "kernels-community/vllm-flash-attn3"}) {
+       {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
+        "kernels-community/flash-attn2", "kernels-community/flash-attn3",
+        "kernels-community/vllm-flash-attn3", "kernels-community/paged-attention"}) {
     for (const AttentionArguments& attention :
          {attention_asked({{"attn_implementation", name}}),
           attention_asked({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}})}) {
@@ -68,8 +70,8 @@ TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
   const std::string none = "this build has no attention of that name";
   const std::string hub = "no kernel is fetched from a hub";
   said("flash-attention-2", none, "flash_attention_2");
-  said("flash_attention_4", none, "flash_attention_2");
-  said("flex_attention", none, "sdpa");
+  said("flash_attention_5", none, "flash_attention_2");
+  said("flex_atention", none, "flex_attention");
   said("SDPA", none, "sdpa");
   said("flash_attn_2", none, "flash_attention_2");
   said("Flash", none, "flash_attention_2");
