@@ -11,7 +11,7 @@
 namespace trl::base {
 
 // Each has what those before it have. generic: any machine of the architecture.
-enum class Isa { generic, avx2, avx512, avx512bf16 };
+enum class Isa { generic, avx2, avx512, avx512bf16, amx };
 
 Isa isa();  // the best of those built that this machine can run
 

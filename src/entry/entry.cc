@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <torch/csrc/api/include/torch/version.h>
 
+#include "base/isa.h"
 #include "base/json.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
@@ -40,6 +41,7 @@ std::vector<std::string> instruction_sets() {
   TRL_IF_SUPPORTED("avx512bw");
   TRL_IF_SUPPORTED("avx512vnni");
   TRL_IF_SUPPORTED("avx512bf16");
+  if (base::isa() >= base::Isa::amx) sets.push_back("amx_bf16");
 #undef TRL_IF_SUPPORTED
 #endif
   return sets;

@@ -7,18 +7,19 @@
 namespace trl::kernels {
 
 #if TRL_CPU_VARIANTS
-extern const CpuKernels kernels_avx512bf16, kernels_avx512, kernels_avx2;
+extern const CpuKernels kernels_amx, kernels_avx512bf16, kernels_avx512, kernels_avx2;
 #endif
 extern const CpuKernels kernels_generic;
 
 namespace {
 
 struct Variants {
-  const CpuKernels* tables[5] = {};
+  const CpuKernels* tables[6] = {};
   Variants() {
     int count = 0;
 #if TRL_CPU_VARIANTS
     const base::Isa best = base::isa();
+    if (best >= base::Isa::amx) tables[count++] = &kernels_amx;
     if (best >= base::Isa::avx512bf16) tables[count++] = &kernels_avx512bf16;
     if (best >= base::Isa::avx512) tables[count++] = &kernels_avx512;
     if (best >= base::Isa::avx2) tables[count++] = &kernels_avx2;

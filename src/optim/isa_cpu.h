@@ -61,6 +61,7 @@ __attribute__((flatten)) void on_generic(const Body& body) {
 template <typename Body>
 void run(const Body& body) {
   switch (base::isa()) {
+    case base::Isa::amx:
     case base::Isa::avx512bf16:
     case base::Isa::avx512:
       return on_avx512(body);
