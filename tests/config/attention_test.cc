@@ -28,10 +28,9 @@ constexpr std::string_view kAttentionNames =
 
 TEST(Attention, names_of_transformers_are_the_built_in_one) {
   EXPECT_EQ(attention_asked({}).name, "");
-  for (const char* name :
-       {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
-        "kernels-community/flash-attn2", "kernels-community/flash-attn3",
-        "kernels-community/vllm-flash-attn3", "kernels-community/paged-attention"}) {
+  for (const char* name : {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4",
+                           "flex_attention", "kernels-community/flash-attn2", "kernels-community/flash-attn3",
+                           "kernels-community/vllm-flash-attn3", "kernels-community/paged-attention"}) {
     for (const AttentionArguments& attention :
          {attention_asked({{"attn_implementation", name}}),
           attention_asked({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}})}) {

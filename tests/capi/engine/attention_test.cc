@@ -40,10 +40,9 @@ TEST(AttentionLog, SaysWhatEachNameStandsFor) {
   NEED_MODEL();
   const std::string built_in = said({}).at(0);
   EXPECT_EQ(built_in.substr(0, 37), "attention: built-in flash attention (");
-  for (const char* name :
-       {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
-        "kernels-community/flash-attn2", "kernels-community/flash-attn3",
-        "kernels-community/vllm-flash-attn3", "kernels-community/paged-attention"}) {
+  for (const char* name : {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4",
+                           "flex_attention", "kernels-community/flash-attn2", "kernels-community/flash-attn3",
+                           "kernels-community/vllm-flash-attn3", "kernels-community/paged-attention"}) {
     const std::string line = "attention: " + std::string(name) + " -> " + built_in.substr(11);
     EXPECT_EQ(said({{"attn_implementation", name}}), std::vector<std::string>{line});
     EXPECT_EQ(said({{"model_init_kwargs", "{attn_implementation: " + std::string(name) + "}"}}),
