@@ -38,16 +38,15 @@ Json run_head(const Json& work) {
   const at::Tensor hidden = read_tensor(folder + "/hidden", {rows, width}, at::kBFloat16).to(type);
   hidden.requires_grad_();
   const at::Tensor targets = read_tensor(folder + "/targets", {rows}, at::kInt);
-  trl::kernels::Parameter head;
-  head.name = "lm_head.weight";
-  head.value = read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type);
-  head.grad = at::zeros({vocab, width}, type);
+  trl::kernels::Parameter head("lm_head.weight",
+                               read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type));
+  head.begin_training(at::zeros({vocab, width}, type));
   trl::kernels::HeadOptions options;
   options.compute = type;
   at::Tensor loss, d_hidden;
   const ExtraMemory extra;
   const std::vector<double> seconds = repeat(work.at("seconds"), [&] {
-    head.grad.zero_();
+    head.gradient().zero_();
     d_hidden.reset();
     loss = trl::kernels::head_loss(hidden, head, targets, 1.0 / static_cast<double>(rows), options, nullptr);
     d_hidden = torch::autograd::grad({loss}, {hidden})[0];
@@ -56,7 +55,7 @@ Json run_head(const Json& work) {
           {"workspace_bytes", extra.bytes()},
           {"loss", loss.item<float>()},
           {"grad_hidden", norm_of(d_hidden)},
-          {"grad_head", norm_of(head.grad)}};
+          {"grad_head", norm_of(head.gradient())}};
 }
 
 Json line_of(const std::string& by, const Settings& s, int64_t tokens, const std::vector<Json>& runs) {

@@ -69,11 +69,19 @@ void apply(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) tensor::copy_bytes(copy.to, copy.from->data);
 }
 
-std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model) {
+std::vector<tensor::Writing> open_values(model::Model& model) {
+  std::vector<tensor::Writing> values;
+  for (tensor::Parameter* parameter : model.parameters()) values.push_back(parameter->write());
+  return values;
+}
+
+std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model,
+                               const std::vector<tensor::Writing>& values) {
   std::vector<Copy> copies;
-  for (const tensor::Parameter* parameter : model.parameters()) {
-    copies.push_back(
-        checked(parameter->name, parameter->value, weights.find(parameter->name), weights.directory()));
+  const std::vector<tensor::Parameter*> parameters = model.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i]->name;
+    copies.push_back(checked(name, *values[i], weights.find(name), weights.directory()));
   }
   return copies;
 }
@@ -154,13 +162,15 @@ bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
 
 void Checkpoint::load_model(model::Model& model) const {
   const io::Weights weights = io::Weights::open_directory(directory_);
-  apply(model_copies(weights, model));
+  const std::vector<tensor::Writing> values = open_values(model);
+  apply(model_copies(weights, model, values));
 }
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
   const io::Weights weights = io::Weights::open_directory(directory_);
   const io::Safetensors states(base::join_path(directory_, kOptimizer));
-  std::vector<Copy> copies = model_copies(weights, model);
+  const std::vector<tensor::Writing> values = open_values(model);
+  std::vector<Copy> copies = model_copies(weights, model, values);
   for (const optim::StateTensor& part : optimizer) {
     const auto found = states.tensors().find(part.name);
     copies.push_back(checked(part.name, part.value,

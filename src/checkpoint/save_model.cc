@@ -32,11 +32,11 @@ Json saved_config(const model::Model& model) {
 // host: keeps what the result points to
 std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
-  for (const tensor::Parameter* parameter : model.parameters()) {
-    host.push_back(tensor::on_host(parameter->value));
-    const bool narrow = parameter->value.scalar_type() == at::kBFloat16;
+  for (tensor::Parameter* parameter : model.parameters()) {
+    host.push_back(tensor::on_host(*parameter->read()));
+    const bool narrow = parameter->dtype() == at::kBFloat16;
     tensors.push_back({parameter->name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
-                       parameter->value.sizes().vec(), host.back().data_ptr()});
+                       parameter->shape().vec(), host.back().data_ptr()});
   }
   return tensors;
 }

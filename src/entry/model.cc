@@ -21,8 +21,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
   }
   if (!device.is_cpu()) log.info("model", "{} is on {}", spec.path, device.str());
   config_json_ = model_->config_json().dump();
-  for (const tensor::Parameter* parameter : model_->parameters())
-    parameter_count_ += parameter->value.numel();
+  for (const tensor::Parameter* parameter : model_->parameters()) parameter_count_ += parameter->count();
 }
 
 int32_t ModelObject::save(std::string_view directory, std::span<const engine::NamedBytes> files,

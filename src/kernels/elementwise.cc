@@ -4,12 +4,16 @@
 
 namespace trl::kernels {
 
+void convert(const at::Tensor& from, const at::Tensor& to) {
+  parallel_elements(from.numel(), [&](int64_t begin, int64_t end) {
+    cpu().convert(at_byte(from, begin), type_of(from), at_byte(to, begin), type_of(to), end - begin);
+  });
+}
+
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind) {
   if (x.scalar_type() == type) return x;
-  at::Tensor copy = tensor::empty(x.sizes(), type, kind);
-  parallel_elements(x.numel(), [&](int64_t begin, int64_t end) {
-    cpu().convert(at_byte(x, begin), type_of(x), at_byte(copy, begin), type_of(copy), end - begin);
-  });
+  const at::Tensor copy = tensor::empty(x.sizes(), type, kind);
+  convert(x, copy);
   return copy;
 }
 

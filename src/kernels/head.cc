@@ -66,16 +66,17 @@ RowLoss row_loss(const HeadStats& s, double target, double vocab, const HeadOpti
 
 class Sweep {
  public:
-  // d_hidden: [rows, width], zero; undefined: no gradient.
+  // d_hidden: [rows, width], zero; d_head: as the head, added to. Undefined: no gradient of that.
   Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden)
+        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head)
       : hidden_(hidden),
-        head_(head),
+        head_(head.read()),
         target_(targets.data_ptr<int32_t>()),
         loss_scale_(loss_scale),
         options_(options),
         sums_(sums),
         d_hidden_(d_hidden),
+        d_head_(d_head),
         rows_(target_rows(targets, head)) {}
 
   void run() {
@@ -93,7 +94,7 @@ class Sweep {
     operand_ = workspace({rows, width()}, options_.compute);
     packed_ = workspace({bytes.packed / 4}, at::kFloat);
     if (d_hidden_.defined()) shares_ = workspace({kShares, rows, round_up(width(), 16)}, at::kFloat);
-    if (d_hidden_.defined() && head_.trainable() && head_.grad.scalar_type() == at::kBFloat16 && rows < count)
+    if (d_head_.defined() && d_head_.scalar_type() == at::kBFloat16 && rows < count)
       low_ = workspace({vocab(), width()}, at::kByte);
     for (int64_t first = 0; first < count; first += rows) {
       run_tile(rows_.data() + first, std::min(rows, count - first));
@@ -101,7 +102,7 @@ class Sweep {
   }
 
  private:
-  int64_t vocab() const { return head_.value.size(0); }
+  int64_t vocab() const { return head_->size(0); }
   int64_t width() const { return hidden_.size(1); }
 
   HeadTile tile(int64_t rows) const {
@@ -111,13 +112,13 @@ class Sweep {
     tile.vocab = vocab();
     tile.pitch = round_up(rows, 16);
     tile.type = type_of(options_.compute);
-    tile.weight = head_.value.data_ptr();
-    tile.weight_type = type_of(head_.value);
+    tile.weight = head_->data_ptr();
+    tile.weight_type = type_of(*head_);
     tile.softcap = static_cast<float>(options_.softcap);
     tile.stopped = base::stopped;
-    if (head_.trainable()) {
-      tile.grad = head_.grad.data_ptr();
-      tile.grad_type = type_of(head_.grad);
+    if (d_head_.defined()) {
+      tile.grad = d_head_.data_ptr();
+      tile.grad_type = type_of(d_head_);
     }
     if (packed_.defined()) {
       tile.packed = packed_.data_ptr<float>();
@@ -213,12 +214,12 @@ class Sweep {
   }
 
   const at::Tensor& hidden_;
-  Parameter& head_;
+  const tensor::Reading head_;
   const int32_t* const target_;
   const double loss_scale_;
   const HeadOptions& options_;
   HeadSums& sums_;
-  const at::Tensor d_hidden_;
+  const at::Tensor d_hidden_, d_head_;
   const std::vector<int64_t> rows_;
   int64_t work_floats_ = 0;
   at::Tensor logits_, operand_, packed_, shares_, low_;
@@ -235,12 +236,22 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
                             const at::Tensor& targets, double loss_scale, const HeadOptions& options,
                             HeadSums* sums) {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
-    Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden).run();
+    const auto sweep = [&](const at::Tensor& d_head) {
+      Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head).run();
+    };
+    tensor::Use use(*head);
+    if (use) {
+      use.add(sweep);
+    } else {
+      sweep({});
+    }
     context->save_for_backward({d_hidden});
+    keep(context, std::move(use));
     return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
+    kept<tensor::Use>(context).end();
     return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
@@ -249,29 +260,30 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums* sums) {
-  need(hidden.dim() == 2 && head.value.dim() == 2 && hidden.size(1) == head.value.size(1) &&
+  need(hidden.dim() == 2 && head.shape().size() == 2 && hidden.size(1) == head.size(1) &&
            targets.dim() == 1 && targets.size(0) == hidden.size(0) && targets.scalar_type() == at::kInt &&
-           hidden.is_contiguous() && targets.is_contiguous() && head.value.is_contiguous(),
+           hidden.is_contiguous() && targets.is_contiguous(),
        "head_loss", "hidden [rows, width], a head [vocab, width] and int32 targets [rows] are needed");
   HeadSums own;
   HeadSums& out = sums != nullptr ? *sums : own;
   out = HeadSums{};
   if (!fused(hidden)) return plain::head_loss(hidden, head, targets, loss_scale, options, out);
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
-  Sweep(hidden, head, targets, loss_scale, options, out, {}).run();
+  Sweep(hidden, head, targets, loss_scale, options, out, {}, {}).run();
   return scalar(out.loss * loss_scale);
 }
 
-at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {
-  need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.value.size(1), "head_logits",
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute) {
+  need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.size(1), "head_logits",
        "hidden [rows, width] is needed");
   if (!fused(hidden)) return plain::head_logits(hidden, head, compute);
-  at::Tensor logits = tensor::empty({hidden.size(0), head.value.size(0)}, at::kFloat, MemoryKind::workspace);
+  at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, compute, MemoryKind::workspace);
-  if (hidden.size(0) <= kSkinnyRows && head.value.scalar_type() == compute) {
-    skinny_products(operand, SkinnyProduct{head.value, {}, logits});
+  const tensor::Reading weight = read(head, compute);
+  if (hidden.size(0) <= kSkinnyRows && head.dtype() == compute) {
+    skinny_products(operand, SkinnyProduct{*weight, {}, logits});
   } else {
-    gemm(operand, false, converted(head.value, compute, MemoryKind::workspace), true, logits);
+    gemm(operand, false, *weight, true, logits);
   }
   return logits;
 }

@@ -1,6 +1,6 @@
 // The differentiable pieces of a model, each an autograd Function over flat [tokens, ...] tensors. Every
-// output and every saved buffer is counted. Weight gradients are added into Parameter::grad, never returned
-// through autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); which
+// output and every saved buffer is counted. Weight gradients are added through tensor::Use, never returned by
+// autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); which
 // path they take, path.h says.
 #pragma once
 #include <ATen/ATen.h>
@@ -126,7 +126,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
                      const HeadOptions& options, HeadSums* sums);
 
 // Plain logits without gradient: [rows, vocab] float32, for generation and tests.
-at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute);
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute);
 
 // Keys and values of consecutive positions: [rows, kv_heads, d] each.
 struct KeyValues {

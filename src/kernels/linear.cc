@@ -1,5 +1,5 @@
 // Linear layers and the embedding: the ops that own large weights. Gradients of weights go straight into
-// Parameter::grad, in its type, by a product that accumulates.
+// their buffers, in their types, by a product that accumulates.
 #include <array>
 
 #include "base/counter.h"
@@ -22,10 +22,9 @@ void fill_rows(at::Tensor& y, const at::Tensor& row) {
 }
 
 at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType compute) {
-  const at::Tensor& w = p.weight->value;
-  at::Tensor y = tensor::empty({x.size(0), w.size(0)}, compute, MemoryKind::activations);
-  if (p.bias != nullptr) fill_rows(y, converted(p.bias->value, compute, MemoryKind::workspace));
-  gemm(x, false, converted(w, compute, MemoryKind::workspace), true, y, p.bias != nullptr ? 1.0f : 0.0f);
+  at::Tensor y = tensor::empty({x.size(0), p.weight->size(0)}, compute, MemoryKind::activations);
+  if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
+  gemm(x, false, *read(*p.weight, compute), true, y, p.bias != nullptr ? 1.0f : 0.0f);
   return y;
 }
 
@@ -33,18 +32,19 @@ at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType comp
 tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, at::ScalarType compute) {
   tensor_list outputs;
   const bool skinny = x.size(0) <= kSkinnyRows &&
-                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
-                        return p.weight->value.scalar_type() == compute;
-                      });
+                      std::all_of(projections.begin(), projections.end(),
+                                  [&](const Projection& p) { return p.weight->dtype() == compute; });
   if (!skinny) {
     for (const Projection& p : projections) outputs.push_back(project(x, p, compute));
     return outputs;
   }
   std::vector<SkinnyProduct> products;
+  std::vector<tensor::Reading> readings;
+  const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
   for (const Projection& p : projections) {
-    const at::Tensor& w = p.weight->value;
-    outputs.push_back(tensor::empty({x.size(0), w.size(0)}, compute, MemoryKind::activations));
-    products.push_back({w, p.bias != nullptr ? p.bias->value : at::Tensor(), outputs.back()});
+    outputs.push_back(tensor::empty({x.size(0), p.weight->size(0)}, compute, MemoryKind::activations));
+    products.push_back(
+        {values(*p.weight), p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back()});
   }
   skinny_products(x, products);
   return outputs;
@@ -52,6 +52,7 @@ tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, a
 
 struct LinearState {
   Projections projections;
+  std::vector<tensor::Use> weights, biases;  // one of each projection
   at::ScalarType x_type, compute;
 };
 
@@ -71,19 +72,23 @@ struct Linear : torch::autograd::Function<Linear> {
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     tensor_list outputs = project(operand, projections, compute);
-    const bool trains = std::any_of(projections.begin(), projections.end(),
-                                    [](const Projection& p) { return p.weight->trainable(); });
+    LinearState state{projections, {}, {}, x.scalar_type(), compute};
+    bool trains = false;  // a weight: its gradient needs x
+    for (const Projection& p : projections) {
+      if (state.weights.emplace_back(*p.weight)) trains = true;
+      state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
+    }
     if (trains && again) {
       context->saved_data["again"] = at::IValue::make_capsule(c10::make_intrusive<Capsule<Again>>(again));
     } else if (trains) {
       context->save_for_backward({operand});
     }
-    keep(context, LinearState{projections, x.scalar_type(), compute});
+    keep(context, std::move(state));
     return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto& state = kept<LinearState>(context);
+    auto& state = kept<LinearState>(context);
     const auto saved = context->get_saved_variables();
     at::Tensor operand = saved.empty() ? at::Tensor() : saved[0];
     if (const Again again = taken(context)) {
@@ -92,27 +97,33 @@ struct Linear : torch::autograd::Function<Linear> {
     }
     at::Tensor dx;
     for (size_t i = 0; i < state.projections.size(); ++i) {
-      if (!grads[i].defined()) continue;
-      const at::Tensor dy = grads[i].contiguous();
-      const Projection& p = state.projections[i];
-      const at::Tensor& w = p.weight->value;
-      const float beta = dx.defined() ? 1.0f : 0.0f;
-      if (!dx.defined()) dx = tensor::empty({dy.size(0), w.size(1)}, state.x_type, MemoryKind::activations);
-      gemm(dy, false, converted(w, state.compute, MemoryKind::workspace), false, dx, beta);
-      if (p.weight->trainable()) gemm(dy, true, operand, false, p.weight->grad, 1.0f);
-      if (p.bias != nullptr && p.bias->trainable()) add_column_sums(dy, p.bias->grad);
+      if (grads[i].defined()) add(state, i, grads[i].contiguous(), operand, dx);
+      state.weights[i].end();
+      state.biases[i].end();
     }
     return {dx, {}, {}, {}};
+  }
+
+ private:
+  // What the output i adds to dx (undefined: it is the first), and to the gradients of its weight and bias.
+  static void add(const LinearState& state, size_t i, const at::Tensor& dy, const at::Tensor& operand,
+                  at::Tensor& dx) {
+    Parameter& w = *state.projections[i].weight;
+    const float beta = dx.defined() ? 1.0f : 0.0f;
+    if (!dx.defined()) dx = tensor::empty({dy.size(0), w.size(1)}, state.x_type, MemoryKind::activations);
+    gemm(dy, false, *read(w, state.compute), false, dx, beta);
+    state.weights[i].add([&](at::Tensor& gradient) { gemm(dy, true, operand, false, gradient, 1.0f); });
+    state.biases[i].add([&](at::Tensor& gradient) { add_column_sums(dy, gradient); });
   }
 };
 
 void check(const at::Tensor& x, const Projection& p) {
-  const at::Tensor& w = p.weight->value;
-  need(x.dim() == 2 && w.dim() == 2 && x.size(1) == w.size(1) && x.is_contiguous() && w.is_contiguous() &&
-           (p.bias == nullptr || p.bias->value.numel() == w.size(0)),
+  const Parameter& w = *p.weight;
+  need(x.dim() == 2 && w.shape().size() == 2 && x.size(1) == w.size(1) && x.is_contiguous() &&
+           (p.bias == nullptr || p.bias->count() == w.size(0)),
        "linear", "x [tokens, in], w [out, in], b [out] are needed");
   type_of(x);
-  type_of(w);
+  type_of(w.dtype());
 }
 
 at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {
@@ -139,11 +150,10 @@ std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row
 
 // A row of the gradient is summed in float32, in the order of its tokens, and rounded once: in a bfloat16 sum
 // of a hundred terms the last ones would be lost. Columns are divided among the threads.
-void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
-  at::Tensor& grad = w.grad;
+void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t padding_row, at::Tensor& grad) {
   const int64_t width = grad.size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
-  const std::vector<int64_t> positions = by_id(id, ids.size(0), w.padding_row);
+  const std::vector<int64_t> positions = by_id(id, ids.size(0), padding_row);
   constexpr int64_t kUnit = 64, kColumns = 1024;
   tensor::parallel_for((width + kUnit - 1) / kUnit, 1, [&](int64_t begin, int64_t end) {
     std::array<float, kColumns> sum;
@@ -187,16 +197,24 @@ at::Tensor noisy(at::Tensor x, const Noise& noise) {
   return x;
 }
 
+struct EmbeddingState {
+  tensor::Use table;
+  int64_t padding_row;
+};
+
 struct Embedding : torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids, Parameter* w,
                             const Noise& noise) {
-    if (w->trainable()) context->save_for_backward({ids});
-    keep(context, w);
-    return noisy(gather_rows(ids, w->value), noise);
+    if (w->has_gradient()) context->save_for_backward({ids});
+    keep(context, EmbeddingState{tensor::Use(*w), w->padding_row});
+    return noisy(gather_rows(ids, *w->read()), noise);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    Parameter& w = *kept<Parameter*>(context);
-    if (w.trainable()) scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], w);
+    auto& state = kept<EmbeddingState>(context);
+    state.table.add([&](at::Tensor& gradient) {
+      scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], state.padding_row, gradient);
+    });
+    state.table.end();
     return {{}, {}, {}, {}};
   }
 };
@@ -246,18 +264,18 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
 }
 
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
-  need(ids.dim() == 1 && ids.scalar_type() == at::kInt && ids.is_contiguous() && w.value.dim() == 2,
+  need(ids.dim() == 1 && ids.scalar_type() == at::kInt && ids.is_contiguous() && w.shape().size() == 2,
        "embedding", "int32 ids [tokens] and a weight [vocab, hidden] are needed");
   const int32_t* const id = ids.data_ptr<int32_t>();
   for (int64_t t = 0; t < ids.size(0); ++t) {
-    if (id[t] < 0 || id[t] >= w.value.size(0)) {
+    if (id[t] < 0 || id[t] >= w.size(0)) {
       fail(Status::invalid_argument, "token id {} at position {}: {} has rows 0 to {}", id[t], t, w.name,
-           w.value.size(0) - 1);
+           w.size(0) - 1);
     }
   }
-  if (!fused(w.value)) return plain::embedding(anchor, ids, w, noise);
+  if (!fused(w.device())) return plain::embedding(anchor, ids, w, noise);
   if (records(anchor)) return Embedding::apply(anchor, ids, &w, noise);
-  return noisy(gather_rows(ids, w.value), noise);
+  return noisy(gather_rows(ids, *w.read()), noise);
 }
 
 }  // namespace trl::kernels

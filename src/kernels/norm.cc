@@ -11,16 +11,17 @@ int64_t rows_of(const at::Tensor& x) { return x.numel() / x.size(-1); }
 void* data_or_null(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 
 // branch, rstd: may be undefined. The stream of the result is x itself without a branch.
-Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Parameter& w, double eps,
+Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, Parameter& w, double eps,
                       const at::Tensor& rstd) {
+  const tensor::Reading weight = w.read();
   at::Tensor y = tensor::empty_like(x, MemoryKind::activations), sum;
   if (branch.defined()) sum = tensor::empty_like(x, MemoryKind::activations);
   const RmsForward args{x.data_ptr(),       data_or_null(branch),
-                        w.value.data_ptr(), data_or_null(sum),
+                        weight->data_ptr(), data_or_null(sum),
                         y.data_ptr(),       static_cast<float*>(data_or_null(rstd)),
                         x.size(-1),         static_cast<float>(eps),
                         type_of(x),         branch.defined() ? type_of(branch) : type_of(x),
-                        type_of(w.value)};
+                        type_of(*weight)};
   tensor::parallel_for(rows_of(x), 16,
                        [&](int64_t begin, int64_t end) { cpu().rms_forward(args, begin, end); });
   return {sum.defined() ? sum : x, y};
@@ -29,47 +30,51 @@ Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Param
 // The gradient of w is summed in pieces of rows whose borders depend on the shape alone, then over the pieces
 // in order. d_sum: the gradient that x has elsewhere, or undefined.
 at::Tensor norm_backward(const at::Tensor& dy, const at::Tensor& d_sum, const at::Tensor& x,
-                         const at::Tensor& rstd, Parameter& w) {
+                         const at::Tensor& rstd, Parameter& w, tensor::Use& use) {
+  const tensor::Reading weight = w.read();
   const int64_t rows = rows_of(x), width = x.size(-1);
   const int64_t piece = std::max<int64_t>(32, (rows + 63) / 64);
   const int64_t pieces = (rows + piece - 1) / piece;
   at::Tensor dx = tensor::empty_like(x, MemoryKind::activations);
   at::Tensor dw;
-  if (w.trainable()) dw = tensor::zeros({pieces, width}, at::kFloat, MemoryKind::workspace);
+  if (use) dw = tensor::zeros({pieces, width}, at::kFloat, MemoryKind::workspace);
   tensor::parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const RmsBackward args{dy.data_ptr(),
                              data_or_null(d_sum),
                              x.data_ptr(),
-                             w.value.data_ptr(),
+                             weight->data_ptr(),
                              rstd.data_ptr<float>(),
                              dx.data_ptr(),
                              dw.defined() ? dw.data_ptr<float>() + p * width : nullptr,
                              width,
                              type_of(x),
-                             type_of(w.value)};
+                             type_of(*weight)};
       cpu().rms_backward(args, p * piece, std::min(rows, (p + 1) * piece));
     }
   });
-  if (dw.defined()) add_column_sums(dw, w.grad);
+  use.add([&](at::Tensor& gradient) { add_column_sums(dw, gradient); });
+  use.end();
   return dx;
 }
 
 struct NormState {
   Parameter* w;
-  std::optional<at::ScalarType> branch;  // its type
+  tensor::Use use;
+  std::optional<at::ScalarType> branch = {};  // its type
 };
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Parameter* w, double eps) {
     const at::Tensor rstd = tensor::empty({rows_of(x)}, at::kFloat, MemoryKind::activations);
     context->save_for_backward({x, rstd});
-    keep(context, w);
+    keep(context, NormState{w, tensor::Use(*w)});
     return norm_forward(x, {}, *w, eps, rstd).normed;
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    auto& state = kept<NormState>(context);
     const auto saved = context->get_saved_variables();
-    return {norm_backward(grads[0].contiguous(), {}, saved[0], saved[1], *kept<Parameter*>(context)), {}, {}};
+    return {norm_backward(grads[0].contiguous(), {}, saved[0], saved[1], *state.w, state.use), {}, {}};
   }
 };
 
@@ -82,14 +87,17 @@ struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
     const Residual result = norm_forward(x, branch.value_or(at::Tensor()), *w, eps, rstd);
     const at::Tensor stream = branch ? result.stream : x.detach();
     context->save_for_backward({stream, rstd});
-    keep(context, NormState{w, branch ? std::optional(branch->scalar_type()) : std::nullopt});
+    keep(context,
+         NormState{w, tensor::Use(*w), branch ? std::optional(branch->scalar_type()) : std::nullopt});
     return {stream, result.normed};
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto& state = kept<NormState>(context);
+    auto& state = kept<NormState>(context);
     const auto saved = context->get_saved_variables();
     at::Tensor dx = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    if (grads[1].defined()) dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved[1], *state.w);
+    if (grads[1].defined())
+      dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved[1], *state.w, state.use);
+    state.use.end();
     at::Tensor d_branch;
     if (state.branch) d_branch = converted(dx, *state.branch, MemoryKind::activations);
     return {dx, d_branch, {}, {}};
@@ -97,7 +105,7 @@ struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
 };
 
 bool rows_fit(const at::Tensor& x, const Parameter& w) {
-  return x.dim() >= 1 && x.size(-1) == w.value.numel() && x.size(-1) > 0 && x.is_contiguous();
+  return x.dim() >= 1 && x.size(-1) == w.count() && x.size(-1) > 0 && x.is_contiguous();
 }
 
 std::pair<at::Tensor, at::Tensor> turn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,

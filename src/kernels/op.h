@@ -10,6 +10,7 @@
 #include "kernels/path.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
+#include "tensor/use.h"
 
 namespace trl::kernels {
 
@@ -41,9 +42,9 @@ inline constexpr int32_t kIgnored = -100;  // a target of the head without a los
 
 // A target of the head that is not ignored, at a position of the batch.
 inline void check_target(const Parameter& head, int32_t target, int64_t position) {
-  if (target >= 0 && target < head.value.size(0)) return;
+  if (target >= 0 && target < head.size(0)) return;
   fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target, position, head.name,
-       head.value.size(0) - 1);
+       head.size(0) - 1);
 }
 // The head's gradient was made together with the loss, so nothing may come after that in the graph.
 inline void check_start_of_backward(const at::Tensor& d_loss) {
@@ -80,8 +81,10 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
   });
 }
 
+void convert(const at::Tensor& from, const at::Tensor& to);  // of one size
 // A copy of x in `type`; x itself when it has it.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
+inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
 void add_column_sums(const at::Tensor& x, at::Tensor& sum);
 // y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
@@ -103,9 +106,9 @@ void keep(AutogradContext* context, State state) {
       at::IValue::make_capsule(c10::make_intrusive<Capsule<State>>(std::move(state)));
 }
 template <typename State>
-const State& kept(AutogradContext* context) {
+State& kept(AutogradContext* context) {
   const auto capsule = context->saved_data["state"].toCapsule();
-  return static_cast<const Capsule<State>*>(capsule.get())->state;  // saved_data holds it
+  return static_cast<Capsule<State>*>(capsule.get())->state;  // saved_data holds it
 }
 
 }  // namespace trl::kernels

@@ -23,7 +23,8 @@ class PathScope {
   const Path before_;
 };
 
-// Whether an op on x is one of the fused kernels: they are the CPU's.
-inline bool fused(const at::Tensor& x) { return x.is_cpu() && path() == Path::fused; }
+// Whether an op on x, or on what lies there, is one of the fused kernels: they are the CPU's.
+inline bool fused(at::Device device) { return device.is_cpu() && path() == Path::fused; }
+inline bool fused(const at::Tensor& x) { return fused(x.device()); }
 
 }  // namespace trl::kernels

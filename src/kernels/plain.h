@@ -7,7 +7,7 @@
 
 namespace trl::kernels::plain {
 
-// The weight as part of the graph that x is in: its gradient is added into Parameter::grad. x: any tensor of
+// The weight as part of the graph that x is in: its gradient is added through tensor::Use. x: any tensor of
 // the graph.
 at::Tensor weight(const at::Tensor& x, Parameter& w);
 // Statistics are computed in float32, or in double where x is.
@@ -26,7 +26,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor gated(Gate kind, const at::Tensor& gate, const at::Tensor& up);
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums);
-at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute);
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute);
 void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out);
 

@@ -46,19 +46,20 @@ struct Rows {
   }
 };
 
-// d_hidden: zero, or undefined: no gradient.
+// d_hidden: zero; d_head: added to. Undefined: no gradient of that.
 void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden) {
+                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden, const at::Tensor& d_head) {
   const Targets valid(hidden, head, targets);
   const auto count = static_cast<int64_t>(valid.rows.size());
   out.count = count;
   out.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
   if (count == 0) return;
   const int64_t tile = std::max<int64_t>(1, options.tile_rows);
-  Parameter summed{head.name, head.value, head.grad};  // the head, its gradient wide where tiles add to it
-  const bool widen = d_hidden.defined() && head.trainable() && tile < count &&
-                     wide_type(head.grad) != head.grad.scalar_type();
-  if (widen) summed.grad = head.grad.to(wide_type(head.grad));
+  at::Tensor weight = head.read()->detach(), d_weight = d_head;
+  if (d_head.defined()) {
+    weight.set_requires_grad(true);
+    if (tile < count) d_weight = d_head.to(wide_type(d_head));  // itself, or a wide one where tiles add to it
+  }
   at::Tensor sums;
   std::vector<at::Tensor> nll;
   for (int64_t first = 0; first < count; first += tile) {
@@ -68,17 +69,20 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     at::Tensor x = hidden.detach().index_select(0, row);
     const at::AutoGradMode recording(d_hidden.defined());
     x.set_requires_grad(d_hidden.defined());
-    const Projection projection{&summed, nullptr};
-    at::Tensor logits = plain::linear(x, projection, options.compute)[0];
+    at::Tensor logits = at::linear(x.to(options.compute), weight.to(options.compute));
     logits = logits.to(wide_type(logits));
     if (options.softcap > 0) logits = (logits / options.softcap).tanh() * options.softcap;
     const Rows results(logits, valid.target.narrow(0, first, rows), options);
     sums = sums.defined() ? sums + results.sums() : results.sums();
     if (options.log_probs) nll.push_back(results.nll.detach());
-    if (d_hidden.defined())
-      d_hidden.index_copy_(0, row, torch::autograd::grad({results.loss.sum() * loss_scale}, {x})[0]);
+    if (!d_hidden.defined()) continue;
+    tensor_list leaves{x};
+    if (d_head.defined()) leaves.push_back(weight);
+    const tensor_list grads = torch::autograd::grad({results.loss.sum() * loss_scale}, leaves);
+    d_hidden.index_copy_(0, row, grads[0]);
+    if (d_head.defined()) d_weight.add_(grads[1]);
   }
-  if (widen) head.grad.copy_(summed.grad);
+  if (d_head.defined() && !d_weight.is_same(d_head)) d_head.copy_(d_weight);
   const at::Tensor host = sums.cpu();
   const double* const sum = host.data_ptr<double>();
   out.loss = sum[0];
@@ -95,16 +99,29 @@ at::Tensor scalar(double value, const at::Tensor& hidden) {
   return at::full({}, value, hidden.options().dtype(wide_type(hidden)));
 }
 
-// The gradient is there already, that of the head too.
-struct MadeGradient : torch::autograd::Function<MadeGradient> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& d_hidden,
-                            double loss) {
+// Gradients are made together with the loss.
+struct HeadLoss : torch::autograd::Function<HeadLoss> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
+                            const at::Tensor& targets, double loss_scale, const HeadOptions& options,
+                            HeadSums* sums) {
+    const at::Tensor d_hidden = at::zeros_like(hidden.detach());
+    const auto sweep = [&](const at::Tensor& d_head) {
+      sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head);
+    };
+    tensor::Use use(*head);
+    if (use) {
+      use.add(sweep);
+    } else {
+      sweep({});
+    }
     context->save_for_backward({d_hidden});
-    return scalar(loss, hidden);
+    keep(context, std::move(use));
+    return scalar(sums->loss * loss_scale, hidden);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
-    return {context->get_saved_variables()[0], {}, {}};
+    kept<tensor::Use>(context).end();
+    return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
 
@@ -112,17 +129,13 @@ struct MadeGradient : torch::autograd::Function<MadeGradient> {
 
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums) {
-  if (!records(hidden)) {
-    sweep_tiles(hidden, head, targets, loss_scale, options, sums, {});
-    return scalar(sums.loss * loss_scale, hidden);
-  }
-  const at::Tensor d_hidden = at::zeros_like(hidden.detach());
-  sweep_tiles(hidden, head, targets, loss_scale, options, sums, d_hidden);
-  return MadeGradient::apply(hidden, d_hidden, sums.loss * loss_scale);
+  if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &sums);
+  sweep_tiles(hidden, head, targets, loss_scale, options, sums, {}, {});
+  return scalar(sums.loss * loss_scale, hidden);
 }
 
-at::Tensor head_logits(const at::Tensor& hidden, const Parameter& head, at::ScalarType compute) {
-  return at::linear(hidden.to(compute), head.value.to(compute)).to(at::kFloat);
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute) {
+  return at::linear(hidden.to(compute), head.read()->to(compute)).to(at::kFloat);
 }
 
 }  // namespace trl::kernels::plain

@@ -1,4 +1,4 @@
-// The ops that own large weights, and the bridge from autograd to Parameter::grad.
+// The ops that own large weights, and the bridge from autograd to the gradients of parameters.
 #include "base/counter.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -10,34 +10,45 @@ namespace {
 // anchor: puts the node between the weight's uses and a tensor that gradients are asked for.
 struct WeightLeaf : torch::autograd::Function<WeightLeaf> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, Parameter* w) {
-    keep(context, w);
-    return w->value.detach();
+    keep(context, tensor::Use(*w));
+    return w->read()->detach();
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     base::poll();
-    if (grads[0].defined()) kept<Parameter*>(context)->grad.add_(grads[0]);
+    auto& use = kept<tensor::Use>(context);
+    if (grads[0].defined()) use.add([&](at::Tensor& gradient) { gradient.add_(grads[0]); });
+    use.end();
     return {{}, {}};
   }
 };
 
 // Rows of the gradient are summed in float32, or in double where that is wider.
-void add_rows(const at::Tensor& dy, const at::Tensor& ids, Parameter& w) {
+void add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t padding_row, at::Tensor& gradient) {
   const auto [rows, place] = at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true);
   const at::ScalarType wide = wide_type(dy);
   at::Tensor sums = at::embedding_dense_backward(dy.to(wide), place, rows.numel(), /*padding_idx=*/-1, false);
-  sums.masked_fill_(rows.eq(w.padding_row).unsqueeze(1), 0);
-  w.grad.index_copy_(0, rows, (w.grad.index_select(0, rows).to(wide) + sums).to(w.grad.scalar_type()));
+  sums.masked_fill_(rows.eq(padding_row).unsqueeze(1), 0);
+  gradient.index_copy_(0, rows, (gradient.index_select(0, rows).to(wide) + sums).to(gradient.scalar_type()));
 }
+
+struct LookupState {
+  tensor::Use table;
+  int64_t padding_row;
+};
 
 struct Lookup : torch::autograd::Function<Lookup> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, const at::Tensor& ids,
                             Parameter* w) {
-    context->save_for_backward({ids});
-    keep(context, w);
-    return at::embedding(w->value.detach(), ids);
+    if (w->has_gradient()) context->save_for_backward({ids});
+    keep(context, LookupState{tensor::Use(*w), w->padding_row});
+    return at::embedding(w->read()->detach(), ids);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    add_rows(grads[0], context->get_saved_variables()[0], *kept<Parameter*>(context));
+    auto& state = kept<LookupState>(context);
+    state.table.add([&](at::Tensor& gradient) {
+      add_rows(grads[0], context->get_saved_variables()[0], state.padding_row, gradient);
+    });
+    state.table.end();
     return {{}, {}, {}};
   }
 };
@@ -59,7 +70,7 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
 }  // namespace
 
 at::Tensor weight(const at::Tensor& x, Parameter& w) {
-  return records(x) && w.trainable() ? WeightLeaf::apply(x, &w) : w.value;
+  return records(x) && w.has_gradient() ? WeightLeaf::apply(x, &w) : *w.read();
 }
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
@@ -76,9 +87,8 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
 }
 
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
-  const at::Tensor row = ids.to(w.value.device()).to(at::kLong);
-  const bool trains = records(anchor) && w.trainable();
-  const at::Tensor rows = trains ? Lookup::apply(anchor, row, &w) : at::embedding(w.value, row);
+  const at::Tensor row = ids.to(w.device()).to(at::kLong);
+  const at::Tensor rows = records(anchor) ? Lookup::apply(anchor, row, &w) : at::embedding(*w.read(), row);
   if (noise.size == 0) return rows;
   return (rows.to(wide_type(rows)) + noise_values(rows.size(0), rows.size(1), noise).to(rows.device()))
       .to(rows.scalar_type());

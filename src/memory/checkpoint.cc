@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/path.h"
+#include "tensor/use.h"
 
 namespace trl::memory {
 
@@ -13,22 +14,28 @@ using Body = std::function<at::Tensor(const at::Tensor&)>;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-struct BodyHolder : torch::CustomClassHolder {
-  explicit BodyHolder(Body b) : body(std::move(b)) {}
+struct Piece : torch::CustomClassHolder {
+  explicit Piece(Body b) : body(std::move(b)) {}
   Body body;
+  std::vector<tensor::Use> uses;  // of the parameters that it reads, until its graph is made
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
     context->save_for_backward({x});
     context->saved_data["plain"] = kernels::path() == kernels::Path::plain;
-    context->saved_data["body"] = at::IValue::make_capsule(c10::make_intrusive<BodyHolder>(body));
-    return body(x);  // apply() has turned gradients off
+    const auto piece = c10::make_intrusive<Piece>(body);
+    context->saved_data["piece"] = at::IValue::make_capsule(piece);
+    const tensor::Reads reads;
+    at::Tensor y = body(x);  // apply() has turned gradients off
+    piece->uses = reads.uses();
+    return y;
   }
 
   // Weights get their gradients as a side effect of the inner backward, which runs once.
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto holder = context->saved_data["body"].toCapsule();
+    const auto capsule = context->saved_data["piece"].toCapsule();
+    auto& piece = static_cast<Piece&>(*capsule);
     const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
     at::Tensor y;
     {
@@ -36,8 +43,9 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       // of another device, backward runs on a thread of libtorch's
       const kernels::PathScope scope(context->saved_data["plain"].toBool() ? kernels::Path::plain
                                                                            : kernels::Path::fused);
-      y = static_cast<const BodyHolder*>(holder.get())->body(x);
+      y = piece.body(x);
     }
+    for (tensor::Use& use : piece.uses) use.end();  // those of the graph have taken over
     return {torch::autograd::grad({y}, {x}, {grads[0]})[0], {}};
   }
 };

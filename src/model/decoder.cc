@@ -32,10 +32,10 @@ std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialToke
 void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
   if (rows == config().vocab_size) return;
   EmbeddingRows resize(rows, seed);
-  const auto on = [&](at::Tensor value) { return device_.is_cpu() ? value : value.to(device_); };
-  embedding_->value = on(resize.embedding(tensor::on_host(embedding_->value)));
+  const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
+  embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));
   if (embedding_->padding_row >= rows) embedding_->padding_row = -1;
-  if (head_ != embedding_) head_->value = on(resize.head(tensor::on_host(head_->value)));
+  if (head_ != embedding_) head_->replace(on(resize.head(tensor::on_host(*head_->read()))));
   files_.config.vocab_size = rows;
   files_.config_json["vocab_size"] = rows;
 }
@@ -52,7 +52,7 @@ std::vector<Slot> Decoder::slots() {
     for (kernels::Projection* projection : layer->projections()) {
       const Parameter& weight = *projection->weight;
       const std::string name = weight.name.substr(0, weight.name.rfind('.'));
-      slots.push_back({name, weight.value.size(1), weight.value.size(0), projection});
+      slots.push_back({name, weight.size(1), weight.size(0), projection});
     }
   }
   return slots;

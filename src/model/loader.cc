@@ -155,11 +155,10 @@ tensor::Parameter* Loader::load(const std::string& name, const std::vector<int64
   }
   base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
   used_.insert(name);
-  auto parameter = std::make_unique<tensor::Parameter>();
-  parameter->name = name;
-  parameter->value = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
+  at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
+  read(name, values);
+  auto parameter = std::make_unique<tensor::Parameter>(name, values);
   parameter->decay = decay;
-  read(name, parameter->value);
   return parameters_.emplace_back(std::move(parameter)).get();
 }
 
@@ -171,17 +170,17 @@ void Loader::read(const std::string& name, at::Tensor& out) const {
 }
 
 // A tied head that is stored as well must be the embedding: training would silently drop one of the two.
-void Loader::check_tied(const tensor::Parameter& embedding) {
+void Loader::check_tied(tensor::Parameter& embedding) {
   const std::string name = std::string(names_.head) + ".weight";
   const std::vector<int64_t>* shape = source_.shape(name);
   if (shape == nullptr) return;
   used_.insert(name);
-  bool same = *shape == embedding.value.sizes().vec();
+  bool same = *shape == embedding.shape().vec();
   if (same) {
     at::Tensor stored = tensor::empty(*shape, dtype_, tensor::MemoryKind::workspace);
     source_.read(name, stored);
-    const at::Tensor value = tensor::on_host(embedding.value);
-    same = std::memcmp(stored.data_ptr(), value.data_ptr(), value.nbytes()) == 0;
+    const at::Tensor values = tensor::on_host(*embedding.read());
+    same = std::memcmp(stored.data_ptr(), values.data_ptr(), values.nbytes()) == 0;
   }
   if (!same) {
     fail(Status::format,

@@ -31,7 +31,7 @@ class Loader {
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   BlockAttention attention(const std::string& prefix, int64_t index);
   BlockMlp mlp(const std::string& prefix);
-  void check_tied(const tensor::Parameter& embedding);
+  void check_tied(tensor::Parameter& embedding);
   void read(const std::string& name, at::Tensor& out) const;
 
   const ModelConfig& config_;

@@ -21,13 +21,14 @@ struct Shape {
   int64_t block = 1, blocks = 1;
   int64_t first(int64_t m, int64_t b) const { return (m * rows + b * block) * columns; }  // element
 };
-Shape shape_of(const at::Tensor& value) {
+Shape shape_of(const Parameter& parameter) {
+  const at::IntArrayRef sizes = parameter.shape();
   Shape shape;
-  shape.factored = value.dim() >= 2;
-  shape.columns = value.dim() > 0 ? value.size(-1) : 1;
-  if (shape.factored) shape.rows = value.size(-2);
+  shape.factored = sizes.size() >= 2;
+  shape.columns = sizes.empty() ? 1 : sizes.back();
+  if (shape.factored) shape.rows = sizes[sizes.size() - 2];
   const int64_t each = shape.rows * shape.columns;
-  shape.matrices = each > 0 ? value.numel() / each : 0;
+  shape.matrices = each > 0 ? parameter.count() / each : 0;
   shape.block = std::max((shape.rows + 63) / 64,
                          (kPieceElements + shape.columns - 1) / std::max<int64_t>(1, shape.columns));
   shape.blocks = (shape.rows + shape.block - 1) / shape.block;
@@ -42,8 +43,8 @@ struct State {
 class Adafactor final : public Optimizer {
  public:
   Adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options, const Common& common)
-      : parameters_(trainable(std::move(parameters))), options_(options), common_(common) {
-    for (const Parameter* p : parameters_) states_.push_back(new_state(p->value));
+      : parameters_(trained(std::move(parameters))), options_(options), common_(common) {
+    for (const Parameter* p : parameters_) states_.push_back(new_state(*p));
   }
 
   int64_t steps() const override { return steps_; }
@@ -64,54 +65,51 @@ class Adafactor final : public Optimizer {
   void step(double learning_rate, double grad_scale) override {
     ++steps_;
     for (size_t p = 0; p < parameters_.size(); ++p) {
-      if (kernels::fused(parameters_[p]->value)) {
-        step_parameter(p, learning_rate, grad_scale);
+      const tensor::Writing values = parameters_[p]->write();
+      const double rate_now = rate(*values, learning_rate);
+      if (kernels::fused(*values)) {
+        step_parameter(p, values, rate_now, grad_scale);
       } else {
-        step_plain(p, learning_rate, grad_scale);
+        step_plain(p, values, rate_now, grad_scale);
       }
     }
   }
 
  private:
-  State new_state(const at::Tensor& value) const {
+  State new_state(const Parameter& parameter) const {
     const auto zeros = [&](const std::vector<int64_t>& sizes) {
-      return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer, value.device());
+      return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer, parameter.device());
     };
-    std::vector<int64_t> rows = value.sizes().vec(), columns = rows;
+    std::vector<int64_t> rows = parameter.shape().vec(), columns = rows;
     State state;
-    if (value.dim() >= 2) {
+    if (rows.size() >= 2) {
       rows.pop_back();
       columns.erase(columns.end() - 2);
       state.row = zeros(rows);
     }
     state.column = zeros(columns);
-    if (options_.beta1 != 0) state.exp_avg = zeros(value.sizes().vec());
+    if (options_.beta1 != 0) state.exp_avg = zeros(parameter.shape().vec());
     return state;
   }
 
-  double rate(const Parameter& parameter, double learning_rate) const {
+  double rate(const at::Tensor& values, double learning_rate) const {
     const auto step = static_cast<double>(steps_);
     double rate = learning_rate;
     if (options_.relative_step) {
       rate = std::min(options_.warmup_init ? 1e-6 * step : 1e-2, 1.0 / std::sqrt(step));
     }
     if (!options_.scale_parameter) return rate;
-    return rate * std::max(options_.scale_epsilon, root_mean_square(parameter.value));
-  }
-
-  static double root_mean_square(const at::Tensor& value) {
-    Parameter itself;
-    itself.value = itself.grad = value;
-    return grad_norm({&itself}) / std::sqrt(static_cast<double>(value.numel()));
+    const double mean_square_root = l2_norm({values}) / std::sqrt(static_cast<double>(values.numel()));
+    return rate * std::max(options_.scale_epsilon, mean_square_root);
   }
 
   double beta2() const { return 1.0 - std::pow(static_cast<double>(steps_), options_.decay_rate); }
 
   // The same in ATen's operators, as transformers writes it.
-  void step_plain(size_t p, double learning_rate, double grad_scale) {
+  void step_plain(size_t p, const tensor::Writing& values, double rate_now, double grad_scale) {
     const Parameter& parameter = *parameters_[p];
     State& state = states_[p];
-    plain::Weights weights = plain::weights_of(parameter, grad_scale, common_);
+    plain::Weights weights = plain::weights_of(parameter, values, grad_scale, common_);
     const at::Tensor square = weights.grad.square() + options_.epsilon;
     const double keep2 = beta2();
     at::Tensor change;
@@ -124,18 +122,17 @@ class Adafactor final : public Optimizer {
       state.column.mul_(keep2).add_(square, 1 - keep2);
       change = state.column.rsqrt() * weights.grad;
     }
-    const double rate_now = rate(parameter, learning_rate);
     const at::Tensor size = change.square().mean().sqrt();
     change = change * (rate_now / (size / options_.clip_threshold).clamp_min(1.0));
     if (state.exp_avg.defined()) {
       state.exp_avg.mul_(options_.beta1).add_(change, 1 - options_.beta1);
       change = state.exp_avg;
     }
-    const at::Tensor kept = parameter.value.to(at::kFloat) * (1.0 - rate_now * weights.weight_decay);
-    const Shape shape = shape_of(parameter.value);
+    const at::Tensor kept = weights.value.to(at::kFloat) * (1.0 - rate_now * weights.weight_decay);
+    const Shape shape = shape_of(parameter);
     const at::Tensor matrices = weights.value.view({shape.matrices, -1}),
-                     values = (kept - change).view({shape.matrices, -1});
-    for (int64_t m = 0; m < shape.matrices; ++m) plain::store(values[m], matrices[m], keys(p, shape, m));
+                     updated = (kept - change).view({shape.matrices, -1});
+    for (int64_t m = 0; m < shape.matrices; ++m) plain::store(updated[m], matrices[m], keys(p, shape, m));
   }
 
   base::CounterKey key(size_t p, int64_t first) const {
@@ -148,13 +145,13 @@ class Adafactor final : public Optimizer {
     return keys;
   }
 
-  void step_parameter(size_t p, double learning_rate, double grad_scale) {
+  void step_parameter(size_t p, const tensor::Writing& values, double rate_now, double grad_scale) {
     const Parameter& parameter = *parameters_[p];
-    const Shape shape = shape_of(parameter.value);
+    const Shape shape = shape_of(parameter);
     const int64_t block = shape.block, blocks = shape.blocks;
     const auto matrix = [&](int64_t m, int64_t b) {
       MatrixRows part;
-      part.slice = slice_of(parameter, grad_scale, common_);
+      part.slice = slice_of(parameter, values, grad_scale, common_);
       part.columns = shape.columns;
       const int64_t first = shape.first(m, b);
       part.slice.count = std::min(block, shape.rows - b * block) * shape.columns;
@@ -170,7 +167,6 @@ class Adafactor final : public Optimizer {
       });
     };
 
-    const double rate_now = rate(parameter, learning_rate);
     std::vector<float> row(static_cast<size_t>(shape.matrices * shape.rows), 1.0f);
     std::vector<float> column(static_cast<size_t>(shape.matrices * shape.columns));
     {
@@ -192,7 +188,7 @@ class Adafactor final : public Optimizer {
     });
     double total = 0;
     for (const double square : squares) total += square;
-    const double size = std::sqrt(total / static_cast<double>(parameter.value.numel()));
+    const double size = std::sqrt(total / static_cast<double>(parameter.count()));
 
     FactoredStep update{};
     update.keep = 1.0 - rate_now * (parameter.decay ? common_.weight_decay : 0.0);

@@ -7,18 +7,26 @@
 
 namespace trl::optim {
 
-double grad_norm(const std::vector<Parameter*>& parameters) {
-  if (!parameters.empty() && !kernels::fused(parameters[0]->value)) return plain::grad_norm(parameters);
-  const std::vector<Piece> pieces = pieces_of(parameters);
+std::vector<at::Tensor> gradients(const std::vector<Parameter*>& parameters) {
+  std::vector<at::Tensor> all;
+  for (const Parameter* p : parameters) {
+    if (p->has_gradient()) all.push_back(p->gradient());
+  }
+  return all;
+}
+
+double l2_norm(const std::vector<at::Tensor>& tensors) {
+  if (!tensors.empty() && !kernels::fused(tensors[0])) return plain::l2_norm(tensors);
+  const std::vector<Piece> pieces = pieces_of(tensors);
   std::vector<double> sums(pieces.size());
   tensor::parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[static_cast<size_t>(i)];
-      const at::Tensor& grad = parameters[piece.parameter]->grad;
+      const at::Tensor& x = tensors[piece.tensor];
       sums[static_cast<size_t>(i)] =
-          grad.scalar_type() == at::kFloat
-              ? sum_squares(grad.data_ptr<float>() + piece.begin, piece.count)
-              : sum_squares(static_cast<const uint16_t*>(grad.data_ptr()) + piece.begin, piece.count);
+          x.scalar_type() == at::kFloat
+              ? sum_squares(x.data_ptr<float>() + piece.begin, piece.count)
+              : sum_squares(static_cast<const uint16_t*>(x.data_ptr()) + piece.begin, piece.count);
     }
   });
   double total = 0;

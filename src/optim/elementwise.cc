@@ -15,8 +15,8 @@ namespace {
 class Elementwise final : public Optimizer {
  public:
   Elementwise(std::vector<Parameter*> parameters, Rule rule, const Common& common)
-      : parameters_(trainable(std::move(parameters))),
-        pieces_(pieces_of(parameters_)),
+      : parameters_(trained(std::move(parameters))),
+        pieces_(pieces_of(gradients(parameters_))),
         rule_(std::move(rule)),
         common_(common) {
     for (size_t i = 0; i < rule_.state.size(); ++i) {
@@ -49,16 +49,20 @@ class Elementwise final : public Optimizer {
  private:
   template <typename Constants>
   void step_with(const Constants& constants, double grad_scale) {
-    if (!parameters_.empty() && !kernels::fused(parameters_[0]->value)) {
+    std::vector<tensor::Writing> values;
+    for (Parameter* p : parameters_) values.push_back(p->write());
+    if (!parameters_.empty() && !kernels::fused(parameters_[0]->device())) {
       for (size_t p = 0; p < parameters_.size(); ++p) {
-        plain::Weights weights = plain_weights(p, grad_scale);
+        plain::Weights weights = plain_weights(p, values[p], grad_scale);
         plain::update(weights, constants);
       }
       return;
     }
     tensor::parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        update(slice(pieces_[static_cast<size_t>(i)], grad_scale), constants);
+      for (int64_t i = begin; i < end; ++i) {
+        const Piece& piece = pieces_[static_cast<size_t>(i)];
+        update(slice(piece, values[piece.tensor], grad_scale), constants);
+      }
     });
   }
 
@@ -66,8 +70,8 @@ class Elementwise final : public Optimizer {
     return base::counter_key({common_.seed, static_cast<uint64_t>(steps_), p, static_cast<uint64_t>(begin)});
   }
 
-  plain::Weights plain_weights(size_t p, double grad_scale) const {
-    plain::Weights weights = plain::weights_of(*parameters_[p], grad_scale, common_);
+  plain::Weights plain_weights(size_t p, const tensor::Writing& values, double grad_scale) const {
+    plain::Weights weights = plain::weights_of(*parameters_[p], values, grad_scale, common_);
     for (size_t i = 0; i < buffers_.size(); ++i) weights.state[i] = buffers_[i].views[p];
     if (!common_.stochastic_rounding) return weights;
     weights.keys.piece = kPieceElements;
@@ -76,9 +80,9 @@ class Elementwise final : public Optimizer {
     return weights;
   }
 
-  Slice slice(const Piece& piece, double grad_scale) const {
-    const size_t p = piece.parameter;
-    Slice slice = slice_of(*parameters_[p], grad_scale, common_);
+  Slice slice(const Piece& piece, const tensor::Writing& values, double grad_scale) const {
+    const size_t p = piece.tensor;
+    Slice slice = slice_of(*parameters_[p], values, grad_scale, common_);
     const int64_t offset = piece.begin * (slice.bf16 ? 2 : 4);
     slice.value = static_cast<char*>(slice.value) + offset;
     slice.grad = static_cast<const char*>(slice.grad) + offset;

@@ -35,16 +35,16 @@ FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters, base::Me
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     int64_t count = 0;
     for (const tensor::Parameter* p : parameters) {
-      if (p->value.scalar_type() == type) count += padded(p->value.numel());
+      if (p->dtype() == type) count += padded(p->count());
     }
     if (count == 0) continue;
-    const at::Tensor buffer = tensor::empty({count}, type, kind, parameters[0]->value.device());
+    const at::Tensor buffer = tensor::empty({count}, type, kind, parameters[0]->device());
     int64_t begin = 0;
     for (size_t i = 0; i < parameters.size(); ++i) {
-      const at::Tensor& value = parameters[i]->value;
-      if (value.scalar_type() != type) continue;
-      flat.views[i] = buffer.narrow(0, begin, value.numel()).view(value.sizes());
-      begin += padded(value.numel());
+      const tensor::Parameter& parameter = *parameters[i];
+      if (parameter.dtype() != type) continue;
+      flat.views[i] = buffer.narrow(0, begin, parameter.count()).view(parameter.shape());
+      begin += padded(parameter.count());
     }
     flat.buffers.push_back(buffer);
   }

@@ -4,17 +4,18 @@
 
 namespace trl::optim {
 
-std::vector<Parameter*> trainable(std::vector<Parameter*> parameters) {
-  std::erase_if(parameters, [](const Parameter* p) { return !p->trainable(); });
+std::vector<Parameter*> trained(std::vector<Parameter*> parameters) {
+  std::erase_if(parameters, [](const Parameter* p) { return !p->has_gradient(); });
   return parameters;
 }
 
-Slice slice_of(const Parameter& parameter, double grad_scale, const Common& common) {
+Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
+               const Common& common) {
   Slice slice;
-  slice.value = parameter.value.data_ptr();
-  slice.grad = parameter.grad.data_ptr();
-  slice.count = parameter.value.numel();
-  slice.bf16 = parameter.value.scalar_type() == at::kBFloat16;
+  slice.value = values->data_ptr();
+  slice.grad = parameter.gradient().data_ptr();
+  slice.count = parameter.count();
+  slice.bf16 = parameter.dtype() == at::kBFloat16;
   slice.grad_scale = static_cast<float>(grad_scale);
   slice.weight_decay = parameter.decay ? common.weight_decay : 0.0;
   slice.stochastic = common.stochastic_rounding;
@@ -27,7 +28,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
   const Common common{arguments.weight_decay, arguments.stochastic_rounding,
                       static_cast<uint64_t>(arguments.seed)};
   const bool bf16 = std::any_of(parameters.begin(), parameters.end(), [](const Parameter* p) {
-    return p->trainable() && p->value.scalar_type() == at::kBFloat16;
+    return p->has_gradient() && p->dtype() == at::kBFloat16;
   });
   if (common.stochastic_rounding && !bf16) config::refuse_stochastic_rounding();
   const auto elementwise = [&](Rule rule) {

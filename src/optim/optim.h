@@ -30,11 +30,13 @@ class Optimizer {
   virtual void set_steps(int64_t steps) = 0;
   virtual std::vector<StateTensor> state() const = 0;
 };
-// The one that `optim` and `optim_args` name, as Trainer makes it. Frozen parameters have no state.
+// The one that `optim` and `optim_args` name, as Trainer makes it. Parameters without a gradient have no
+// state.
 std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
                                           const config::TrainingArguments& arguments);
 
-double grad_norm(const std::vector<Parameter*>& parameters);  // total L2 norm; double sums, deterministic
-double clip_scale(double norm, double max_norm);              // min(1, max / (norm + 1e-6)); max <= 0: 1
+std::vector<at::Tensor> gradients(const std::vector<Parameter*>& parameters);  // of those that have one
+double l2_norm(const std::vector<at::Tensor>& tensors);  // of all together; double sums, deterministic
+double clip_scale(double norm, double max_norm);         // min(1, max / (norm + 1e-6)); max <= 0: 1
 
 }  // namespace trl::optim

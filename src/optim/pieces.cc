@@ -2,13 +2,12 @@
 
 namespace trl::optim {
 
-std::vector<Piece> pieces_of(const std::vector<tensor::Parameter*>& parameters) {
+std::vector<Piece> pieces_of(const std::vector<at::Tensor>& tensors) {
   std::vector<Piece> pieces;
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    if (!parameters[p]->trainable()) continue;
-    const int64_t count = parameters[p]->value.numel();
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const int64_t count = tensors[t].numel();
     for (int64_t begin = 0; begin < count; begin += kPieceElements) {
-      pieces.push_back({p, begin, std::min(kPieceElements, count - begin)});
+      pieces.push_back({t, begin, std::min(kPieceElements, count - begin)});
     }
   }
   return pieces;

@@ -1,21 +1,21 @@
-// Parameters cut into pieces of a fixed size: the unit of work of the optimizer, and of sums that may not
-// depend on the number of threads.
+// Tensors cut into pieces of a fixed size: the unit of work of the optimizer, and of sums that may not depend
+// on the number of threads.
 #pragma once
+#include <ATen/ATen.h>
+
 #include <cstdint>
 #include <vector>
-
-#include "tensor/parameter.h"
 
 namespace trl::optim {
 
 inline constexpr int64_t kPieceElements = 1 << 15;
 
 struct Piece {
-  size_t parameter;  // index into the list
-  int64_t begin;     // element
+  size_t tensor;  // index into the list
+  int64_t begin;  // element
   int64_t count;
 };
 
-std::vector<Piece> pieces_of(const std::vector<tensor::Parameter*>& parameters);  // frozen ones are left out
+std::vector<Piece> pieces_of(const std::vector<at::Tensor>& tensors);
 
 }  // namespace trl::optim

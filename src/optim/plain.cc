@@ -38,19 +38,18 @@ at::Tensor random_bits(const at::Tensor& like, const Keys& keys) {
 
 }  // namespace
 
-Weights weights_of(const Parameter& parameter, double grad_scale, const Common& common) {
+Weights weights_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
+                   const Common& common) {
   Weights weights;
-  weights.value = parameter.value;
-  weights.grad = wide(parameter.grad) * static_cast<float>(grad_scale);
+  weights.value = *values;
+  weights.grad = wide(parameter.gradient()) * static_cast<float>(grad_scale);
   weights.weight_decay = parameter.decay ? common.weight_decay : 0.0;
   return weights;
 }
 
-double grad_norm(const std::vector<Parameter*>& parameters) {
+double l2_norm(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> norms;
-  for (const Parameter* p : parameters) {
-    if (p->trainable()) norms.push_back(at::norm(p->grad, 2, at::kDouble));
-  }
+  for (const at::Tensor& x : tensors) norms.push_back(at::norm(x, 2, at::kDouble));
   return norms.empty() ? 0.0 : at::norm(at::stack(norms), 2).item<double>();
 }
 

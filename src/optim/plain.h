@@ -26,7 +26,7 @@ struct Weights {
   Keys keys;
 };
 
-Weights weights_of(const Parameter& parameter, double grad_scale,
+Weights weights_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
                    const Common& common);  // without state and keys
 
 void update(Weights& weights, const Adam& step);
@@ -35,6 +35,6 @@ void update(Weights& weights, const Rmsprop& step);
 void update(Weights& weights, const Adagrad& step);
 void update(Weights& weights, const Lion& step);
 
-double grad_norm(const std::vector<Parameter*>& parameters);
+double l2_norm(const std::vector<at::Tensor>& tensors);
 
 }  // namespace trl::optim::plain

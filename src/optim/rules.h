@@ -50,8 +50,9 @@ struct AdafactorOptions {
 std::unique_ptr<Optimizer> make_adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options,
                                           const Common& common);
 
-// What make_optimizer hands to a slice of a parameter before its update.
-Slice slice_of(const Parameter& parameter, double grad_scale, const Common& common);
-std::vector<Parameter*> trainable(std::vector<Parameter*> parameters);
+// A whole parameter as one slice, but for state and key.
+Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
+               const Common& common);
+std::vector<Parameter*> trained(std::vector<Parameter*> parameters);  // those with a gradient
 
 }  // namespace trl::optim

@@ -5,15 +5,19 @@
 namespace trl::train {
 
 Gradients::Gradients(std::vector<tensor::Parameter*> parameters) : parameters_(std::move(parameters)) {
-  for (const tensor::Parameter* parameter : parameters_) {
-    if (parameter->trainable()) fail(Status::busy, "the model is being trained by another trainer");
+  std::vector<tensor::Parameter*> trained;
+  for (tensor::Parameter* parameter : parameters_) {
+    if (parameter->has_trainer()) fail(Status::busy, "the model is being trained by another trainer");
+    if (parameter->trainable) trained.push_back(parameter);
   }
-  flat_ = optim::flat_views(parameters_, base::MemoryKind::gradients);
-  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i]->grad = flat_.views[i];
+  flat_ = optim::flat_views(trained, base::MemoryKind::gradients);
+  auto view = flat_.views.begin();
+  for (tensor::Parameter* parameter : parameters_)
+    parameter->begin_training(parameter->trainable ? *view++ : at::Tensor());
 }
 
 Gradients::~Gradients() {
-  for (tensor::Parameter* parameter : parameters_) parameter->grad = at::Tensor();
+  for (tensor::Parameter* parameter : parameters_) parameter->end_training();
 }
 
 }  // namespace trl::train

@@ -1,4 +1,6 @@
-// The gradients of all parameters while a trainer lives: views into flat buffers, of the weights' types.
+// What a trainer gives to each parameter while it lives: a gradient to those that are not frozen, all of them
+// views into flat buffers of the weights' types; and, where the process has no memory limit, room for copies
+// in the type that is computed in.
 #pragma once
 #include <vector>
 
@@ -9,7 +11,7 @@ namespace trl::train {
 
 class Gradients {
  public:
-  explicit Gradients(std::vector<tensor::Parameter*> parameters);
+  explicit Gradients(std::vector<tensor::Parameter*> parameters);  // Error(busy): another trainer has one
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;

@@ -26,7 +26,7 @@ std::string new_run() {
 int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& parameters) {
   int64_t count = 0;
   for (const tensor::Parameter* p : parameters) {
-    if (!std::string_view(p->name).ends_with("embed_tokens.weight")) count += p->value.numel();
+    if (!std::string_view(p->name).ends_with("embed_tokens.weight")) count += p->count();
   }
   return count;
 }
@@ -178,7 +178,7 @@ void Trainer::zero_gradients() {
 
 double Trainer::grad_norm() const {
   const tensor::Timed timed(tensor::Part::optimizer);
-  return optim::grad_norm(parameters_);
+  return optim::l2_norm(optim::gradients(parameters_));
 }
 
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {

@@ -44,7 +44,7 @@ struct Example {
     contents.trainer_state = "{}\n";
     contents.state = {{"x", 1}};
     for (tensor::Parameter* parameter : model->parameters())
-      contents.optimizer.push_back({parameter->name + ".exp_avg", at::rand_like(parameter->value)});
+      contents.optimizer.push_back({parameter->name + ".exp_avg", at::rand_like(*parameter->read())});
   }
   std::unique_ptr<model::Model> model = model::Model::open(test::golden_path("models/llama"), "float32");
   Contents contents;
@@ -86,11 +86,11 @@ TEST_F(Checkpoints, LoadsWhatWasSaved) {
   Example other;
   std::vector<at::Tensor> want;
   for (const optim::StateTensor& part : example.contents.optimizer) want.push_back(part.value.clone());
-  for (tensor::Parameter* parameter : other.model->parameters()) parameter->value.zero_();
+  for (tensor::Parameter* parameter : other.model->parameters()) parameter->write()->zero_();
   opened.load(*other.model, other.contents.optimizer);
   for (size_t i = 0; i < want.size(); ++i) {
     EXPECT_TRUE(at::equal(other.contents.optimizer[i].value, want[i]));
-    EXPECT_TRUE(at::equal(other.model->parameters()[i]->value, example.model->parameters()[i]->value));
+    EXPECT_TRUE(at::equal(*other.model->parameters()[i]->read(), *example.model->parameters()[i]->read()));
   }
   EXPECT_EQ(model::Model::open(path("checkpoint-3"), "auto")->parameters().size(), want.size());
 }
@@ -144,7 +144,7 @@ TEST_F(Checkpoints, OneOfAnotherShapeTouchesNothing) {
   const Checkpoint opened(path("checkpoint-1"));
   Example other;
   other.contents.optimizer.back().value = at::zeros({3});
-  const at::Tensor before = other.model->parameters()[0]->value.zero_().clone();
+  const at::Tensor before = other.model->parameters()[0]->write()->zero_().clone();
   try {
     opened.load(*other.model, other.contents.optimizer);
     FAIL() << "loaded";
@@ -152,7 +152,7 @@ TEST_F(Checkpoints, OneOfAnotherShapeTouchesNothing) {
     EXPECT_NE(error.message().find(other.contents.optimizer.back().name), std::string::npos)
         << error.message();
   }
-  EXPECT_TRUE(at::equal(other.model->parameters()[0]->value, before));
+  EXPECT_TRUE(at::equal(*other.model->parameters()[0]->read(), before));
   const auto narrow = model::Model::open(test::golden_path("models/llama"), "bfloat16");
   EXPECT_THROW(opened.load_model(*narrow), Error);
 }
@@ -165,7 +165,7 @@ TEST_F(Checkpoints, AFaultAnywhereLeavesWhatWasThere) {
     if (replaces) save_checkpoint(path("checkpoint-3"), example.contents);
     const Names names = base::list_directory(root());
     const auto before = replaces ? bytes_of(path("checkpoint-3")) : std::map<std::string, std::string>();
-    example.model->parameters()[0]->value.add_(1);
+    example.model->parameters()[0]->write()->add_(1);
     int writes = 0, renames = 0;
     bool done = false;
     for (int nth = 0; !done; ++nth) {
@@ -190,7 +190,7 @@ TEST_F(Checkpoints, AFaultAnywhereLeavesWhatWasThere) {
     EXPECT_EQ(base::list_directory(root()), Names{"checkpoint-3"});
     Example loaded;
     Checkpoint(path("checkpoint-3")).load_model(*loaded.model);
-    EXPECT_TRUE(at::equal(loaded.model->parameters()[0]->value, example.model->parameters()[0]->value));
+    EXPECT_TRUE(at::equal(*loaded.model->parameters()[0]->read(), *example.model->parameters()[0]->read()));
     base::remove_tree(path("checkpoint-3"));
   }
 }

@@ -31,7 +31,7 @@ TEST_P(SavedFamilies, FilesAreThoseOfTransformers) {
   ASSERT_EQ(before.size(), after.size());
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_EQ(before[i]->name, after[i]->name);
-    EXPECT_TRUE(at::equal(before[i]->value, after[i]->value)) << before[i]->name;
+    EXPECT_TRUE(at::equal(*before[i]->read(), *after[i]->read())) << before[i]->name;
   }
 }
 

@@ -20,7 +20,7 @@ void expect_same(model::Model& a, model::Model& b) {
   ASSERT_EQ(a.parameters().size(), b.parameters().size());
   for (size_t i = 0; i < a.parameters().size(); ++i) {
     EXPECT_EQ(a.parameters()[i]->name, b.parameters()[i]->name);
-    EXPECT_TRUE(at::equal(a.parameters()[i]->value, b.parameters()[i]->value)) << a.parameters()[i]->name;
+    EXPECT_TRUE(at::equal(*a.parameters()[i]->read(), *b.parameters()[i]->read())) << a.parameters()[i]->name;
   }
 }
 
@@ -116,7 +116,7 @@ TEST(SaveModel, AFaultAnywhereLeavesTheOldOutputWhole) {
   const std::string path = directory.file("out");
   save_model(path, *model, kTokenizerFiles);
   const auto before = contents(path);
-  for (model::Parameter* parameter : model->parameters()) parameter->value.add_(1.0);
+  for (model::Parameter* parameter : model->parameters()) parameter->write()->add_(1.0);
   for (const int64_t shard : {io::kMaxShardBytes, int64_t{100'000}}) {
     int writes = 0;
     for (int nth = 0;; ++nth) {

@@ -47,7 +47,7 @@ inline Results run(const Comparison& c, Path path) {
   // The loss of a head is where backward starts.
   const at::Tensor dy = r.y.dim() == 0 ? at::ones_like(r.y) : random(r.y.sizes(), 99).to(r.y.scalar_type());
   r.gradients = torch::autograd::grad({r.y}, inputs, {dy});
-  for (const Parameter& w : weights) r.gradients.push_back(w.grad);
+  for (const Parameter& w : weights) r.gradients.push_back(w.gradient());
   r.y = r.y.detach();
   return r;
 }

@@ -23,17 +23,17 @@ TEST(RmsNorm, MatchesTheFormulaForwardAndBackward) {
     for (const auto& [rows, width] : {std::pair{1, 1}, {3, 20}, {70, 64}, {2100, 33}, {5, 576}}) {
       const at::Tensor x = leaf(random({rows, width}, 1, type)), dy = random({rows, width}, 2, type);
       Parameter w = parameter(random({width}, 3, type));
-      w.grad.fill_(1.0);
+      w.gradient().fill_(1.0);
       const at::Tensor y = rms_norm(x, w, 1e-5);
       const at::Tensor dx = torch::autograd::grad({y}, {x}, {dy})[0];
-      const at::Tensor xd = leaf(x.detach().to(at::kDouble)), wd = leaf(w.value.to(at::kDouble));
+      const at::Tensor xd = leaf(x.detach().to(at::kDouble)), wd = leaf(w.read()->to(at::kDouble));
       const at::Tensor want = reference_norm(xd, wd, 1e-5);
       const auto grads = torch::autograd::grad({want}, {xd, wd}, {dy.to(at::kDouble)});
       EXPECT_EQ(y.scalar_type(), type);
       EXPECT_LT(error_of(y, want), 2 * limit(type))
           << rows << " x " << width;  // rounded twice, as transformers does
       EXPECT_LT(error_of(dx, grads[0], 1.0), limit(type)) << rows << " x " << width;
-      EXPECT_LT(error_of(w.grad, grads[1] + 1.0), 4e-6) << rows << " x " << width;
+      EXPECT_LT(error_of(w.gradient(), grads[1] + 1.0), 4e-6) << rows << " x " << width;
     }
   }
 }
@@ -44,7 +44,7 @@ TEST(RmsNorm, WeightMayHaveAnotherTypeAndRowsMayBeHeads) {
   const at::Tensor y = rms_norm(x, w, 1e-6);
   EXPECT_EQ(y.scalar_type(), at::kBFloat16);
   EXPECT_EQ(y.sizes(), x.sizes());
-  EXPECT_LT(error_of(y, reference_norm(x.to(at::kDouble), w.value.to(at::kDouble), 1e-6)), 8e-3);
+  EXPECT_LT(error_of(y, reference_norm(x.to(at::kDouble), w.read()->to(at::kDouble), 1e-6)), 8e-3);
 }
 
 TEST(RmsNorm, WeightGradientHasTheSameBitsForAnyNumberOfThreads) {
@@ -54,17 +54,17 @@ TEST(RmsNorm, WeightGradientHasTheSameBitsForAnyNumberOfThreads) {
     const Threads scoped(threads);
     Parameter w = parameter(at::ones({40}));
     torch::autograd::grad({rms_norm(x, w, 1e-5)}, {x}, {dy});
-    grads.push_back(w.grad);
+    grads.push_back(w.gradient());
   }
   EXPECT_TRUE(same_bits(grads[0], grads[1]));
   EXPECT_TRUE(same_bits(grads[0], grads[2]));
 }
 
 TEST(RmsNorm, FrozenWeightIsLeftAlone) {
-  Parameter w{"w", at::ones({8}), {}, true};
+  Parameter w("w", at::ones({8}));
   const at::Tensor x = leaf(random({4, 8}, 1));
   EXPECT_TRUE(torch::autograd::grad({rms_norm(x, w, 1e-5).sum()}, {x})[0].defined());
-  EXPECT_FALSE(w.grad.defined());
+  EXPECT_FALSE(w.has_gradient());
 }
 
 // stream + branch and its norm, used both, in every mix of types: as add() and rms_norm() apart.
@@ -83,13 +83,13 @@ TEST(ResidualNorm, IsTheSumAndItsNormForwardAndBackward) {
       EXPECT_TRUE(same_bits(stream.detach(), kernels::add(x, branch).detach()));
       EXPECT_TRUE(same_bits(y.detach(), rms_norm(stream.detach(), w, 1e-5)));
       const auto got = torch::autograd::grad({stream, y}, {x, branch}, {d_stream, dy});
-      const at::Tensor xd = leaf(stream.detach().to(at::kDouble)), wd = leaf(w.value.to(at::kDouble));
+      const at::Tensor xd = leaf(stream.detach().to(at::kDouble)), wd = leaf(w.read()->to(at::kDouble));
       const auto want = torch::autograd::grad({reference_norm(xd, wd, 1e-5)}, {xd, wd}, {dy.to(at::kDouble)});
       const at::Tensor dx = want[0] + d_stream.to(at::kDouble);
       EXPECT_EQ(got[0].scalar_type(), stream_type);
       EXPECT_LT(error_of(got[0], dx, 1.0), limit(stream_type));
       EXPECT_TRUE(same_bits(got[1], got[0].to(branch_type)));
-      EXPECT_LT(error_of(w.grad, want[1]), 4e-6);
+      EXPECT_LT(error_of(w.gradient(), want[1]), 4e-6);
     }
   }
 }
@@ -97,23 +97,23 @@ TEST(ResidualNorm, IsTheSumAndItsNormForwardAndBackward) {
 TEST(ResidualNorm, WithoutABranchTheStreamPassesThrough) {
   const at::Tensor x = leaf(random({6, 16}, 1)), d_stream = random({6, 16}, 2), dy = random({6, 16}, 3);
   const at::Tensor kept = d_stream.clone();
-  Parameter w = parameter(random({16}, 4)), v = parameter(w.value);
+  Parameter w = parameter(random({16}, 4)), v = parameter(*w.read());
   const auto [stream, y] = residual_norm(x, {}, w, 1e-5);
   EXPECT_TRUE(same_bits(stream.detach(), x.detach()));
   const at::Tensor dx = torch::autograd::grad({stream, y}, {x}, {d_stream, dy})[0];
   const at::Tensor apart = torch::autograd::grad({rms_norm(x, v, 1e-5)}, {x}, {dy})[0] + d_stream;
   EXPECT_LT(error_of(dx, apart), 1e-6);
-  EXPECT_TRUE(same_bits(w.grad, v.grad));
+  EXPECT_TRUE(same_bits(w.gradient(), v.gradient()));
   EXPECT_TRUE(same_bits(d_stream, kept));
 }
 
 TEST(ResidualNorm, OneOutputMayBeUnused) {
   const at::Tensor x = leaf(random({6, 16}, 1)), branch = leaf(random({6, 16}, 2)), d = random({6, 16}, 3);
-  Parameter w = parameter(random({16}, 4)), v = parameter(w.value);
+  Parameter w = parameter(random({16}, 4)), v = parameter(*w.read());
   const auto along = torch::autograd::grad({residual_norm(x, branch, w, 1e-5).stream}, {x, branch}, {d});
   EXPECT_TRUE(same_bits(along[0], d));
   EXPECT_TRUE(same_bits(along[1], d));
-  EXPECT_EQ(w.grad.abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(w.gradient().abs().sum().item<float>(), 0.0f);
   const auto through = torch::autograd::grad({residual_norm(x, branch, w, 1e-5).normed}, {x}, {d});
   const at::Tensor sum = leaf(kernels::add(x, branch));
   EXPECT_TRUE(same_bits(through[0], torch::autograd::grad({rms_norm(sum, v, 1e-5)}, {sum}, {d})[0]));

@@ -46,8 +46,8 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double 
   at::Tensor targets = random({rows}, 3).abs().mul(1000).fmod(static_cast<double>(vocab)).to(at::kInt);
   for (int64_t r = 0; r < rows; r += 3) targets[r] = -100;
   if (rows > 1) targets[1] = static_cast<int32_t>(vocab - 1);
-  const Reference want = reference(hidden.detach(), head.value, targets, 0.25, softcap);
-  head.grad.fill_(0.125);
+  const Reference want = reference(hidden.detach(), *head.read(), targets, 0.25, softcap);
+  head.gradient().fill_(0.125);
   HeadSums sums;
   HeadOptions options{at::kFloat, tile, true};
   options.softcap = softcap;
@@ -63,10 +63,10 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double 
   EXPECT_LT(error_of(log_probs, want.log_probs, 1.0), 2e-6);
   const at::Tensor d_hidden = torch::autograd::grad({loss}, {hidden})[0];
   EXPECT_LT(error_of(d_hidden, want.d_hidden), 4e-6);
-  EXPECT_LT(error_of(head.grad, want.d_head + 0.125), 4e-6);
+  EXPECT_LT(error_of(head.gradient(), want.d_head + 0.125), 4e-6);
 
   // Without a gradient: the same sums, and the head's gradient is left alone.
-  const at::Tensor before = head.grad.clone();
+  const at::Tensor before = head.gradient().clone();
   HeadSums plain;
   const at::NoGradGuard guard;
   options.log_probs = false;
@@ -74,7 +74,7 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double 
   EXPECT_EQ(plain.nll, sums.nll);
   EXPECT_EQ(plain.entropy, sums.entropy);
   EXPECT_TRUE(plain.log_probs.empty());
-  EXPECT_TRUE(same_bits(head.grad, before));
+  EXPECT_TRUE(same_bits(head.gradient(), before));
 }
 
 TEST(HeadLoss, MatchesLogSoftmax) {
@@ -102,9 +102,9 @@ TEST(HeadLoss, GradientIsTheSlope) {
       return head_loss(at, head, targets, 1.0, options, nullptr);
     };
     check_gradient(hidden, at::ones({}), torch::autograd::grad({loss(in)}, {in})[0], loss);
-    const at::Tensor d_head = head.grad.clone();
-    check_gradient(head.value.clone(), at::ones({}), d_head, [&](const at::Tensor& at) {
-      Parameter moved{"weight", at.to(at::kFloat).contiguous(), {}, true};
+    const at::Tensor d_head = head.gradient().clone();
+    check_gradient(head.read()->clone(), at::ones({}), d_head, [&](const at::Tensor& at) {
+      Parameter moved("weight", at.to(at::kFloat).contiguous());
       return head_loss(hidden, moved, targets, 1.0, options, nullptr);
     });
   }
@@ -116,12 +116,12 @@ TEST(HeadLoss, AConvertedHeadComesInPieces) {
   Parameter head = parameter(random({40000, 64}, 2) * 0.3);
   const at::Tensor targets = at::arange(20, at::kInt) * 2000;
   const Reference want =
-      reference(hidden.detach().to(at::kBFloat16), head.value.to(at::kBFloat16), targets, 0.05);
+      reference(hidden.detach().to(at::kBFloat16), head.read()->to(at::kBFloat16), targets, 0.05);
   HeadSums sums;
   const at::Tensor loss = head_loss(hidden, head, targets, 0.05, {at::kBFloat16}, &sums);
   EXPECT_NEAR(sums.nll / 20, want.nll / 20, 4e-3);
   EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden, 0.0), 1e-2);
-  EXPECT_LT(error_of(head.grad, want.d_head, 0.0), 1e-2);
+  EXPECT_LT(error_of(head.gradient(), want.d_head, 0.0), 1e-2);
 }
 
 // Qwen2.5's vocabulary and more rows than fit at once; a bfloat16 gradient takes a byte more for each
@@ -156,14 +156,14 @@ TEST(HeadLoss, Bfloat16KeepsGradientsCloseAndSumsInFloat32) {
   Parameter head = parameter(random({700, 64}, 2) * 0.3);
   at::Tensor targets = random({50}, 3).abs().mul(100).to(at::kInt);
   targets[7] = -100;
-  const Reference want = reference(hidden.detach(), head.value, targets, 0.02);
+  const Reference want = reference(hidden.detach(), *head.read(), targets, 0.02);
   HeadSums sums;
   const at::Tensor loss = head_loss(hidden, head, targets, 0.02, {at::kBFloat16, 16, false}, &sums);
   // Logits of about 1.4 are rounded to 2^-8 of themselves; errors average out over 49 rows.
   EXPECT_NEAR(sums.nll / 49, want.nll / 49, 2e-3);
   EXPECT_NEAR(sums.entropy / 49, want.entropy / 49, 2e-3);
   EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden, 0.0), 1e-2);
-  EXPECT_LT(error_of(head.grad, want.d_head, 0.0), 1e-2);
+  EXPECT_LT(error_of(head.gradient(), want.d_head, 0.0), 1e-2);
 }
 
 // Three hundred tiles add to one gradient: in bfloat16 the sum would stand still before its end.
@@ -173,12 +173,12 @@ TEST(HeadLoss, TilesOfABfloat16GradientAreSummedWider) {
   for (const Path path : {Path::fused, Path::plain}) {
     const PathScope scope(path);
     Parameter head = parameter(random({50, 40}, 2, at::kBFloat16) * 0.02, at::kBFloat16);
-    const Reference want = reference(hidden.detach(), head.value, targets, 1.0);
+    const Reference want = reference(hidden.detach(), *head.read(), targets, 1.0);
     HeadOptions options{at::kBFloat16, 4};
     head_loss(hidden, head, targets, 1.0, options, nullptr);
-    EXPECT_LT(error_of(head.grad, want.d_head, 0.0), 3e-3);
+    EXPECT_LT(error_of(head.gradient(), want.d_head, 0.0), 3e-3);
     head_loss(hidden, head, targets, 1.0, options, nullptr);  // a second micro-batch
-    EXPECT_LT(error_of(head.grad, want.d_head * 2, 0.0), 5e-3);
+    EXPECT_LT(error_of(head.gradient(), want.d_head * 2, 0.0), 5e-3);
   }
 }
 
@@ -190,7 +190,7 @@ TEST(HeadLoss, NothingToLearnIsZero) {
   EXPECT_EQ(loss.item<float>(), 0.0f);
   EXPECT_EQ(sums.count, 0);
   EXPECT_EQ(torch::autograd::grad({loss}, {hidden})[0].abs().sum().item<float>(), 0.0f);
-  EXPECT_EQ(head.grad.abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(head.gradient().abs().sum().item<float>(), 0.0f);
 }
 
 TEST(HeadLoss, OnlyTheFirstOfEqualMaximaCounts) {
@@ -226,7 +226,7 @@ TEST(HeadLoss, SameBitsForAnyNumberOfThreads) {
       const at::Tensor targets = at::arange(70, at::kInt);
       const at::Tensor loss = head_loss(hidden, head, targets, 1.0, {type, 32, false}, &s);
       grads.push_back(torch::autograd::grad({loss}, {hidden})[0]);
-      grads.push_back(head.grad);
+      grads.push_back(head.gradient());
       sums.push_back(s.nll + s.entropy);
     }
     for (size_t i : {2u, 4u}) {
@@ -239,12 +239,12 @@ TEST(HeadLoss, SameBitsForAnyNumberOfThreads) {
 
 TEST(HeadLogits, FewAndManyRows) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const Parameter head = parameter(random({203, 50}, 1, type));
+    Parameter head = parameter(random({203, 50}, 1, type));
     for (const int64_t rows : {1, 3, 4, 5, 16, 17, 40}) {
       const at::Tensor hidden = random({rows, 50}, 2, type);
       const at::Tensor logits = head_logits(hidden, head, type);
       EXPECT_EQ(logits.scalar_type(), at::kFloat);
-      EXPECT_LT(error_of(logits, hidden.to(at::kDouble).matmul(head.value.to(at::kDouble).t())), 2e-6)
+      EXPECT_LT(error_of(logits, hidden.to(at::kDouble).matmul(head.read()->to(at::kDouble).t())), 2e-6)
           << rows;
     }
   }

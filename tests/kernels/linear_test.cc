@@ -90,24 +90,24 @@ void check_linear(const Types& t, int64_t tokens, int64_t in, int64_t out, bool 
   const at::Tensor x = leaf(random({tokens, in}, 1, t.x));
   Parameter w = parameter(random({out, in}, 2, t.w) * 0.1, t.grad),
             b = parameter(random({out}, 3, t.w), t.grad);
-  w.grad.fill_(0.5);
+  w.gradient().fill_(0.5);
   const at::Tensor dy = random({tokens, out}, 4, t.compute);
   const at::Tensor y = linear(x, w, bias ? &b : nullptr, t.compute);
   ASSERT_EQ(y.scalar_type(), t.compute);
   const at::Tensor dx = torch::autograd::grad({y}, {x}, {dy})[0];
   ASSERT_EQ(dx.scalar_type(), t.x);
 
-  const at::Tensor xd = leaf(rounded(x.detach(), t.compute)), wd = leaf(rounded(w.value, t.compute));
-  const at::Tensor bd = leaf(rounded(b.value, t.compute));
+  const at::Tensor xd = leaf(rounded(x.detach(), t.compute)), wd = leaf(rounded(*w.read(), t.compute));
+  const at::Tensor bd = leaf(rounded(*b.read(), t.compute));
   const at::Tensor want = bias ? xd.matmul(wd.t()) + bd : xd.matmul(wd.t());
   const auto grads = torch::autograd::grad({want}, {xd, wd}, {dy.to(at::kDouble)});
   // One rounding where a result is bfloat16, none but the order of a sum elsewhere.
   const auto limit = [](at::ScalarType type) { return type == at::kFloat ? 3e-6 : 4e-3; };
   EXPECT_LT(error_of(y, want), limit(t.compute));
   EXPECT_LT(error_of(dx, grads[0]), limit(t.x));
-  EXPECT_LT(error_of(w.grad, grads[1] + 0.5), limit(t.grad));
+  EXPECT_LT(error_of(w.gradient(), grads[1] + 0.5), limit(t.grad));
   if (bias) {
-    EXPECT_LT(error_of(b.grad, dy.to(at::kDouble).sum(0)), limit(t.grad));
+    EXPECT_LT(error_of(b.gradient(), dy.to(at::kDouble).sum(0)), limit(t.grad));
   }
 }
 
@@ -130,7 +130,7 @@ TEST(Linear, ForwardAndBackwardOfEveryMixOfTypes) {
 TEST(Linear, SharedInputEqualsSeparateOnes) {
   const at::Tensor x = random({30, 24}, 1);
   Parameter w1 = parameter(random({10, 24}, 2)), w2 = parameter(random({12, 24}, 3));
-  Parameter v1 = parameter(w1.value), v2 = parameter(w2.value);
+  Parameter v1 = parameter(*w1.read()), v2 = parameter(*w2.read());
   const at::Tensor xa = leaf(x), xb = leaf(x);
   const Projection both[] = {{&w1, nullptr}, {&w2, nullptr}};
   const auto ya = linear(xa, both, at::kFloat);
@@ -141,24 +141,24 @@ TEST(Linear, SharedInputEqualsSeparateOnes) {
   const at::Tensor ga = torch::autograd::grad({ya[0], ya[1]}, {xa}, {da, db})[0];
   const at::Tensor gb = torch::autograd::grad({yb1, yb2}, {xb}, {da, db})[0];
   EXPECT_LT(error_of(ga, gb), 1e-6);
-  EXPECT_TRUE(same_bits(w1.grad, v1.grad));
-  EXPECT_TRUE(same_bits(w2.grad, v2.grad));
+  EXPECT_TRUE(same_bits(w1.gradient(), v1.gradient()));
+  EXPECT_TRUE(same_bits(w2.gradient(), v2.gradient()));
   // One output unused: its weight gets nothing.
-  w1.grad.zero_();
-  w2.grad.zero_();
+  w1.gradient().zero_();
+  w2.gradient().zero_();
   const auto yc = linear(xa, both, at::kFloat);
   torch::autograd::grad({yc[1]}, {xa}, {db});
-  EXPECT_EQ(w1.grad.abs().sum().item<float>(), 0.0f);
-  EXPECT_TRUE(same_bits(w2.grad, v2.grad));
+  EXPECT_EQ(w1.gradient().abs().sum().item<float>(), 0.0f);
+  EXPECT_TRUE(same_bits(w2.gradient(), v2.gradient()));
 }
 
 TEST(Linear, FrozenWeightGetsNoGradientAndKeepsNothing) {
-  Parameter w{"frozen", random({8, 6}, 1), {}, true};
+  Parameter w("frozen", random({8, 6}, 1));
   const at::Tensor x = leaf(random({20, 6}, 2));
   const at::Tensor y = linear(x, w, nullptr, at::kFloat);
   const at::Tensor dx = torch::autograd::grad({y.sum()}, {x})[0];
-  EXPECT_LT(error_of(dx, w.value.sum(0).expand({20, 6})), 1e-6);
-  EXPECT_FALSE(w.grad.defined());
+  EXPECT_LT(error_of(dx, w.read()->sum(0).expand({20, 6})), 1e-6);
+  EXPECT_FALSE(w.has_gradient());
 }
 
 TEST(Linear, NoGraphWithoutGradient) {
@@ -169,7 +169,7 @@ TEST(Linear, NoGraphWithoutGradient) {
 }
 
 TEST(Linear, AGradientSummedOverMicroBatchesIsTheGradientOfAll) {
-  Parameter w = parameter(random({8, 6}, 1)), all = parameter(w.value);
+  Parameter w = parameter(random({8, 6}, 1)), all = parameter(*w.read());
   const at::Tensor x = random({20, 6}, 2), dy = random({20, 8}, 3);
   for (int64_t start : {0, 10}) {
     const at::Tensor part = leaf(x.narrow(0, start, 10));
@@ -177,7 +177,7 @@ TEST(Linear, AGradientSummedOverMicroBatchesIsTheGradientOfAll) {
   }
   const at::Tensor whole = leaf(x);
   torch::autograd::grad({linear(whole, all, nullptr, at::kFloat)}, {whole}, {dy});
-  EXPECT_LT(error_of(w.grad, all.grad), 1e-6);
+  EXPECT_LT(error_of(w.gradient(), all.gradient()), 1e-6);
 }
 
 TEST(Embedding, GathersAndScattersInOrder) {
@@ -186,17 +186,17 @@ TEST(Embedding, GathersAndScattersInOrder) {
     const at::Tensor ids = at::tensor({3, 0, 3, 10, 3, 7}, at::kInt);
     const at::Tensor anchor = leaf(at::zeros({}));
     const at::Tensor y = embedding(anchor, ids, w);
-    EXPECT_TRUE(same_bits(y.detach(), w.value.index_select(0, ids.to(at::kLong))));
+    EXPECT_TRUE(same_bits(y.detach(), w.read()->index_select(0, ids.to(at::kLong))));
     const at::Tensor dy = random({6, 70}, 2, type);
     torch::autograd::backward({y}, {dy});
     const at::Tensor want =
         at::zeros({11, 70}, at::kDouble).index_add(0, ids.to(at::kLong), dy.to(at::kDouble));
-    EXPECT_LT(error_of(w.grad, want), 1e-6);
-    const at::Tensor first = w.grad.clone();
-    w.grad.zero_();
+    EXPECT_LT(error_of(w.gradient(), want), 1e-6);
+    const at::Tensor first = w.gradient().clone();
+    w.gradient().zero_();
     const Threads one(1);
     torch::autograd::backward({embedding(anchor, ids, w)}, {dy});
-    EXPECT_TRUE(same_bits(first, w.grad));
+    EXPECT_TRUE(same_bits(first, w.gradient()));
   }
 }
 
@@ -207,13 +207,13 @@ TEST(Embedding, ABfloat16GradientIsSummedInFloat32) {
   for (const Path path : {Path::fused, Path::plain}) {
     const PathScope scope(path);
     Parameter w = parameter(random({4, 1100}, 1, at::kBFloat16), at::kBFloat16);
-    w.grad.fill_(3);
+    w.gradient().fill_(3);
     torch::autograd::backward({embedding(leaf(at::zeros({})), ids, w)}, {dy});
     const at::Tensor want = at::full({4, 1100}, 3.0, at::kDouble)
                                 .index_add(0, ids.to(at::kLong), dy.to(at::kDouble))
                                 .to(at::kFloat);
     // Of float32 sums, rounded once: half a unit in the last place, and the sum's own error.
-    EXPECT_LE(((w.grad.to(at::kDouble) - want) / want).abs().max().item<double>(), 0x1p-8 + 1e-5);
+    EXPECT_LE(((w.gradient().to(at::kDouble) - want) / want).abs().max().item<double>(), 0x1p-8 + 1e-5);
   }
 }
 
@@ -226,8 +226,8 @@ TEST(Embedding, ThePaddingRowIsNotTrained) {
   torch::autograd::backward({y}, {at::ones({7, 70}, at::kFloat)});
   for (int64_t row = 0; row < 11; ++row) {
     const double want = row == 3 ? 0 : (ids == row).sum().item<double>();
-    EXPECT_EQ(w.grad[row].min().item<double>(), want) << row;
-    EXPECT_EQ(w.grad[row].max().item<double>(), want) << row;
+    EXPECT_EQ(w.gradient()[row].min().item<double>(), want) << row;
+    EXPECT_EQ(w.gradient()[row].max().item<double>(), want) << row;
   }
 }
 
@@ -247,7 +247,7 @@ TEST(Embedding, NoiseIsUniformAndDrawnByCounter) {
   const Noise noise{0.5, 11};
   const at::Tensor x = embedding(anchor, ids, w, noise);
   x.sum().backward();
-  EXPECT_EQ(w.grad[0][0].item<float>(), static_cast<float>(kTokens));
+  EXPECT_EQ(w.gradient()[0][0].item<float>(), static_cast<float>(kTokens));
   const at::Tensor values = x.detach().to(at::kDouble);
   const double count = kTokens * kWidth;
   EXPECT_NEAR(values.mean().item<double>(), 0.0, 5 * 0.5 / std::sqrt(3 * count));
@@ -278,7 +278,7 @@ TEST(Linear, MakesItsInputAgain) {
       const at::Tensor y = linear(x, w, nullptr, compute, again ? recipe : Again());
       EXPECT_EQ(made, 0);
       grads[again] = torch::autograd::grad({y}, {x}, {random({70, 20}, 3).to(y.scalar_type())});
-      grads[again].push_back(w.grad);
+      grads[again].push_back(w.gradient());
     }
     EXPECT_EQ(made, 1);
     for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(grads[0][i], grads[1][i])) << i;

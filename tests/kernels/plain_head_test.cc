@@ -89,7 +89,7 @@ TEST(PlainHeadLoss, WithoutATargetIsZeroAndWrongOnesAreErrors) {
 }
 
 TEST(PlainHeadLogits, AreTheSame) {
-  const test::Parameter head = test::parameter(random({203, 50}, 1));
+  test::Parameter head = test::parameter(random({203, 50}, 1));
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const int64_t rows : {1, 5, 40}) {
       const at::Tensor hidden = random({rows, 50}, 2) * 0.3;

@@ -45,7 +45,7 @@ Looked look_up(const at::Tensor& ids, const at::Tensor& table, const Noise& nois
   w.padding_row = 3;
   const at::Tensor y = embedding(at::zeros({}).requires_grad_(), ids, w, noise);
   y.backward(random(y.sizes(), 9).to(y.scalar_type()));
-  return {y.detach(), w.grad};
+  return {y.detach(), w.gradient()};
 }
 
 TEST(PlainEmbedding, FusedIsTheSame) {
@@ -73,14 +73,13 @@ TEST(PlainEmbedding, AnIdOutsideTheVocabularyIsAnError) {
 
 TEST(PlainLinear, FrozenWeightGetsNoGradient) {
   const test::PathScope scope(test::Path::plain);
-  test::Parameter w = test::parameter(random({4, 8}, 1));
-  w.grad = at::Tensor();
+  test::Parameter w("frozen", random({4, 8}, 1));
   const at::Tensor x = test::leaf(random({3, 8}, 2));
   const at::Tensor y = linear(x, w, nullptr, at::kFloat);
   EXPECT_LT(
-      test::error_of(torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0], w.value.sum(0).expand({3, 8})),
+      test::error_of(torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0], w.read()->sum(0).expand({3, 8})),
       1e-6);
-  EXPECT_FALSE(w.grad.defined());
+  EXPECT_FALSE(w.has_gradient());
 }
 
 TEST(Path, AScopeIsOfItsThreadAndEnds) {

@@ -19,7 +19,9 @@ inline at::Tensor random(at::IntArrayRef sizes, int64_t seed, at::ScalarType typ
 }
 
 inline Parameter parameter(const at::Tensor& value, at::ScalarType grad_type = at::kFloat) {
-  return {"weight", value.contiguous(), at::zeros(value.sizes(), at::TensorOptions().dtype(grad_type)), true};
+  Parameter made("weight", value.contiguous());
+  made.begin_training(at::zeros(value.sizes(), at::TensorOptions().dtype(grad_type)));
+  return made;
 }
 
 inline at::Tensor leaf(const at::Tensor& x) { return x.detach().clone().requires_grad_(); }

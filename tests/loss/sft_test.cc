@@ -55,9 +55,8 @@ TEST(SftLoss, golden) {
     at::Tensor hidden = at::empty({count, 2}, at::kFloat);
     std::copy(rows.begin(), rows.end(), hidden.data_ptr<float>());
     hidden.requires_grad_();
-    kernels::Parameter head;
-    head.value = at::eye(2);
-    head.grad = at::zeros({2, 2});
+    kernels::Parameter head("lm_head.weight", at::eye(2));
+    head.begin_training(at::zeros({2, 2}));
     const bool counted = c["num_items_in_batch"].is_null();
     const double items = counted ? static_cast<double>(kept) : c["num_items_in_batch"].get<double>();
     const SftLoss result = sft_loss(hidden, head, ints(target), items, {.dft = dft});
@@ -85,9 +84,8 @@ TEST(SftLoss, label_smoothing) {
   const double share = 0.3, items = 5;
   at::manual_seed(1);
   const at::Tensor hidden = at::randn({kRows, kWidth}).requires_grad_();
-  kernels::Parameter head;
-  head.value = at::randn({kVocab, kWidth});
-  head.grad = at::zeros({kVocab, kWidth});
+  kernels::Parameter head("lm_head.weight", at::randn({kVocab, kWidth}));
+  head.begin_training(at::zeros({kVocab, kWidth}));
   const at::Tensor targets = ints({3, -100, 0, 10, -100, 7, 7, 1, -100});
   kernels::HeadOptions options;
   options.smoothing = share;
@@ -96,7 +94,7 @@ TEST(SftLoss, label_smoothing) {
   result.loss.backward();
 
   const at::Tensor h = hidden.detach().to(at::kDouble).requires_grad_();
-  const at::Tensor w = head.value.to(at::kDouble).requires_grad_();
+  const at::Tensor w = head.read()->to(at::kDouble).requires_grad_();
   const at::Tensor logp = h.matmul(w.t()).log_softmax(-1);
   const at::Tensor kept = targets.ne(-100).to(at::kDouble);
   const at::Tensor at_target = logp.gather(1, targets.clamp_min(0).to(at::kLong).unsqueeze(1)).squeeze(1);
@@ -106,20 +104,19 @@ TEST(SftLoss, label_smoothing) {
   EXPECT_NEAR(result.loss.item<double>(), want.item<double>(), 1e-6);
   EXPECT_NEAR(result.sums.nll, nll.item<double>(), 1e-5);
   EXPECT_LT((hidden.grad() - h.grad()).abs().max().item<double>(), 1e-6);
-  EXPECT_LT((head.grad - w.grad()).abs().max().item<double>(), 1e-6);
+  EXPECT_LT((head.gradient() - w.grad()).abs().max().item<double>(), 1e-6);
 }
 
 TEST(SftLoss, without_a_target_is_zero_and_finite) {
   at::Tensor hidden = at::ones({3, 4}).requires_grad_();
-  kernels::Parameter head;
-  head.value = at::ones({5, 4});
-  head.grad = at::zeros({5, 4});
+  kernels::Parameter head("lm_head.weight", at::ones({5, 4}));
+  head.begin_training(at::zeros({5, 4}));
   const SftLoss result = sft_loss(hidden, head, ints({-100, -100, -100}), 0, {});
   EXPECT_EQ(result.loss.item<float>(), 0.0f);
   EXPECT_EQ(result.sums.count, 0);
   result.loss.backward();
   EXPECT_EQ(hidden.grad().abs().max().item<float>(), 0.0f);
-  EXPECT_EQ(head.grad.abs().max().item<float>(), 0.0f);
+  EXPECT_EQ(head.gradient().abs().max().item<float>(), 0.0f);
 }
 
 }  // namespace

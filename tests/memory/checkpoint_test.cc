@@ -41,8 +41,8 @@ TEST(Checkpoint, SameBitsAsKeepingTheGraphAndOneGradient) {
     for (Layer& layer : layers) {
       EXPECT_EQ(layer.runs, enabled ? 2 : 1);
       for (Parameter* p : {&layer.norm, &layer.gate, &layer.up, &layer.down}) {
-        EXPECT_GT(p->grad.abs().max().item<float>(), 0.0f);
-        out.push_back(p->grad);
+        EXPECT_GT(p->gradient().abs().max().item<float>(), 0.0f);
+        out.push_back(p->gradient());
       }
     }
   }

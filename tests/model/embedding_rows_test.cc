@@ -44,13 +44,13 @@ TEST(EmbeddingRows, OfAModelKeepItsHeadTiedAndForgetAPaddingRowThatGoes) {
   model->resize_embeddings(400, 42);
   EXPECT_EQ(model->config().vocab_size, 400);
   EXPECT_EQ(model->config_json()["vocab_size"], 400);
-  EXPECT_EQ(model->head().value.size(0), 400);
+  EXPECT_EQ(model->head().size(0), 400);
   EXPECT_EQ(model->head().padding_row, -1);
   const auto apart = Model::open(test::golden_path("models/qwen3"), "float32");
   apart->resize_embeddings(576, 42);
-  EXPECT_EQ(apart->parameters().front()->value.size(0), 576);
-  EXPECT_EQ(apart->head().value.size(0), 576);
-  EXPECT_FALSE(at::equal(apart->parameters().front()->value, apart->head().value));
+  EXPECT_EQ(apart->parameters().front()->size(0), 576);
+  EXPECT_EQ(apart->head().size(0), 576);
+  EXPECT_FALSE(at::equal(*apart->parameters().front()->read(), *apart->head().read()));
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ TEST_P(Families, GradientsAsRecorded) {
   for (const bool checkpoint : {false, true}) {
     SCOPED_TRACE(checkpoint);
     const auto model = open();
-    for (Parameter* parameter : model->parameters()) parameter->grad = at::zeros_like(parameter->value);
+    for (Parameter* parameter : model->parameters())
+      parameter->begin_training(at::zeros_like(*parameter->read()));
     const at::Tensor hidden = model->forward(test::forward_input(rows), {at::kFloat, checkpoint, {}}).hidden;
     const at::Tensor loss = kernels::head_loss(hidden, model->head(), targets, 1 / tokens, {}, nullptr);
     loss.backward();
@@ -135,8 +136,8 @@ TEST_P(Families, GradientsAsRecorded) {
       SCOPED_TRACE(parameter->name);
       ASSERT_TRUE(want["tensors"].contains(parameter->name));
       const test::Seeded seeded(json()["seed"], parameter->name + " gradient");
-      compare_gradient(parameter->grad, want["tensors"][parameter->name], seeded);
-      total += parameter->grad.to(at::kDouble).square().sum().item<double>();
+      compare_gradient(parameter->gradient(), want["tensors"][parameter->name], seeded);
+      total += parameter->gradient().to(at::kDouble).square().sum().item<double>();
     }
     EXPECT_EQ(model->parameters().size(), want["tensors"].size());
     EXPECT_TRUE(close(std::sqrt(total), want["total_norm"], test::limits::gradient));

@@ -75,8 +75,8 @@ GgufWriter written(Model& model, bool narrow_matrices = false, bool kv_heads = t
   const ModelConfig& c = model.config();
   GgufWriter writer;
   write_metadata(writer, c, kv_heads);
-  for (const Parameter* parameter : model.parameters()) {
-    at::Tensor value = parameter->value;
+  for (Parameter* parameter : model.parameters()) {
+    at::Tensor value = *parameter->read();
     const bool pairs = find_family(c.model_type)->gguf_interleaved_rope;
     if (pairs && parameter->name.find("q_proj") != std::string::npos)
       value = interleave(value, c.num_attention_heads);
@@ -105,7 +105,7 @@ TEST(GgufModel, SameWeightsLogitsAndConfig) {
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) {
       EXPECT_EQ(a[i]->name, b[i]->name);
-      EXPECT_TRUE(at::equal(a[i]->value, b[i]->value)) << a[i]->name;
+      EXPECT_TRUE(at::equal(*a[i]->read(), *b[i]->read())) << a[i]->name;
     }
     const ForwardInput input = test::forward_input({{1, 2, 3, 4, 5}, {7, 8}});
     const at::Tensor hidden = want->forward(input, {}).hidden;
@@ -149,7 +149,7 @@ TEST(GgufModel, DtypeFollowsTheEmbedding) {
   const auto got = Model::open(directory.write("m.gguf", written(*want, true).bytes()), "auto");
   EXPECT_EQ(got->dtype(), at::kBFloat16);
   for (size_t i = 0; i < want->parameters().size(); ++i) {
-    EXPECT_TRUE(at::equal(want->parameters()[i]->value, got->parameters()[i]->value.to(at::kFloat)));
+    EXPECT_TRUE(at::equal(*want->parameters()[i]->read(), got->parameters()[i]->read()->to(at::kFloat)));
   }
 }
 
@@ -232,11 +232,11 @@ TEST(GgufModel, RefusesABiasInBlocks) {
   GgufWriter writer;
   const auto base = Model::open(test::golden_path("models/llama_sharded"), "float32");
   write_metadata(writer, base->config());
-  for (const Parameter* parameter : base->parameters()) {
+  for (Parameter* parameter : base->parameters()) {
     const std::string name = gguf_name(parameter->name);
     const bool block = name == "blk.0.attn_q.bias";
     const std::string blocks(2 * 34, '\0');
-    const at::Tensor& value = parameter->value;
+    const at::Tensor value = *parameter->read();
     writer.tensor(name, value.sizes().vec(), block ? 8 : 0,
                   block ? std::string_view(blocks)
                         : std::string_view(static_cast<const char*>(value.data_ptr()), value.nbytes()));

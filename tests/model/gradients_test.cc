@@ -2,6 +2,10 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 
@@ -12,7 +16,8 @@ using base::Json;
 using test::GoldenBatch;
 
 void make_gradients(Model& model) {
-  for (Parameter* parameter : model.parameters()) parameter->grad = at::zeros_like(parameter->value);
+  for (Parameter* parameter : model.parameters())
+    parameter->begin_training(at::zeros_like(*parameter->read()));
 }
 
 // label[i + 1] inside a row, -100 at its end.
@@ -39,8 +44,8 @@ double backward(Model& model, const GoldenBatch& batch, const at::Tensor& target
 
 void compare_tensor(const Parameter& parameter, const Json& want, const io::Safetensors* all) {
   SCOPED_TRACE(parameter.name);
-  ASSERT_EQ(parameter.grad.sizes().vec(), want["shape"].get<std::vector<int64_t>>());
-  const at::Tensor got = parameter.grad.to(at::kDouble);
+  ASSERT_EQ(parameter.gradient().sizes().vec(), want["shape"].get<std::vector<int64_t>>());
+  const at::Tensor got = parameter.gradient().to(at::kDouble);
   const auto [floor, relative] = test::limits::gradient;
   const double limit = floor + relative * want["max_abs"].get<double>();
   const double norm = got.square().sum().sqrt().item<double>();
@@ -77,7 +82,7 @@ TEST(Gradients, EveryTensorAsRecorded) {
     for (const Parameter* parameter : model->parameters()) {
       ASSERT_TRUE(json["grads"].contains(parameter->name)) << parameter->name;
       compare_tensor(*parameter, json["grads"][parameter->name], all.get());
-      total += parameter->grad.to(at::kDouble).square().sum().item<double>();
+      total += parameter->gradient().to(at::kDouble).square().sum().item<double>();
       ++compared;
     }
     EXPECT_EQ(model->parameters().size(), json["grads"].size());
@@ -109,8 +114,8 @@ TEST(Gradients, CheckpointingChangesNoBit) {
       const auto plain = models[0]->parameters();
       const auto again = models[1]->parameters();
       for (size_t i = 0; i < plain.size(); ++i) {
-        EXPECT_TRUE(at::equal(plain[i]->grad, again[i]->grad)) << plain[i]->name;
-        EXPECT_GT(plain[i]->grad.abs().max().item<double>(), 0) << plain[i]->name;
+        EXPECT_TRUE(at::equal(plain[i]->gradient(), again[i]->gradient())) << plain[i]->name;
+        EXPECT_GT(plain[i]->gradient().abs().max().item<double>(), 0) << plain[i]->name;
         ++compared;
       }
     }
@@ -129,11 +134,78 @@ TEST(Gradients, FrozenParametersGetNone) {
   const auto one = Model::open(test::golden_path("models/llama"), "float32");
   Parameter* chosen = one->parameters()[1];
   ASSERT_EQ(chosen->name, "model.layers.0.self_attn.q_proj.weight");
-  chosen->grad = at::zeros_like(chosen->value);
+  chosen->begin_training(at::zeros_like(*chosen->read()));
   backward(*one, batch, targets, 38, {}, nullptr);
-  EXPECT_TRUE(at::equal(chosen->grad, all->parameters()[1]->grad));
+  EXPECT_TRUE(at::equal(chosen->gradient(), all->parameters()[1]->gradient()));
   for (const Parameter* parameter : one->parameters())
-    EXPECT_EQ(parameter->grad.defined(), parameter == chosen);
+    EXPECT_EQ(parameter->has_gradient(), parameter == chosen);
+}
+
+// A gradient is complete once in each backward pass, after its last addition: tied (the embedding and the
+// head add to one) or not, whether layers are kept or computed again, on either path.
+TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
+  TRL_NEED_GOLDEN("grads/qwen3/case.json");
+  constexpr int kMicroBatches = 3;
+  std::set<bool> tied;
+  int64_t events = 0;
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    const Json json = test::golden_json("grads/" + name + "/case.json");
+    const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+    const at::Tensor targets = targets_of(json["labels"], batch);
+    for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
+      for (const bool checkpoint : {false, true}) {
+        SCOPED_TRACE(
+            fmt::format("{} plain {} checkpoint {}", name, path == kernels::Path::plain, checkpoint));
+        const kernels::PathScope scope(path);
+        const auto model = Model::open(test::golden_path("models/" + name), "float32");
+        tied.insert(model->config().tie_word_embeddings);
+        make_gradients(*model);
+        std::map<std::string, std::vector<at::Tensor>> seen;  // the gradient at each event
+        for (Parameter* p : model->parameters())
+          p->on_complete([p, &seen] { seen[p->name].push_back(p->gradient().clone()); });
+        for (int i = 1; i <= kMicroBatches; ++i) {
+          backward(*model, batch, targets, 38, {at::kBFloat16, checkpoint, {}}, nullptr);
+          for (const Parameter* p : model->parameters()) {
+            ASSERT_EQ(std::ssize(seen[p->name]), i) << p->name;
+            EXPECT_TRUE(at::equal(seen[p->name].back(), p->gradient())) << p->name;
+            ++events;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(tied, (std::set<bool>{false, true}));
+  EXPECT_EQ(events, (20 + 26 + 25) * kMicroBatches * 2 * 2);
+}
+
+// Two passes through the same layers in one graph, as a loss over pairs has them; and a graph beside it that
+// may still add.
+TEST(Gradients, AreCompleteWhenEveryGraphHasAdded) {
+  TRL_NEED_GOLDEN("grads/qwen3/case.json");
+  const Json json = test::golden_json("grads/qwen3/case.json");
+  const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+  for (const bool checkpoint : {false, true}) {
+    const auto model = Model::open(test::golden_path("models/qwen3"), "float32");
+    make_gradients(*model);
+    std::map<std::string, std::vector<at::Tensor>> seen;
+    for (Parameter* p : model->parameters())
+      p->on_complete([p, &seen] { seen[p->name].push_back(p->gradient().clone()); });
+    const auto pair = [&] {
+      const at::Tensor one = model->forward(batch.input, {at::kFloat, checkpoint, {}}).hidden;
+      return one.sum() + model->forward(batch.input, {at::kFloat, checkpoint, {}}).hidden.square().sum();
+    };
+    at::Tensor other = pair();
+    pair().backward();
+    EXPECT_TRUE(seen.empty());
+    other.reset();
+    pair().backward();
+    for (const Parameter* p : model->parameters()) {
+      if (p == &model->head()) continue;  // no part of these graphs
+      ASSERT_EQ(seen[p->name].size(), 1u) << p->name;
+      EXPECT_TRUE(at::equal(seen[p->name][0], p->gradient())) << p->name;
+    }
+    EXPECT_EQ(seen.size(), model->parameters().size() - 1);
+  }
 }
 
 TEST(Gradients, DecayAppliesToMatricesOnly) {

@@ -226,11 +226,11 @@ TEST(Open, DtypesAndTheirRounding) {
   const auto b = narrow->parameters();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_TRUE(at::equal(a[i]->value.to(at::kBFloat16), b[i]->value)) << a[i]->name;
+    EXPECT_TRUE(at::equal(a[i]->read()->to(at::kBFloat16), *b[i]->read())) << a[i]->name;
   const auto up = Model::open(test::golden_path("models/qwen2_bf16"), "float32");
   const auto as_is = Model::open(test::golden_path("models/qwen2_bf16"), "bfloat16");
   for (size_t i = 0; i < up->parameters().size(); ++i) {
-    EXPECT_TRUE(at::equal(up->parameters()[i]->value, as_is->parameters()[i]->value.to(at::kFloat)));
+    EXPECT_TRUE(at::equal(*up->parameters()[i]->read(), as_is->parameters()[i]->read()->to(at::kFloat)));
   }
 }
 
@@ -254,8 +254,8 @@ TEST(Open, HalfPrecisionFilesAreConverted) {
   const auto model = Model::open(copy.directory.path(), "auto");
   EXPECT_EQ(model->dtype(), at::kFloat);
   for (size_t i = 0; i < original->parameters().size(); ++i) {
-    const at::Tensor want = original->parameters()[i]->value.to(at::kHalf).to(at::kFloat);
-    EXPECT_TRUE(at::equal(model->parameters()[i]->value, want)) << model->parameters()[i]->name;
+    const at::Tensor want = original->parameters()[i]->read()->to(at::kHalf).to(at::kFloat);
+    EXPECT_TRUE(at::equal(*model->parameters()[i]->read(), want)) << model->parameters()[i]->name;
   }
 }
 

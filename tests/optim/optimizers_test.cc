@@ -72,11 +72,11 @@ void check(const base::Json& c, const base::Json& start, const base::Json& grads
   const auto part = [&](const base::Json& of, size_t p) -> const base::Json& { return one ? of : of[p]; };
   for (size_t step = 0; step < grads_per_step.size(); ++step) {
     for (size_t p = 0; p < weights.parameters.size(); ++p) {
-      set(weights.parameters[p].grad, part(grads_per_step[step], p));
+      set(weights.parameters[p].gradient(), part(grads_per_step[step], p));
     }
     optimizer->step(config["lr"].is_null() ? 0.0 : config["lr"].get<double>(), 1.0);
     for (size_t p = 0; p < weights.parameters.size(); ++p) {
-      expect_equal(weights.parameters[p].value, part(c["params_after_step"][step], p),
+      expect_equal(*weights.parameters[p].read(), part(c["params_after_step"][step], p),
                    fmt::format("step {}, parameter {}", step, p));
     }
   }

@@ -19,16 +19,15 @@ struct TwoWeights {
 TwoWeights three_steps(const config::TrainingArguments& arguments, at::ScalarType type, Path path) {
   const PathScope scope(path);
   at::manual_seed(5);
-  TwoWeights r;
-  r.matrix.value = at::randn({301, 211}).to(type);
-  r.vector.value = at::randn({77}).to(type);
+  TwoWeights r{Parameter("matrix", at::randn({301, 211}).to(type)),
+               Parameter("vector", at::randn({77}).to(type))};
   r.vector.decay = false;
   std::vector<Parameter*> parameters{&r.matrix, &r.vector};
-  for (Parameter* p : parameters) p->grad = at::zeros_like(p->value);
+  for (Parameter* p : parameters) p->begin_training(at::zeros_like(*p->read()));
   const auto optimizer = make_optimizer(parameters, arguments);
   for (int step = 0; step < 3; ++step) {
-    for (Parameter* p : parameters) p->grad.copy_(at::randn(p->value.sizes()));
-    r.norm = grad_norm(parameters);
+    for (Parameter* p : parameters) p->gradient().copy_(at::randn(p->shape()));
+    r.norm = l2_norm(gradients(parameters));
     optimizer->step(1e-2, clip_scale(r.norm, 1.0));
   }
   return r;
@@ -50,12 +49,13 @@ constexpr Optim kOptimizers[] = {Optim::adamw,   Optim::sgd,       Optim::rmspro
 TEST(PlainOptimizers, AreTheSame) {
   for (const Optim optim : kOptimizers) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      const TwoWeights want = three_steps(every_argument(optim), type, Path::plain),
-                       got = three_steps(every_argument(optim), type, Path::fused);
+      TwoWeights want = three_steps(every_argument(optim), type, Path::plain),
+                 got = three_steps(every_argument(optim), type, Path::fused);
       EXPECT_NEAR(got.norm, want.norm, 1e-9 * want.norm);
-      for (const auto& [a, b] : {std::pair(got.matrix, want.matrix), std::pair(got.vector, want.vector)}) {
-        const at::Tensor difference = (a.value.to(at::kDouble) - b.value.to(at::kDouble)).abs();
-        const at::Tensor size = b.value.to(at::kDouble).abs().clamp_min(0.1);
+      for (const auto& [a, b] :
+           {std::pair(&got.matrix, &want.matrix), std::pair(&got.vector, &want.vector)}) {
+        const at::Tensor difference = (a->read()->to(at::kDouble) - b->read()->to(at::kDouble)).abs();
+        const at::Tensor size = b->read()->to(at::kDouble).abs().clamp_min(0.1);
         const double limit =
             type == at::kFloat ? 4e-6 : 0x1p-7;  // one step of bfloat16, where a sum lay on the edge
         EXPECT_LE((difference / size).max().item<double>(), limit) << static_cast<int>(optim);
@@ -71,13 +71,13 @@ TEST(PlainOptimizers, DrawTheSameStochasticRounding) {
   for (const Optim optim : kOptimizers) {
     config::TrainingArguments arguments = every_argument(optim);
     arguments.stochastic_rounding = true;
-    const TwoWeights want = three_steps(arguments, at::kBFloat16, Path::plain),
-                     got = three_steps(arguments, at::kBFloat16, Path::fused);
-    const at::Tensor other = got.matrix.value.ne(want.matrix.value);
+    TwoWeights want = three_steps(arguments, at::kBFloat16, Path::plain),
+               got = three_steps(arguments, at::kBFloat16, Path::fused);
+    const at::Tensor other = got.matrix.read()->ne(*want.matrix.read());
     EXPECT_LT(other.to(at::kDouble).mean().item<double>(), 5e-3) << static_cast<int>(optim);
     arguments.stochastic_rounding = false;
-    const TwoWeights nearest = three_steps(arguments, at::kBFloat16, Path::plain);
-    EXPECT_GT(nearest.matrix.value.ne(want.matrix.value).to(at::kDouble).mean().item<double>(), 0.1);
+    TwoWeights nearest = three_steps(arguments, at::kBFloat16, Path::plain);
+    EXPECT_GT(nearest.matrix.read()->ne(*want.matrix.read()).to(at::kDouble).mean().item<double>(), 0.1);
   }
 }
 
@@ -89,11 +89,10 @@ TEST(PlainOptimizers, AMatrixOfMatricesIsOneAfterTheOther) {
     for (const Path path : {Path::fused, Path::plain}) {
       const PathScope scope(path);
       at::manual_seed(6);
-      Parameter p;
-      p.value = at::randn({3, 150, 90}).to(at::kBFloat16);
-      p.grad = at::randn({3, 150, 90}).to(at::kBFloat16);
+      Parameter p("", at::randn({3, 150, 90}).to(at::kBFloat16));
+      p.begin_training(at::randn({3, 150, 90}).to(at::kBFloat16));
       make_optimizer({&p}, arguments)->step(1e-2, 1.0);
-      results.push_back(p.value.to(at::kDouble));
+      results.push_back(p.read()->to(at::kDouble));
     }
     EXPECT_LT(results[0].ne(results[1]).to(at::kDouble).mean().item<double>(), 5e-3);
     EXPECT_LT((results[0] - results[1]).abs().max().item<double>(), 0.05);

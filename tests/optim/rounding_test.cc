@@ -20,12 +20,11 @@ config::TrainingArguments arguments_of(config::Optim optim) {
 // Weights of `start` after `steps` updates with the gradient `grad`.
 at::Tensor after(const config::TrainingArguments& arguments, float start, float grad, int steps,
                  double learning_rate) {
-  Parameter p;
-  p.value = at::full({kCount}, start).to(at::kBFloat16);
-  p.grad = at::full({kCount}, grad).to(at::kBFloat16);
+  Parameter p =
+      trained("", at::full({kCount}, start).to(at::kBFloat16), at::full({kCount}, grad).to(at::kBFloat16));
   const auto optimizer = make_optimizer({&p}, arguments);
   for (int i = 0; i < steps; ++i) optimizer->step(learning_rate, 1.0);
-  return p.value;
+  return *p.read();
 }
 
 // bfloat16 has the neighbours 1 and 1.0078125 = 1 + 2^-7; the exact result lies 0.3 of the way between them.
@@ -77,8 +76,7 @@ TEST(StochasticRounding, same_bits_in_every_run_and_for_any_number_of_threads) {
 }
 
 TEST(StochasticRounding, is_refused_for_float32_weights) {
-  Parameter p;
-  p.value = p.grad = at::ones({4});
+  Parameter p = trained("", at::ones({4}), at::ones({4}));
   EXPECT_THROW(make_optimizer({&p}, arguments_of(config::Optim::sgd)), Error);
 }
 
@@ -96,10 +94,7 @@ TEST(Optimizers, state_and_steps_are_all_there_is) {
     const at::Tensor start = at::randn({40, 33}).to(at::kBFloat16);
     const std::vector<at::Tensor> grads = at::randn({4, 40, 33}).to(at::kBFloat16).unbind(0);
     const auto run = [&](bool resume) {
-      Parameter p;
-      p.name = "w";
-      p.value = start.clone();
-      p.grad = at::zeros_like(start);
+      Parameter p = trained("w", start.clone(), at::zeros_like(start));
       auto optimizer = make_optimizer({&p}, arguments);
       for (size_t i = 0; i < grads.size(); ++i) {
         if (resume && i == 2) {
@@ -109,10 +104,10 @@ TEST(Optimizers, state_and_steps_are_all_there_is) {
           const auto from = old->state(), to = optimizer->state();
           for (size_t k = 0; k < to.size(); ++k) to[k].value.copy_(from[k].value);
         }
-        p.grad.copy_(grads[i]);
+        p.gradient().copy_(grads[i]);
         optimizer->step(1e-2, 0.5);
       }
-      return p.value;
+      return *p.read();
     };
     EXPECT_TRUE(at::equal(run(true), run(false))) << static_cast<int>(optim);
   }

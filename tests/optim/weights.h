@@ -42,13 +42,19 @@ inline void expect_equal(const at::Tensor& tensor, const base::Json& json, const
   }
 }
 
+inline Parameter trained(const std::string& name, const at::Tensor& values, const at::Tensor& gradient) {
+  Parameter made(name, values);
+  made.begin_training(gradient);
+  return made;
+}
+
 struct Weights {
-  explicit Weights(const base::Json& initial) : parameters(initial.size()) {
-    for (size_t p = 0; p < initial.size(); ++p) {
-      parameters[p].value = tensor_of(initial[p]);
-      parameters[p].grad = at::zeros_like(parameters[p].value);
-      pointers.push_back(&parameters[p]);
+  explicit Weights(const base::Json& initial) {
+    for (const base::Json& values : initial) {
+      const at::Tensor start = tensor_of(values);
+      parameters.push_back(trained("", start, at::zeros_like(start)));
     }
+    for (Parameter& parameter : parameters) pointers.push_back(&parameter);
   }
   std::vector<Parameter> parameters;
   std::vector<Parameter*> pointers;

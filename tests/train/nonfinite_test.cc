@@ -46,13 +46,15 @@ struct Outcome {
     Without without(run.train_stream(), left_out);
     if (left_out >= 0) run.setup.train = &without;
     Trainer& trainer = run.start();
-    at::Tensor weight = run.model().parameters().back()->value.view({-1})[0];
+    tensor::Parameter& weight = *run.model().parameters().back();
+    const auto first = [&] { return weight.read()->view({-1})[0].item<float>(); };
+    const auto set_first = [&](float value) { weight.write()->view({-1})[0].fill_(value); };
     for (;;) {
-      const float kept = weight.item<float>();
+      const float kept = first();
       const bool now = poisoned && trainer.state().global_step == 1;
-      if (now) weight.fill_(std::numeric_limits<float>::quiet_NaN());
+      if (now) set_first(std::numeric_limits<float>::quiet_NaN());
       if (!trainer.step()) break;
-      if (now && std::isnan(weight.item<float>())) weight.fill_(kept);
+      if (now && std::isnan(first())) set_first(kept);
       steps.push_back(numbers(trainer.metrics()));
       if (value(trainer.metrics(), "skipped_steps") == 1) skipped.push_back(trainer.state().global_step);
     }

@@ -53,7 +53,7 @@ class Summed {
   }
   std::vector<at::Tensor> gradients() const {
     std::vector<at::Tensor> out;
-    for (const tensor::Parameter* p : parameters_) out.push_back(p->grad.clone());
+    for (const tensor::Parameter* p : parameters_) out.push_back(p->gradient().clone());
     return out;
   }
   double loss = 0;

@@ -134,7 +134,7 @@ class SftRun {
 
   std::vector<at::Tensor> weights() {
     std::vector<at::Tensor> copies;
-    for (tensor::Parameter* p : model_->parameters()) copies.push_back(p->value.clone());
+    for (tensor::Parameter* p : model_->parameters()) copies.push_back(p->read()->clone());
     return copies;
   }
 

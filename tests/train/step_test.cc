@@ -243,14 +243,14 @@ TEST(Step, non_finite_names_step_and_rows) {
   test::SftRun run = tiny_run(kThreeSteps);
   Trainer& trainer = run.start();
   ASSERT_TRUE(trainer.step());
-  at::Tensor weight = run.model().parameters().back()->value.view({-1})[0];
-  const float kept = weight.item<float>();
-  weight.fill_(std::numeric_limits<float>::quiet_NaN());
+  tensor::Parameter& weight = *run.model().parameters().back();
+  const float kept = weight.read()->view({-1})[0].item<float>();
+  weight.write()->view({-1})[0].fill_(std::numeric_limits<float>::quiet_NaN());
   std::string message;
   EXPECT_EQ(status_of([&] { trainer.step(); }, &message), Status::invalid_argument);
   EXPECT_NE(message.find("step 2 is nan (dataset rows 8, 9, 10, 11)"), std::string::npos) << message;
   EXPECT_EQ(trainer.state().global_step, 1);
-  weight.fill_(kept);
+  weight.write()->view({-1})[0].fill_(kept);
   while (trainer.step()) {
   }
   expect_same(run.weights(), want.weights);
@@ -296,9 +296,9 @@ TEST(Step, bfloat16_weights_learn_in_bfloat16) {
   Trainer& trainer = run.start();
   int64_t count = 0;
   for (const tensor::Parameter* p : run.model().parameters()) {
-    EXPECT_EQ(p->value.scalar_type(), at::kBFloat16) << p->name;
-    EXPECT_EQ(p->grad.scalar_type(), at::kBFloat16) << p->name;
-    count += p->value.numel();
+    EXPECT_EQ(p->dtype(), at::kBFloat16) << p->name;
+    EXPECT_EQ(p->gradient().scalar_type(), at::kBFloat16) << p->name;
+    count += p->count();
   }
   const int64_t padding = static_cast<int64_t>(run.model().parameters().size()) * 64 + 4096;  // views, pages
   const auto bytes = [](base::MemoryKind kind) { return test::memory().now(kind); };
@@ -319,7 +319,7 @@ TEST(Trainer, one_at_a_time_per_model) {
   run.start();
   EXPECT_EQ(status_of([&] { Trainer second(run.setup); }), Status::busy);
   run.stop();
-  for (const tensor::Parameter* p : run.model().parameters()) EXPECT_FALSE(p->grad.defined()) << p->name;
+  for (const tensor::Parameter* p : run.model().parameters()) EXPECT_FALSE(p->has_gradient()) << p->name;
   EXPECT_TRUE(run.start().step());
 }
 

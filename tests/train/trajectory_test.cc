@@ -28,7 +28,7 @@ config::Config config_of(const base::Json& golden) {
   return config;
 }
 
-bool is_timing(const std::string& name) {
+bool is_wall_time(const std::string& name) {
   return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
 }
 
@@ -38,7 +38,7 @@ void expect_records(const base::Json& golden, const base::Json& log_history) {
   ASSERT_EQ(log_history.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
     for (const auto& [name, value] : log_history[i].items()) {
-      EXPECT_TRUE(want[i].contains(name) || is_timing(name)) << "record " << i << " has " << name;
+      EXPECT_TRUE(want[i].contains(name) || is_wall_time(name)) << "record " << i << " has " << name;
     }
     for (const auto& [name, value] : want[i].items()) {
       ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
@@ -60,14 +60,14 @@ void expect_weights(const base::Json& golden, model::Model& model) {
   if (!final_file.empty()) whole = std::make_unique<io::Safetensors>(final_file);
   const auto first = model::Model::open(test::golden_path(golden["model"].get<std::string>()), "float32");
   size_t compared = 0;
-  for (const tensor::Parameter* p : model.parameters()) {
-    const tensor::Parameter* start = first->parameters()[compared++];
+  for (tensor::Parameter* p : model.parameters()) {
+    tensor::Parameter* start = first->parameters()[compared++];
     ASSERT_EQ(start->name, p->name);
     ASSERT_TRUE(golden["final_weights"].contains(p->name)) << p->name;
     const base::Json& want = golden["final_weights"][p->name];
-    ASSERT_EQ(base::Json(p->value.sizes().vec()), want["shape"]) << p->name;
+    ASSERT_EQ(base::Json(p->shape().vec()), want["shape"]) << p->name;
     const double share = test::share_of_change(p->name, golden["relative_tolerance"]);
-    const at::Tensor value = p->value.to(at::kFloat), begin = start->value;
+    const at::Tensor value = p->read()->to(at::kFloat), begin = *start->read();
     test::expect_fingerprint(values_of(value), values_of(begin), want, share, p->name);
     if (!whole) {
       test::expect_first_values(values_of(value), values_of(begin), want, share, p->name);
