@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Trains small Unigram and WordPiece tokenizers with tokenizers 0.23.3 and sentencepiece 0.2.3, and records what they do.
+"""Trains small Unigram and WordPiece tokenizers (tokenizers 0.23.3, sentencepiece 0.2.3), and records what they do.
 
-usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/tokenizer.json, where there is none, and cases.json.gz
-       record_tokenizers.py --check FOLDER      records again what the tokenizers in FOLDER do; fails where a byte differs
+usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/cases.json.gz, and tokenizer.json where there is none
+       record_tokenizers.py --check FOLDER      records again what lies in FOLDER; fails where a byte differs
 """
 
 import gzip

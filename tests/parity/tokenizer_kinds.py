@@ -97,7 +97,8 @@ def give_bytes(tokenizer, special, unknown):
 
 
 def template(single, special, pair=None):
-    return processors.TemplateProcessing(single=single, pair=pair or single.replace("$A", "$A $B:1"), special_tokens=special)
+    pair = pair or single.replace("$A", "$A $B:1")
+    return processors.TemplateProcessing(single=single, pair=pair, special_tokens=special)
 
 
 def t5():

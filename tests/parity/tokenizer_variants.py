@@ -64,7 +64,8 @@ PRE_TOKENIZERS = {
     "delimiter": {"type": "CharDelimiterSplit", "delimiter": "e"},
     "digits": {"type": "Digits", "individual_digits": True},
     "digits_together": {"type": "Digits", "individual_digits": False},
-    **{f"metaspace_{s}_{w}": metaspace(s, w == "split") for s in ("always", "first", "never") for w in ("split", "whole")},
+    **{f"metaspace_{scheme}_split": metaspace(scheme, True) for scheme in ("always", "first", "never")},
+    **{f"metaspace_{scheme}_whole": metaspace(scheme, False) for scheme in ("always", "first", "never")},
     "metaspace_other_sign": metaspace("always", True, "_"),
 }
 
@@ -103,7 +104,9 @@ POST_PROCESSORS = {
         "trim_offsets": True,
         "add_prefix_space": False,
     },
-    "two": sequence("processors", template("before"), {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}),
+    "two": sequence(
+        "processors", template("before"), {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}
+    ),
 }
 
 

@@ -39,7 +39,8 @@ def fnv1a(text):
 def upper16(seed, name, count):
     """k of the first `count` elements, as int64."""
     with np.errstate(over="ignore"):
-        z = np.uint64(fnv1a(f"{seed}:{name}")) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = np.uint64(fnv1a(f"{seed}:{name}")) + steps
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
