@@ -11,7 +11,7 @@ packages=(
   libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
   libpcre2-dev libutf8proc-dev libcsv-dev
-  libgtest-dev libbenchmark-dev
+  libgtest-dev
   "$@"
 )
 

@@ -88,7 +88,8 @@ std::unique_ptr<Pattern> read_pattern(const Field& field) {
   if (const std::optional<Field> literal = field.find("String")) return literal_pattern(literal->text());
   const Field regex = field.at("Regex");
   try {
-    return regex_pattern(regex.text());
+    std::unique_ptr<Pattern> known = ascii_pattern(regex.text());
+    return known ? std::move(known) : regex_pattern(regex.text());
   } catch (const Error& error) {
     fail(error.status(), "{}: {}", regex.where(), error.message());
   }

@@ -126,7 +126,8 @@ void PreTokenizers::read(const Field& field, int depth) {
     for (const Field& item : field.at("pretokenizers").list()) read(item, depth + 1);
   } else if (type == "ByteLevel") {
     if (field.at("add_prefix_space").boolean()) add(std::make_unique<PrefixSpace>());
-    if (field.boolean_or("use_regex", true)) add(std::make_unique<Split>(gpt2_pattern(), Behavior::isolated));
+    if (field.boolean_or("use_regex", true))
+      add(std::make_unique<Split>(ascii_pattern(kGpt2Pattern), Behavior::isolated));
     add(std::make_unique<Bytes>());
   } else if (type == "Split") {
     add(std::make_unique<Split>(read_pattern(field.at("pattern")), read_behavior(field.at("behavior")),
