@@ -143,7 +143,7 @@ at::Tensor sum_groups(const at::Tensor& x, const at::Tensor& like) {
     for (int64_t row = begin * kv_heads; row < end * kv_heads; ++row) {
       float* const first = x.data_ptr<float>() + row * group * width;
       for (int64_t g = 1; g < group; ++g)
-        cpu().add(first, Type::f32, first + g * width, Type::f32, first, width);
+        cpu().add(first, Type::f32, first + g * width, Type::f32, 1, first, width);
       cpu().convert(first, Type::f32, at_byte(sum, row * width), type_of(sum), width);
     }
   });

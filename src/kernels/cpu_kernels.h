@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/kinds.h"
+
 namespace trl::kernels {
 
 // Asked by what may take long, between its blocks; true: what is being made is not wanted any more.
@@ -11,31 +13,35 @@ using Stopped = bool (*)();
 
 enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
 
-// y = norm(x), or with a branch sum = x + branch and y = norm(sum).
-struct RmsForward {
+// y = norm(x), or with a branch sum = x + branch_scale * branch and y = norm(sum). Row r has weight r %
+// groups.
+struct NormForward {
   const void* x;
   const void* branch;  // or null
-  const void* w;
-  void* sum;  // null without a branch
+  const void* w;       // [groups, width]
+  const void* bias;    // the same, or null; of w's type
+  void* sum;           // null without a branch
   void* y;
   float* rstd;  // [rows] or null
-  int64_t width;
-  float eps;
+  float* mean;  // [rows] or null; of layer norms
+  int64_t width, groups;
+  float eps, branch_scale;
+  NormKind kind;
   Type x_type, branch_type, w_type;
 };
-struct RmsBackward {
+struct NormBackward {
   const void* dy;
   const void* d_sum;  // what dx starts from, or null
   const void* x;
   const void* w;
   const float* rstd;
+  const float* mean;  // of layer norms
   void* dx;
-  float* dw;  // [width], added to; null: not wanted
-  int64_t width;
+  float *dw, *d_bias;  // [groups, width], added to; null: not wanted
+  int64_t width, groups;
+  NormKind kind;
   Type x_type, w_type;
 };
-// What a gated unit does to its gate: x sigmoid(x); x Phi(x); the latter with Phi approximated by tanh.
-enum class Gate : int32_t { silu, gelu, gelu_tanh };
 struct Rope {
   const void* x;
   void* y;
@@ -43,6 +49,7 @@ struct Rope {
   const float* sin;
   int64_t heads, head_dim, half;  // the first 2 * half elements of a head are turned
   Type type;
+  RopeLayout layout;
   bool inverse;
 };
 // Rows of a document that comes later in the batch and sees this one before its own tokens.
@@ -88,6 +95,7 @@ struct HeadTile {
   bool low_from, low_to;
   float* packed;  // the rows as operands
   void* logits;   // [vocab, pitch], transposed
+  float scale;    // of the products: these times scale are the logits
   float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
   Stopped stopped;
 };
@@ -134,16 +142,21 @@ struct Decode {
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
-  // out = a + b, in a's type
-  void (*add)(const void* a, Type a_type, const void* b, Type b_type, void* out, int64_t count);
+  // out = a + scale * b, in a's type; scale * b is rounded to b's first, unless scale is 1
+  void (*add)(const void* a, Type a_type, const void* b, Type b_type, float scale, void* out, int64_t count);
+  void (*scale)(const void* x, Type x_type, float factor, void* y, Type y_type, int64_t count);
   // sum[c] += x[r, c] over the rows, for columns [begin, end)
   void (*column_sum)(const void* x, Type x_type, int64_t rows, int64_t width, void* sum, Type sum_type,
                      int64_t begin, int64_t end);
-  void (*rms_forward)(const RmsForward&, int64_t begin, int64_t end);
-  void (*rms_backward)(const RmsBackward&, int64_t begin, int64_t end);
+  void (*norm_forward)(const NormForward&, int64_t begin, int64_t end);  // rows
+  void (*norm_backward)(const NormBackward&, int64_t begin, int64_t end);
   void (*rope)(const Rope&, int64_t begin, int64_t end);  // tokens
-  void (*gated_forward)(Gate kind, const void* gate, const void* up, void* out, Type type, int64_t count);
-  void (*gated_backward)(Gate kind, const void* dy, const void* gate, const void* up, void* d_gate,
+  void (*activation_forward)(Activation kind, const void* x, void* y, Type type, int64_t count);
+  void (*activation_backward)(Activation kind, const void* dy, const void* x, void* dx, Type type,
+                              int64_t count);
+  void (*gated_forward)(Activation kind, const void* gate, const void* up, void* out, Type type,
+                        int64_t count);
+  void (*gated_backward)(Activation kind, const void* dy, const void* gate, const void* up, void* d_gate,
                          void* d_up, Type type, int64_t count);
   // queries [begin, end) of one head of one document
   void (*attention_forward)(const Attention&, int64_t begin, int64_t end);
@@ -158,6 +171,10 @@ struct CpuKernels {
   // from them grad, and d_rows [rows][width up to a multiple of 16], added to
   void (*head_gradient)(const HeadTile&, const HeadFactors&, int64_t begin, int64_t end, float* d_rows,
                         float* work);
+  // x = x * scale, then softcap tanh(x / softcap) unless that is 0
+  void (*head_finish)(float* x, float scale, float softcap, int64_t count);
+  void (*softmax)(const void* z, Type type, float* p, int64_t count);
+  float (*dot)(const void* a, const void* b, Type type, int64_t count);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
 };
 

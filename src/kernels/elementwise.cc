@@ -1,4 +1,4 @@
-// Ops that are bound by memory: residual sum, gated activation, conversions.
+// Ops that are bound by memory: residual sum, activations with and without a gate, conversions.
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -27,29 +27,70 @@ void add_column_sums(const at::Tensor& x, at::Tensor& sum) {
   });
 }
 
+at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale) {
+  if (scale == 1) return converted(dy, type, MemoryKind::activations);
+  at::Tensor d = tensor::empty(dy.sizes(), type, MemoryKind::activations);
+  parallel_elements(dy.numel(), [&](int64_t begin, int64_t end) {
+    cpu().scale(at_byte(dy, begin), type_of(dy), static_cast<float>(scale), at_byte(d, begin), type_of(d),
+                end - begin);
+  });
+  return d;
+}
+
 namespace {
 
-at::Tensor add_forward(const at::Tensor& stream, const at::Tensor& branch) {
+at::Tensor add_forward(const at::Tensor& stream, const at::Tensor& branch, double scale) {
   at::Tensor sum = tensor::empty_like(stream, MemoryKind::activations);
   parallel_elements(sum.numel(), [&](int64_t begin, int64_t end) {
     cpu().add(at_byte(stream, begin), type_of(stream), at_byte(branch, begin), type_of(branch),
-              at_byte(sum, begin), end - begin);
+              static_cast<float>(scale), at_byte(sum, begin), end - begin);
   });
   return sum;
 }
 
+struct AddState {
+  at::ScalarType branch;
+  double scale;
+};
 struct Add : torch::autograd::Function<Add> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& stream, const at::Tensor& branch) {
-    keep(context, branch.scalar_type());
-    return add_forward(stream, branch);
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& stream, const at::Tensor& branch,
+                            double scale) {
+    keep(context, AddState{branch.scalar_type(), scale});
+    return add_forward(stream, branch, scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const at::Tensor dy = grads[0].contiguous();
-    return {dy, converted(dy, kept<at::ScalarType>(context), MemoryKind::activations)};
+    const auto& state = kept<AddState>(context);
+    return {dy, branch_gradient(dy, state.branch, state.scale), {}};
   }
 };
 
-at::Tensor gated_forward(Gate kind, const at::Tensor& gate, const at::Tensor& up) {
+at::Tensor activate_forward(Activation kind, const at::Tensor& x) {
+  at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
+  parallel_elements(y.numel(), [&](int64_t begin, int64_t end) {
+    cpu().activation_forward(kind, at_byte(x, begin), at_byte(y, begin), type_of(x), end - begin);
+  });
+  return y;
+}
+
+struct Activate : torch::autograd::Function<Activate> {
+  static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& x) {
+    context->save_for_backward({x});
+    keep(context, kind);
+    return activate_forward(kind, x);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    const at::Tensor x = context->get_saved_variables()[0], dy = grads[0].contiguous();
+    at::Tensor dx = tensor::empty_like(x, MemoryKind::activations);
+    parallel_elements(x.numel(), [&](int64_t begin, int64_t end) {
+      cpu().activation_backward(kept<Activation>(context), at_byte(dy, begin), at_byte(x, begin),
+                                at_byte(dx, begin), type_of(x), end - begin);
+    });
+    return {{}, dx};
+  }
+};
+
+at::Tensor gated_forward(Activation kind, const at::Tensor& gate, const at::Tensor& up) {
   at::Tensor y = tensor::empty_like(gate, MemoryKind::activations);
   parallel_elements(y.numel(), [&](int64_t begin, int64_t end) {
     cpu().gated_forward(kind, at_byte(gate, begin), at_byte(up, begin), at_byte(y, begin), type_of(gate),
@@ -59,7 +100,7 @@ at::Tensor gated_forward(Gate kind, const at::Tensor& gate, const at::Tensor& up
 }
 
 struct Gated : torch::autograd::Function<Gated> {
-  static at::Tensor forward(AutogradContext* context, Gate kind, const at::Tensor& gate,
+  static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& gate,
                             const at::Tensor& up) {
     context->save_for_backward({gate, up});
     keep(context, kind);
@@ -72,36 +113,83 @@ struct Gated : torch::autograd::Function<Gated> {
     at::Tensor d_gate = tensor::empty_like(gate, MemoryKind::activations);
     at::Tensor d_up = tensor::empty_like(up, MemoryKind::activations);
     parallel_elements(dy.numel(), [&](int64_t begin, int64_t end) {
-      cpu().gated_backward(kept<Gate>(context), at_byte(dy, begin), at_byte(gate, begin), at_byte(up, begin),
-                           at_byte(d_gate, begin), at_byte(d_up, begin), type_of(gate), end - begin);
+      cpu().gated_backward(kept<Activation>(context), at_byte(dy, begin), at_byte(gate, begin),
+                           at_byte(up, begin), at_byte(d_gate, begin), at_byte(d_up, begin), type_of(gate),
+                           end - begin);
     });
     return {{}, d_gate, d_up};
   }
 };
 
-at::Tensor gated(Gate kind, const char* op, const at::Tensor& gate, const at::Tensor& up) {
-  need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
-           up.is_contiguous(),
-       op, "contiguous tensors of one shape and type are needed");
-  if (!fused(gate)) return plain::gated(kind, gate, up);
-  return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
-}
+struct GatedRows : torch::autograd::Function<GatedRows> {
+  static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& gate_up) {
+    context->save_for_backward({gate_up});
+    keep(context, kind);
+    return gated_rows(kind, gate_up);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    const at::Tensor gate_up = context->get_saved_variables()[0];
+    return {{}, gated_rows_backward(kept<Activation>(context), grads[0].contiguous(), gate_up)};
+  }
+};
 
 }  // namespace
 
-at::Tensor add(const at::Tensor& stream, const at::Tensor& branch) {
+at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up) {
+  const int64_t width = gate_up.size(1) / 2;
+  at::Tensor y = tensor::empty({gate_up.size(0), width}, gate_up.scalar_type(), MemoryKind::activations);
+  tensor::parallel_for(y.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      cpu().gated_forward(kind, at_byte(gate_up, 2 * r * width), at_byte(gate_up, (2 * r + 1) * width),
+                          at_byte(y, r * width), type_of(y), width);
+    }
+  });
+  return y;
+}
+
+at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::Tensor& gate_up) {
+  const int64_t width = dy.size(1);
+  at::Tensor d = tensor::empty_like(gate_up, MemoryKind::activations);
+  tensor::parallel_for(dy.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t gate = 2 * r * width, up = gate + width;
+      cpu().gated_backward(kind, at_byte(dy, r * width), at_byte(gate_up, gate), at_byte(gate_up, up),
+                           at_byte(d, gate), at_byte(d, up), type_of(dy), width);
+    }
+  });
+  return d;
+}
+
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {
   need(stream.sizes() == branch.sizes() && stream.is_contiguous() && branch.is_contiguous(), "add",
        "contiguous tensors of one shape are needed");
-  if (!fused(stream)) return plain::add(stream, branch);
-  return records(stream) || records(branch) ? Add::apply(stream, branch) : add_forward(stream, branch);
+  if (!fused(stream)) return plain::add(stream, branch, branch_scale);
+  if (!records(stream) && !records(branch)) return add_forward(stream, branch, branch_scale);
+  return Add::apply(stream, branch, branch_scale);
 }
 
-at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
-  return gated(Gate::silu, "swiglu", gate, up);
+at::Tensor activate(Activation kind, const at::Tensor& x) {
+  need(x.is_contiguous(), "activate", "a contiguous tensor is needed");
+  if (!fused(x)) return plain::activate(kind, x);
+  return records(x) ? Activate::apply(kind, x) : activate_forward(kind, x);
 }
 
-at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh) {
-  return gated(tanh ? Gate::gelu_tanh : Gate::gelu, "geglu", gate, up);
+at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up) {
+  need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
+           up.is_contiguous(),
+       "gated", "contiguous tensors of one shape and type are needed");
+  if (!fused(gate)) return plain::activate(kind, gate) * up;
+  return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
+}
+
+at::Tensor gated(Activation kind, const at::Tensor& gate_up) {
+  need(gate_up.dim() == 2 && gate_up.size(1) % 2 == 0 && gate_up.is_contiguous(), "gated",
+       "contiguous rows of an even width are needed");
+  if (!fused(gate_up)) {
+    const std::vector<at::Tensor> half = gate_up.chunk(2, 1);
+    return plain::activate(kind, half[0]) * half[1];
+  }
+  return records(gate_up) ? GatedRows::apply(kind, gate_up) : gated_rows(kind, gate_up);
 }
 
 }  // namespace trl::kernels

@@ -232,6 +232,30 @@ void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
   if (failed) fail(Status::internal, "oneDNN: a matrix product failed");
 }
 
+void check(const Multiplication& m) {
+  if (m.a.cols == m.b.rows && m.a.type == m.b.type && (m.beta == 0.0f || m.beta == 1.0f)) return;
+  fail(Status::internal, "gemm: {}x{} times {}x{} (types {} and {}), beta {}: not a product", m.a.rows,
+       m.a.cols, m.b.rows, m.b.cols, c10::toString(m.a.type), c10::toString(m.b.type), m.beta);
+}
+
+void clear(const Multiplication& m) {
+  const auto size = c10::elementSize(m.c_type);
+  for (int64_t r = 0; r < m.a.rows; ++r) {
+    std::memset(static_cast<char*>(m.c) + static_cast<size_t>(r * m.c_stride) * size, 0,
+                static_cast<size_t>(m.b.cols) * size);
+  }
+}
+
+std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m) {
+  try {
+    const Matrix whole{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
+    return cut(products, m.a, m.b, whole, m.beta == 1.0f);
+  } catch (const dnnl::error& error) {
+    fail(error.status == dnnl_out_of_memory ? Status::out_of_memory : Status::internal,
+         "oneDNN: product {}x{}x{}: {}", m.a.rows, m.a.cols, m.b.cols, error.what());
+  }
+}
+
 Matrix matrix_of(const at::Tensor& x, bool transposed) {
   TORCH_CHECK(x.dim() == 2 && x.stride(1) == 1, "gemm: a row-major matrix is needed");
   const int64_t rows = x.size(transposed ? 1 : 0);
@@ -241,34 +265,32 @@ Matrix matrix_of(const at::Tensor& x, bool transposed) {
 
 }  // namespace
 
-void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta) {
-  if (a.cols != b.rows || a.type != b.type || (beta != 0.0f && beta != 1.0f)) {
-    fail(Status::internal, "gemm: {}x{} times {}x{} (types {} and {}), beta {}: not a product", a.rows,
-         a.cols, b.rows, b.cols, c10::toString(a.type), c10::toString(b.type), beta);
-  }
-  if (a.rows == 0 || b.cols == 0) return;
+void gemm(at::ArrayRef<Multiplication> all) {
   const tensor::Timed timed(tensor::Part::gemm);
-  if (a.cols == 0) {
-    if (beta == 0.0f) {
-      for (int64_t r = 0; r < a.rows; ++r) {
-        const auto size = c10::elementSize(c_type);
-        std::memset(static_cast<char*>(c) + static_cast<size_t>(r * c_stride) * size, 0,
-                    static_cast<size_t>(b.cols) * size);
-      }
+  auto& products = tensor::process_state<Products>();
+  std::vector<Tile> tiles;
+  std::vector<const Multiplication*> widened;
+  for (const Multiplication& m : all) {
+    check(m);
+    if (m.a.rows == 0 || m.b.cols == 0) continue;
+    if (m.a.cols == 0) {
+      if (m.beta == 0.0f) clear(m);
+      continue;
     }
-    return;
+    std::vector<Tile> own = cut_or_fail(products, m);
+    if (own.empty()) widened.push_back(&m);
+    std::move(own.begin(), own.end(), std::back_inserter(tiles));
   }
-  try {
-    auto& products = tensor::process_state<Products>();
-    const Matrix whole{c, c_type, a.rows, b.cols, c_stride, false};
-    const std::vector<Tile> tiles = cut(products, a, b, whole, beta == 1.0f);
-    if (!tiles.empty()) return run_all(tiles, products.engine());
-  } catch (const dnnl::error& error) {
-    fail(error.status == dnnl_out_of_memory ? Status::out_of_memory : Status::internal,
-         "oneDNN: product {}x{}x{}: {}", a.rows, a.cols, b.cols, error.what());
+  if (!tiles.empty()) run_all(tiles, products.engine());
+  for (const Multiplication* m : widened) {
+    if (m->a.type == at::kFloat)
+      fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
+    gemm_widened(m->a, m->b, m->c, m->c_type, m->c_stride, m->beta);
   }
-  if (a.type == at::kFloat) fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
-  gemm_widened(a, b, c, c_type, c_stride, beta);
+}
+
+void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta) {
+  gemm(Multiplication{a, b, c, c_type, c_stride, beta});
 }
 
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,

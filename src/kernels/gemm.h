@@ -19,6 +19,16 @@ struct Matrix {
 // rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
+// Several products whose results lie apart, divided among the threads as one.
+struct Multiplication {
+  Matrix a, b;
+  void* c;
+  at::ScalarType c_type;
+  int64_t c_stride;
+  float beta = 0;
+};
+void gemm(at::ArrayRef<Multiplication> all);
+
 // Tensor forms: x [m, k], y [n, k] or [k, n] when transposed is false.
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
           float beta = 0.0f);

@@ -114,6 +114,7 @@ class Sweep {
     tile.type = type_of(options_.compute);
     tile.weight = head_->data_ptr();
     tile.weight_type = type_of(*head_);
+    tile.scale = static_cast<float>(options_.scale);
     tile.softcap = static_cast<float>(options_.softcap);
     tile.stopped = base::stopped;
     if (d_head_.defined()) {
@@ -188,7 +189,7 @@ class Sweep {
     std::vector<float> top(pitch), scale(pitch), spread(pitch), own(pitch);
     std::vector<int64_t> target(pitch);
     for (size_t i = 0; i < losses.size(); ++i) {
-      const double coefficient = loss_scale_ * losses[i].coefficient;
+      const double coefficient = loss_scale_ * losses[i].coefficient * options_.scale;
       top[i] = stats[i].top;
       scale[i] = static_cast<float>(coefficient / stats[i].sum);
       spread[i] = static_cast<float>(coefficient * options_.smoothing / static_cast<double>(vocab()));
@@ -206,7 +207,7 @@ class Sweep {
       for (int64_t i = begin; i < end; ++i) {
         float* const sum = shares_.data_ptr<float>() + i * stride;
         for (int64_t part = 1; part < kShares; ++part) {
-          cpu().add(sum, Type::f32, sum + part * shares_.stride(0), Type::f32, sum, width());
+          cpu().add(sum, Type::f32, sum + part * shares_.stride(0), Type::f32, 1, sum, width());
         }
         cpu().convert(sum, Type::f32, at_byte(d_hidden_, row[i] * width()), type_of(d_hidden_), width());
       }
@@ -224,12 +225,6 @@ class Sweep {
   int64_t work_floats_ = 0;
   at::Tensor logits_, operand_, packed_, shares_, low_;
 };
-
-at::Tensor scalar(double value) {
-  at::Tensor out = tensor::empty({}, at::kFloat, MemoryKind::activations);
-  *out.data_ptr<float>() = static_cast<float>(value);
-  return out;
-}
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
@@ -273,18 +268,23 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   return scalar(out.loss * loss_scale);
 }
 
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute) {
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
   need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.size(1), "head_logits",
        "hidden [rows, width] is needed");
-  if (!fused(hidden)) return plain::head_logits(hidden, head, compute);
+  if (!fused(hidden)) return plain::head_logits(hidden, head, options);
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
-  const at::Tensor operand = converted(hidden, compute, MemoryKind::workspace);
-  const tensor::Reading weight = read(head, compute);
-  if (hidden.size(0) <= kSkinnyRows && head.dtype() == compute) {
+  const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
+  const tensor::Reading weight = read(head, options.compute);
+  if (hidden.size(0) <= kSkinnyRows && head.dtype() == options.compute) {
     skinny_products(operand, SkinnyProduct{*weight, {}, logits});
   } else {
     gemm(operand, false, *weight, true, logits);
   }
+  if (options.scale == 1 && options.softcap == 0) return logits;
+  parallel_elements(logits.numel(), [&](int64_t begin, int64_t end) {
+    cpu().head_finish(logits.data_ptr<float>() + begin, static_cast<float>(options.scale),
+                      static_cast<float>(options.softcap), end - begin);
+  });
   return logits;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/kinds.h"
 #include "tensor/parameter.h"
 
 namespace trl::kernels {
@@ -53,30 +54,48 @@ struct Noise {
   double size = 0;  // 0: none
   uint64_t key = 0;
 };
+struct EmbeddingOptions {
+  double scale = 1;       // of the rows, itself rounded to w's type (Gemma: the root of the width)
+  Noise noise = {};       // added to them
+  double multiplier = 1;  // of the sum (Granite's embedding_multiplier)
+};
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise = {});
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
+                     const EmbeddingOptions& options = {});
 
-// x / sqrt(mean(x^2) + eps) * w over the last dimension, statistics in float32 (Zhang & Sennrich 2019; as
-// transformers rounds: normalised value to x's type, then times w). x: [..., width]; y has x's type.
-at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps);
+// weight: [width], or [n, width]: rows of x take turns, row r has weight r % n (heads with norms of their
+// own). bias: of weight's shape, or null; layer norms only.
+struct Norm {
+  Parameter* weight = nullptr;
+  Parameter* bias = nullptr;
+  NormKind kind = NormKind::rms;
+  double eps = 1e-6;
+};
+// x: [..., width]; y has x's type.
+at::Tensor norm(const at::Tensor& x, const Norm& norm);
 
-// A residual stream and its norm, both to be used: stream + branch (in the stream's type, float32 under
-// autocast) and rms_norm of that; without a branch (undefined) the stream as it is. One pass forward; one
-// backward, which also adds the two gradients of the stream.
+// A residual stream and its norm, both to be used: stream + branch_scale * branch (in the stream's type,
+// float32 under autocast; the scaled branch is rounded to its own type first) and the norm of that; without a
+// branch (undefined) the stream as it is. One pass forward; one backward, which also adds the two gradients
+// of the stream.
 struct Residual {
   at::Tensor stream, normed;
 };
-Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, Parameter& w, double eps);
+Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
+                       double branch_scale = 1);
 
-// Sum of the residual stream and a branch, in the stream's type (float32 under autocast).
-at::Tensor add(const at::Tensor& stream, const at::Tensor& branch);
+// The stream of residual_norm alone.
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale = 1);
 
-// Rotary position embedding, half-split layout (Su et al. 2021; transformers' rotate_half), in float32 on the
-// fly. q, k: [tokens, heads, head_dim]; cos, sin: float32 [tokens, head_dim / 2] (attention scaling folded
-// in) -> q and k turned.
+// Rotary position embedding (Su et al. 2021) of the first 2n elements of each head, in float32 on the fly;
+// the others stay. q, k: [tokens, heads, head_dim]; cos, sin: float32 [tokens, n], attention scaling folded
+// in -> q and k turned.
 std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
-                                       const at::Tensor& sin);
+                                       const at::Tensor& sin, RopeLayout layout = RopeLayout::halves);
+
+// Columns of x [tokens, sum of widths] as tensors of their own: the outputs of a fused projection.
+std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths);
 
 class AttentionPlugin;  // attention_plugin.h
 using AttentionPluginPtr = std::shared_ptr<const AttentionPlugin>;
@@ -93,10 +112,12 @@ struct AttentionOptions {
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options);
 
-// silu(gate) * up, in the operands' type. [tokens, width] each.
-at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
-// gelu(gate) * up; tanh: its approximation (transformers' gelu_pytorch_tanh), else exact (gelu).
-at::Tensor geglu(const at::Tensor& gate, const at::Tensor& up, bool tanh);
+// act(x), in x's type. x: any shape.
+at::Tensor activate(Activation kind, const at::Tensor& x);
+// A gated unit, act(gate) * up (Shazeer 2020), in the operands' type. [tokens, width] each.
+at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up);
+// The same of [gate | up] in one: [tokens, 2 * width] -> [tokens, width].
+at::Tensor gated(Activation kind, const at::Tensor& gate_up);
 
 struct HeadOptions {
   at::ScalarType compute = at::kFloat;
@@ -106,6 +127,7 @@ struct HeadOptions {
   bool log_probs = false;  // fill HeadSums::log_probs
   double smoothing = 0;    // share of the loss that is the mean of -log p over the whole vocabulary
   bool dft = false;        // each token's loss times p(target), a constant (Wu et al. 2025)
+  double scale = 1;        // of the logits, before all else (Granite: 1 / logits_scaling)
   double softcap = 0;      // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
 };
 // Sums over the rows whose target is not -100; double, deterministic.
@@ -125,8 +147,9 @@ struct HeadSums {
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums* sums);
 
-// Plain logits without gradient: [rows, vocab] float32, for generation and tests.
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute);
+// Logits without gradient, by compute, scale and softcap of the options: [rows, vocab] float32, for
+// generation and tests.
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);
 
 // Keys and values of consecutive positions: [rows, kv_heads, d] each.
 struct KeyValues {

@@ -56,17 +56,6 @@ struct LinearState {
   at::ScalarType x_type, compute;
 };
 
-// Nodes of a graph live until its end, what they saved only until their own backward; so the recipe goes
-// then.
-Again taken(AutogradContext* context) {
-  const auto entry = context->saved_data.find("again");
-  if (entry == context->saved_data.end()) return {};
-  const auto capsule = entry->second.toCapsule();
-  Again again = static_cast<const Capsule<Again>*>(capsule.get())->state;
-  context->saved_data.erase("again");
-  return again;
-}
-
 struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
@@ -79,7 +68,7 @@ struct Linear : torch::autograd::Function<Linear> {
       state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
     }
     if (trains && again) {
-      context->saved_data["again"] = at::IValue::make_capsule(c10::make_intrusive<Capsule<Again>>(again));
+      keep_again(context, again);
     } else if (trains) {
       context->save_for_backward({operand});
     }
@@ -150,7 +139,8 @@ std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row
 
 // A row of the gradient is summed in float32, in the order of its tokens, and rounded once: in a bfloat16 sum
 // of a hundred terms the last ones would be lost. Columns are divided among the threads.
-void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t padding_row, at::Tensor& grad) {
+void scatter_add_rows(const at::Tensor& dy, float scale, const at::Tensor& ids, int64_t padding_row,
+                      at::Tensor& grad) {
   const int64_t width = grad.size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
   const std::vector<int64_t> positions = by_id(id, ids.size(0), padding_row);
@@ -165,7 +155,7 @@ void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t paddi
         cpu().convert(place, type_of(grad), sum.data(), Type::f32, count);
         for (; i < positions.size() && id[positions[i]] == row; ++i) {
           const char* const term = at_byte(dy, positions[i] * width + first);
-          cpu().add(sum.data(), Type::f32, term, type_of(dy), sum.data(), count);
+          cpu().add(sum.data(), Type::f32, term, type_of(dy), scale, sum.data(), count);
         }
         cpu().convert(sum.data(), Type::f32, place, type_of(grad), count);
       }
@@ -173,22 +163,29 @@ void scatter_add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t paddi
   });
 }
 
-// x itself, with noise added in float32 and rounded once.
-at::Tensor noisy(at::Tensor x, const Noise& noise) {
-  if (noise.size == 0) return x;
+float scale_of(const EmbeddingOptions& options, at::ScalarType type) {
+  return static_cast<float>(rounded(options.scale, type));
+}
+
+// x itself, scaled and with noise added in float32, and rounded once.
+at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
+  if (options.scale == 1 && options.noise.size == 0 && options.multiplier == 1) return x;
   const int64_t width = x.size(1);
-  const auto size = static_cast<float>(noise.size);
+  const auto noise = static_cast<float>(options.noise.size);
+  const float scale = scale_of(options, x.scalar_type()), multiplier = static_cast<float>(options.multiplier);
   tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
     std::array<float, 1024> piece;
     for (int64_t t = begin; t < end; ++t) {
-      const base::CounterKey key = base::counter_key({noise.key, static_cast<uint64_t>(t)});
+      const base::CounterKey key = base::counter_key({options.noise.key, static_cast<uint64_t>(t)});
       for (int64_t first = 0; first < width; first += std::ssize(piece)) {
         const int64_t count = std::min(width - first, std::ssize(piece));
         char* const place = at_byte(x, t * width + first);
         cpu().convert(place, type_of(x), piece.data(), Type::f32, count);
         for (int64_t i = 0; i < count; ++i) {
-          piece[static_cast<size_t>(i)] +=
-              size * base::counter_uniform(key, static_cast<uint32_t>(first + i));
+          float& value = piece[static_cast<size_t>(i)];
+          value *= scale;
+          if (noise != 0) value += noise * base::counter_uniform(key, static_cast<uint32_t>(first + i));
+          value *= multiplier;
         }
         cpu().convert(piece.data(), Type::f32, place, type_of(x), count);
       }
@@ -200,19 +197,22 @@ at::Tensor noisy(at::Tensor x, const Noise& noise) {
 struct EmbeddingState {
   tensor::Use table;
   int64_t padding_row;
+  float scale;
 };
 
 struct Embedding : torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids, Parameter* w,
-                            const Noise& noise) {
+                            const EmbeddingOptions& options) {
     if (w->has_gradient()) context->save_for_backward({ids});
-    keep(context, EmbeddingState{tensor::Use(*w), w->padding_row});
-    return noisy(gather_rows(ids, *w->read()), noise);
+    const float scale = scale_of(options, w->dtype()) * static_cast<float>(options.multiplier);
+    keep(context, EmbeddingState{tensor::Use(*w), w->padding_row, scale});
+    return finished(gather_rows(ids, *w->read()), options);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<EmbeddingState>(context);
     state.table.add([&](at::Tensor& gradient) {
-      scatter_add_rows(grads[0].contiguous(), context->get_saved_variables()[0], state.padding_row, gradient);
+      scatter_add_rows(grads[0].contiguous(), state.scale, context->get_saved_variables()[0],
+                       state.padding_row, gradient);
     });
     state.table.end();
     return {{}, {}, {}, {}};
@@ -263,7 +263,8 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
   return linear(x, projection, compute, again)[0];
 }
 
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
+                     const EmbeddingOptions& options) {
   need(ids.dim() == 1 && ids.scalar_type() == at::kInt && ids.is_contiguous() && w.shape().size() == 2,
        "embedding", "int32 ids [tokens] and a weight [vocab, hidden] are needed");
   const int32_t* const id = ids.data_ptr<int32_t>();
@@ -273,9 +274,9 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
            w.size(0) - 1);
     }
   }
-  if (!fused(w.device())) return plain::embedding(anchor, ids, w, noise);
-  if (records(anchor)) return Embedding::apply(anchor, ids, &w, noise);
-  return noisy(gather_rows(ids, *w.read()), noise);
+  if (!fused(w.device())) return plain::embedding(anchor, ids, w, options);
+  if (records(anchor)) return Embedding::apply(anchor, ids, &w, options);
+  return finished(gather_rows(ids, *w.read()), options);
 }
 
 }  // namespace trl::kernels

@@ -1,4 +1,4 @@
-// RMSNorm and rotary embedding. The norm keeps x and one float per row.
+// Norms, alone and with the residual sum before them. They keep x, and a float or two per row.
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -9,175 +9,212 @@ namespace {
 int64_t rows_of(const at::Tensor& x) { return x.numel() / x.size(-1); }
 
 void* data_or_null(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
+float* floats_or_null(const at::Tensor& x) { return static_cast<float*>(data_or_null(x)); }
 
-// branch, rstd: may be undefined. The stream of the result is x itself without a branch.
-Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, Parameter& w, double eps,
-                      const at::Tensor& rstd) {
-  const tensor::Reading weight = w.read();
+// Of each row; undefined where nothing is kept, or the kind has none.
+struct Statistics {
+  at::Tensor rstd, mean;
+
+  Statistics() = default;
+  Statistics(const at::Tensor& x, NormKind kind) {
+    const auto row_values = [&] { return tensor::empty({rows_of(x)}, at::kFloat, MemoryKind::activations); };
+    rstd = row_values();
+    if (kind == NormKind::layer) mean = row_values();
+  }
+};
+
+struct NormValues {
+  tensor::Reading weight;
+  std::optional<tensor::Reading> bias;
+  explicit NormValues(const Norm& norm) : weight(norm.weight->read()) {
+    if (norm.bias != nullptr) bias.emplace(norm.bias->read());
+  }
+};
+
+// branch: may be undefined; then the stream of the result is x itself.
+Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Norm& norm, double branch_scale,
+                      const Statistics& statistics) {
+  const NormValues values(norm);
   at::Tensor y = tensor::empty_like(x, MemoryKind::activations), sum;
   if (branch.defined()) sum = tensor::empty_like(x, MemoryKind::activations);
-  const RmsForward args{x.data_ptr(),       data_or_null(branch),
-                        weight->data_ptr(), data_or_null(sum),
-                        y.data_ptr(),       static_cast<float*>(data_or_null(rstd)),
-                        x.size(-1),         static_cast<float>(eps),
-                        type_of(x),         branch.defined() ? type_of(branch) : type_of(x),
-                        type_of(*weight)};
+  NormForward args{};
+  args.x = x.data_ptr();
+  args.branch = data_or_null(branch);
+  args.w = values.weight->data_ptr();
+  args.bias = values.bias ? (*values.bias)->data_ptr() : nullptr;
+  args.sum = data_or_null(sum);
+  args.y = y.data_ptr();
+  args.rstd = floats_or_null(statistics.rstd);
+  args.mean = floats_or_null(statistics.mean);
+  args.width = x.size(-1);
+  args.groups = values.weight->numel() / args.width;
+  args.eps = static_cast<float>(norm.eps);
+  args.branch_scale = static_cast<float>(branch_scale);
+  args.kind = norm.kind;
+  args.x_type = type_of(x);
+  args.branch_type = branch.defined() ? type_of(branch) : args.x_type;
+  args.w_type = type_of(*values.weight);
   tensor::parallel_for(rows_of(x), 16,
-                       [&](int64_t begin, int64_t end) { cpu().rms_forward(args, begin, end); });
+                       [&](int64_t begin, int64_t end) { cpu().norm_forward(args, begin, end); });
   return {sum.defined() ? sum : x, y};
 }
 
-// The gradient of w is summed in pieces of rows whose borders depend on the shape alone, then over the pieces
-// in order. d_sum: the gradient that x has elsewhere, or undefined.
+// Gradients of weight and bias are summed in pieces of rows whose borders depend on the shape alone, then
+// over the pieces in order.
+class PieceSums {
+ public:
+  PieceSums(const Parameter* parameter, const tensor::Use& use, int64_t pieces) : use_(use) {
+    if (use) sums_ = tensor::zeros({pieces, parameter->count()}, at::kFloat, MemoryKind::workspace);
+  }
+  float* piece(int64_t p) const {
+    return sums_.defined() ? sums_.data_ptr<float>() + p * sums_.size(1) : nullptr;
+  }
+  void add() const {
+    use_.add([&](at::Tensor& gradient) { add_column_sums(sums_, gradient); });
+  }
+
+ private:
+  const tensor::Use& use_;
+  at::Tensor sums_;
+};
+
+// How a node of the graph uses a norm.
+struct NormState {
+  Norm norm;
+  tensor::Use weight, bias;
+  double branch_scale = 1;
+  std::optional<at::ScalarType> branch = {};  // its type
+
+  explicit NormState(const Norm& of)
+      : norm(of), weight(*of.weight), bias(of.bias != nullptr ? tensor::Use(*of.bias) : tensor::Use()) {}
+  void end() {
+    weight.end();
+    bias.end();
+  }
+};
+
+// d_sum: the gradient that x has elsewhere, or undefined.
 at::Tensor norm_backward(const at::Tensor& dy, const at::Tensor& d_sum, const at::Tensor& x,
-                         const at::Tensor& rstd, Parameter& w, tensor::Use& use) {
-  const tensor::Reading weight = w.read();
-  const int64_t rows = rows_of(x), width = x.size(-1);
+                         const Statistics& statistics, NormState& state) {
+  const tensor::Reading w = state.norm.weight->read();
+  const int64_t rows = rows_of(x);
   const int64_t piece = std::max<int64_t>(32, (rows + 63) / 64);
   const int64_t pieces = (rows + piece - 1) / piece;
   at::Tensor dx = tensor::empty_like(x, MemoryKind::activations);
-  at::Tensor dw;
-  if (use) dw = tensor::zeros({pieces, width}, at::kFloat, MemoryKind::workspace);
+  const PieceSums dw(state.norm.weight, state.weight, pieces), d_bias(state.norm.bias, state.bias, pieces);
+  NormBackward all{};
+  all.dy = dy.data_ptr();
+  all.d_sum = data_or_null(d_sum);
+  all.x = x.data_ptr();
+  all.w = w->data_ptr();
+  all.rstd = statistics.rstd.data_ptr<float>();
+  all.mean = floats_or_null(statistics.mean);
+  all.dx = dx.data_ptr();
+  all.width = x.size(-1);
+  all.groups = w->numel() / all.width;
+  all.kind = state.norm.kind;
+  all.x_type = type_of(x);
+  all.w_type = type_of(*w);
   tensor::parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      const RmsBackward args{dy.data_ptr(),
-                             data_or_null(d_sum),
-                             x.data_ptr(),
-                             weight->data_ptr(),
-                             rstd.data_ptr<float>(),
-                             dx.data_ptr(),
-                             dw.defined() ? dw.data_ptr<float>() + p * width : nullptr,
-                             width,
-                             type_of(x),
-                             type_of(*weight)};
-      cpu().rms_backward(args, p * piece, std::min(rows, (p + 1) * piece));
+      NormBackward args = all;
+      args.dw = dw.piece(p);
+      args.d_bias = d_bias.piece(p);
+      cpu().norm_backward(args, p * piece, std::min(rows, (p + 1) * piece));
     }
   });
-  use.add([&](at::Tensor& gradient) { add_column_sums(dw, gradient); });
-  use.end();
+  dw.add();
+  d_bias.add();
+  state.end();
   return dx;
 }
 
-struct NormState {
-  Parameter* w;
-  tensor::Use use;
-  std::optional<at::ScalarType> branch = {};  // its type
-};
+void save(AutogradContext* context, const at::Tensor& x, const Statistics& statistics, NormState state) {
+  context->save_for_backward({x, statistics.rstd, statistics.mean});
+  keep(context, std::move(state));
+}
+Statistics saved_statistics(const tensor_list& saved) {
+  Statistics statistics;
+  statistics.rstd = saved[1];
+  statistics.mean = saved[2];
+  return statistics;
+}
 
-struct RmsNorm : torch::autograd::Function<RmsNorm> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Parameter* w, double eps) {
-    const at::Tensor rstd = tensor::empty({rows_of(x)}, at::kFloat, MemoryKind::activations);
-    context->save_for_backward({x, rstd});
-    keep(context, NormState{w, tensor::Use(*w)});
-    return norm_forward(x, {}, *w, eps, rstd).normed;
+struct NormNode : torch::autograd::Function<NormNode> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Norm& norm) {
+    const Statistics statistics(x, norm.kind);
+    save(context, x, statistics, NormState(norm));
+    return norm_forward(x, {}, norm, 1, statistics).normed;
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    auto& state = kept<NormState>(context);
     const auto saved = context->get_saved_variables();
-    return {norm_backward(grads[0].contiguous(), {}, saved[0], saved[1], *state.w, state.use), {}, {}};
+    auto& state = kept<NormState>(context);
+    return {norm_backward(grads[0].contiguous(), {}, saved[0], saved_statistics(saved), state), {}};
   }
 };
 
 // Its backward adds what comes along the stream and what comes through the norm, in one pass: the gradient of
-// the stream before and, in its type, of the branch.
+// the stream before and, scaled and in its type, of the branch.
 struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x,
-                             const c10::optional<at::Tensor>& branch, Parameter* w, double eps) {
-    const at::Tensor rstd = tensor::empty({rows_of(x)}, at::kFloat, MemoryKind::activations);
-    const Residual result = norm_forward(x, branch.value_or(at::Tensor()), *w, eps, rstd);
+                             const c10::optional<at::Tensor>& branch, const Norm& norm, double branch_scale) {
+    const Statistics statistics(x, norm.kind);
+    const Residual result = norm_forward(x, branch.value_or(at::Tensor()), norm, branch_scale, statistics);
     const at::Tensor stream = branch ? result.stream : x.detach();
-    context->save_for_backward({stream, rstd});
-    keep(context,
-         NormState{w, tensor::Use(*w), branch ? std::optional(branch->scalar_type()) : std::nullopt});
+    NormState state(norm);
+    state.branch_scale = branch_scale;
+    if (branch) state.branch = branch->scalar_type();
+    save(context, stream, statistics, std::move(state));
     return {stream, result.normed};
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<NormState>(context);
     const auto saved = context->get_saved_variables();
     at::Tensor dx = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    if (grads[1].defined())
-      dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved[1], *state.w, state.use);
-    state.use.end();
+    if (grads[1].defined()) {
+      dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved_statistics(saved), state);
+    }
+    state.end();
     at::Tensor d_branch;
-    if (state.branch) d_branch = converted(dx, *state.branch, MemoryKind::activations);
+    if (state.branch) d_branch = branch_gradient(dx, *state.branch, state.branch_scale);
     return {dx, d_branch, {}, {}};
   }
 };
 
-bool rows_fit(const at::Tensor& x, const Parameter& w) {
-  return x.dim() >= 1 && x.size(-1) == w.count() && x.size(-1) > 0 && x.is_contiguous();
+bool rows_fit(const at::Tensor& x, const Norm& norm) {
+  const Parameter& w = *norm.weight;
+  if (x.dim() < 1 || x.size(-1) == 0 || !x.is_contiguous()) return false;
+  if (w.shape().empty() || w.shape().back() != x.size(-1)) return false;
+  if (rows_of(x) % (w.count() / x.size(-1)) != 0) return false;
+  return norm.bias == nullptr ||
+         (norm.kind == NormKind::layer && norm.bias->shape() == w.shape() && norm.bias->dtype() == w.dtype());
 }
-
-std::pair<at::Tensor, at::Tensor> turn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
-                                       const at::Tensor& sin, bool inverse) {
-  std::pair<at::Tensor, at::Tensor> turned;
-  const auto args_of = [&](const at::Tensor& x, at::Tensor& y) {
-    y = tensor::empty_like(x, MemoryKind::activations);
-    return Rope{x.data_ptr(),          y.data_ptr(), cos.data_ptr<float>(),
-                sin.data_ptr<float>(), x.size(1),    x.size(2),
-                cos.size(1),           type_of(x),   inverse};
-  };
-  const Rope of_q = args_of(q, turned.first), of_k = args_of(k, turned.second);
-  tensor::parallel_for(q.size(0), 16, [&](int64_t begin, int64_t end) {
-    cpu().rope(of_q, begin, end);
-    cpu().rope(of_k, begin, end);
-  });
-  return turned;
-}
-
-struct Turn : torch::autograd::Function<Turn> {
-  static tensor_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                             const at::Tensor& cos, const at::Tensor& sin) {
-    context->save_for_backward({cos, sin});
-    const auto [turned_q, turned_k] = turn(q, k, cos, sin, false);
-    return {turned_q, turned_k};
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
-    const auto [dq, dk] = turn(grads[0].contiguous(), grads[1].contiguous(), saved[0], saved[1], true);
-    return {dq, dk, {}, {}};
-  }
-};
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps) {
-  need(rows_fit(x, w), "rms_norm", "contiguous rows as wide as the weight are needed");
-  if (!fused(x)) return plain::rms_norm(x, w, eps);
-  return records(x) ? RmsNorm::apply(x, &w, eps) : norm_forward(x, {}, w, eps, {}).normed;
+at::Tensor norm(const at::Tensor& x, const Norm& norm) {
+  need(rows_fit(x, norm), "norm",
+       "contiguous rows as wide as the weight, and a bias of its shape are needed");
+  if (!fused(x)) return plain::norm(x, norm);
+  return records(x) ? NormNode::apply(x, norm) : norm_forward(x, {}, norm, 1, {}).normed;
 }
 
-Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, Parameter& w, double eps) {
-  need(rows_fit(stream, w) &&
+Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
+                       double branch_scale) {
+  need(rows_fit(stream, norm) &&
            (!branch.defined() || (branch.sizes() == stream.sizes() && branch.is_contiguous())),
        "residual_norm",
        "contiguous rows as wide as the weight, and a branch of the stream's shape are needed");
   if (!fused(stream)) {
-    const at::Tensor sum = branch.defined() ? plain::add(stream, branch) : stream;
-    return {sum, plain::rms_norm(sum, w, eps)};
+    const at::Tensor sum = branch.defined() ? plain::add(stream, branch, branch_scale) : stream;
+    return {sum, plain::norm(sum, norm)};
   }
   if (!records(stream) && !(branch.defined() && records(branch))) {
-    return norm_forward(stream, branch, w, eps, {});
+    return norm_forward(stream, branch, norm, branch_scale, {});
   }
   const auto given = branch.defined() ? c10::optional<at::Tensor>(branch) : c10::nullopt;
-  const tensor_list outputs = ResidualNorm::apply(stream, given, &w, eps);
+  const tensor_list outputs = ResidualNorm::apply(stream, given, norm, branch_scale);
   return {outputs[0], outputs[1]};
-}
-
-std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
-                                       const at::Tensor& sin) {
-  const auto fits = [&](const at::Tensor& x) {
-    return x.dim() == 3 && x.is_contiguous() && cos.size(0) == x.size(0) && 2 * cos.size(1) <= x.size(2);
-  };
-  need(cos.dim() == 2 && cos.sizes() == sin.sizes() && cos.scalar_type() == at::kFloat &&
-           sin.scalar_type() == at::kFloat && cos.is_contiguous() && sin.is_contiguous() && fits(q) &&
-           fits(k),
-       "rope",
-       "q, k [tokens, heads, head_dim] and float32 cos, sin [tokens, at most head_dim / 2] are needed");
-  if (!fused(q)) return {plain::rope(q, cos, sin), plain::rope(k, cos, sin)};
-  if (!records(q) && !records(k)) return turn(q, k, cos, sin, false);
-  const tensor_list turned = Turn::apply(q, k, cos, sin);
-  return {turned[0], turned[1]};
 }
 
 }  // namespace trl::kernels

@@ -36,6 +36,13 @@ inline void need(bool condition, const char* op, const char* what) {
 // Is a graph being recorded through x?
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
+// As a value of that type.
+inline double rounded(double value, at::ScalarType type) {
+  if (type == at::kDouble) return value;
+  const auto single = static_cast<float>(value);
+  return type == at::kBFloat16 ? static_cast<float>(at::BFloat16(single)) : single;
+}
+
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
 inline constexpr int32_t kIgnored = -100;  // a target of the head without a loss
@@ -55,6 +62,12 @@ inline void check_start_of_backward(const at::Tensor& d_loss) {
 
 inline char* at_byte(const at::Tensor& x, int64_t element) {
   return static_cast<char*>(x.data_ptr()) + element * static_cast<int64_t>(x.element_size());
+}
+
+inline at::Tensor scalar(double value) {
+  at::Tensor out = tensor::empty({}, at::kFloat, MemoryKind::activations);
+  *out.data_ptr<float>() = static_cast<float>(value);
+  return out;
 }
 
 // body(begin, end) over elements, cut at multiples of kPiece whatever the number of threads.
@@ -85,6 +98,11 @@ void convert(const at::Tensor& from, const at::Tensor& to);  // of one size
 // A copy of x in `type`; x itself when it has it.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
+// What a branch gets of dy, the gradient of stream + scale * branch, in the branch's type.
+at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale);
+// gated() of [gate | up] without a graph, and the gradient of [gate | up].
+at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up);
+at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::Tensor& gate_up);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
 void add_column_sums(const at::Tensor& x, at::Tensor& sum);
 // y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
@@ -109,6 +127,20 @@ template <typename State>
 State& kept(AutogradContext* context) {
   const auto capsule = context->saved_data["state"].toCapsule();
   return static_cast<Capsule<State>*>(capsule.get())->state;  // saved_data holds it
+}
+
+inline void keep_again(AutogradContext* context, const Again& again) {
+  context->saved_data["again"] = at::IValue::make_capsule(c10::make_intrusive<Capsule<Again>>(again));
+}
+// Nodes of a graph live until its end, what they saved only until their own backward; so the recipe goes
+// then.
+inline Again taken(AutogradContext* context) {
+  const auto entry = context->saved_data.find("again");
+  if (entry == context->saved_data.end()) return {};
+  const auto capsule = entry->second.toCapsule();
+  Again again = static_cast<const Capsule<Again>*>(capsule.get())->state;
+  context->saved_data.erase("again");
+  return again;
 }
 
 }  // namespace trl::kernels

@@ -17,16 +17,18 @@ inline at::ScalarType wide_type(const at::Tensor& x) {
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute);
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise);
-at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps);
-at::Tensor add(const at::Tensor& stream, const at::Tensor& branch);
-at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
+                     const EmbeddingOptions& options);
+at::Tensor norm(const at::Tensor& x, const Norm& norm);
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale);
+at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout);
+std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths);
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options);
-at::Tensor gated(Gate kind, const at::Tensor& gate, const at::Tensor& up);
+at::Tensor activate(Activation kind, const at::Tensor& x);
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums);
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute);
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);
 void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out);
 

@@ -1,29 +1,74 @@
-// RMSNorm, rotary embedding, residual sum and gated activation, as transformers writes and rounds them.
+// Norms, rotary embedding, residual sum and activations, as transformers writes and rounds them.
 #include "kernels/plain.h"
 
 namespace trl::kernels::plain {
 
-at::Tensor rms_norm(const at::Tensor& x, Parameter& w, double eps) {
-  const at::Tensor wide = x.to(wide_type(x));
-  const at::Tensor normal = (wide * (wide.square().mean(-1, true) + eps).rsqrt()).to(x.scalar_type());
-  return (normal * weight(x, w)).to(x.scalar_type());
+namespace {
+
+at::Tensor layer_norm(const at::Tensor& wide, double eps) {
+  const at::Tensor centred = wide - wide.mean(-1, true);
+  return centred * (centred.square().mean(-1, true) + eps).rsqrt();
 }
 
-at::Tensor add(const at::Tensor& stream, const at::Tensor& branch) {
-  return (stream + branch).to(stream.scalar_type());
+// Rows that take turns: [tokens, groups, width] for a weight of [groups, width].
+at::Tensor grouped(const at::Tensor& x, const at::Tensor& w) {
+  return x.reshape({-1, w.numel() / w.size(-1), w.size(-1)});
 }
 
-at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+}  // namespace
+
+at::Tensor norm(const at::Tensor& x, const Norm& norm) {
+  const at::ScalarType type = x.scalar_type();
+  at::Tensor w = weight(x, *norm.weight);
+  if (norm.kind == NormKind::rms_offset) w = w.to(at::promote_types(w.scalar_type(), at::kFloat)) + 1;
+  const at::Tensor wide = grouped(x.to(wide_type(x)), w);
+  at::Tensor y = norm.kind == NormKind::layer ? layer_norm(wide, norm.eps)
+                                              : wide * (wide.square().mean(-1, true) + norm.eps).rsqrt();
+  if (norm.kind == NormKind::rms) y = y.to(type);
+  y = y * w;
+  if (norm.bias != nullptr) y = y + weight(x, *norm.bias);
+  return y.to(type).view(x.sizes());
+}
+
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {
+  const at::ScalarType type = branch.scalar_type();
+  const at::Tensor added =
+      branch_scale == 1 ? branch : (branch.to(wide_type(branch)) * branch_scale).to(type);
+  return (stream + added).to(stream.scalar_type());
+}
+
+at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout) {
   const int64_t half = cos.size(1), rest = x.size(2) - 2 * half;
   const at::Tensor wide = x.to(wide_type(x)), c = cos.unsqueeze(1), s = sin.unsqueeze(1);
-  const at::Tensor first = wide.narrow(2, 0, half), second = wide.narrow(2, half, half);
-  return at::cat({first * c - second * s, second * c + first * s, wide.narrow(2, 2 * half, rest)}, 2)
-      .to(x.scalar_type());
+  const at::Tensor turned = wide.narrow(2, 0, 2 * half);
+  const bool pairs = layout == RopeLayout::pairs;
+  const at::Tensor first = pairs ? turned.slice(2, 0, 2 * half, 2) : turned.narrow(2, 0, half);
+  const at::Tensor second = pairs ? turned.slice(2, 1, 2 * half, 2) : turned.narrow(2, half, half);
+  const at::Tensor a = first * c - second * s, b = second * c + first * s;
+  const at::Tensor both = pairs ? at::stack({a, b}, 3).flatten(2) : at::cat({a, b}, 2);
+  return at::cat({both, wide.narrow(2, 2 * half, rest)}, 2).to(x.scalar_type());
 }
 
-at::Tensor gated(Gate kind, const at::Tensor& gate, const at::Tensor& up) {
-  if (kind == Gate::silu) return at::silu(gate) * up;
-  return at::gelu(gate, kind == Gate::gelu_tanh ? "tanh" : "none") * up;
+std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : x.split_with_sizes(widths, 1)) parts.push_back(part.contiguous());
+  return parts;
+}
+
+at::Tensor activate(Activation kind, const at::Tensor& x) {
+  switch (kind) {
+    case Activation::silu:
+      return at::silu(x);
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::relu_squared:
+      return at::relu(x).square();
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::gelu_tanh:
+      break;
+  }
+  return at::gelu(x, "tanh");
 }
 
 }  // namespace trl::kernels::plain

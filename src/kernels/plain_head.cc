@@ -46,6 +46,11 @@ struct Rows {
   }
 };
 
+at::Tensor finished(const at::Tensor& products, const HeadOptions& options) {
+  const at::Tensor logits = options.scale == 1 ? products : products * options.scale;
+  return options.softcap > 0 ? (logits / options.softcap).tanh() * options.softcap : logits;
+}
+
 // d_hidden: zero; d_head: added to. Undefined: no gradient of that.
 void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                  const HeadOptions& options, HeadSums& out, at::Tensor d_hidden, const at::Tensor& d_head) {
@@ -70,8 +75,7 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     const at::AutoGradMode recording(d_hidden.defined());
     x.set_requires_grad(d_hidden.defined());
     at::Tensor logits = at::linear(x.to(options.compute), weight.to(options.compute));
-    logits = logits.to(wide_type(logits));
-    if (options.softcap > 0) logits = (logits / options.softcap).tanh() * options.softcap;
+    logits = finished(logits.to(wide_type(logits)), options);
     const Rows results(logits, valid.target.narrow(0, first, rows), options);
     sums = sums.defined() ? sums + results.sums() : results.sums();
     if (options.log_probs) nll.push_back(results.nll.detach());
@@ -134,8 +138,9 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   return scalar(sums.loss * loss_scale, hidden);
 }
 
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, at::ScalarType compute) {
-  return at::linear(hidden.to(compute), head.read()->to(compute)).to(at::kFloat);
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
+  const at::Tensor products = at::linear(hidden.to(options.compute), head.read()->to(options.compute));
+  return finished(products.to(at::kFloat), options);
 }
 
 }  // namespace trl::kernels::plain

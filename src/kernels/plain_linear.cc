@@ -86,12 +86,17 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   return outputs;
 }
 
-at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w, const Noise& noise) {
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
+                     const EmbeddingOptions& options) {
   const at::Tensor row = ids.to(w.device()).to(at::kLong);
   const at::Tensor rows = records(anchor) ? Lookup::apply(anchor, row, &w) : at::embedding(*w.read(), row);
-  if (noise.size == 0) return rows;
-  return (rows.to(wide_type(rows)) + noise_values(rows.size(0), rows.size(1), noise).to(rows.device()))
-      .to(rows.scalar_type());
+  at::Tensor y = rows.to(wide_type(rows));
+  if (options.scale != 1) y = y * rounded(options.scale, rows.scalar_type());
+  if (options.noise.size != 0) {
+    y = y + noise_values(rows.size(0), rows.size(1), options.noise).to(rows.device());
+  }
+  if (options.multiplier != 1) y = y * options.multiplier;
+  return y.to(rows.scalar_type());
 }
 
 }  // namespace trl::kernels::plain

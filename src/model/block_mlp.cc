@@ -13,8 +13,7 @@ at::Tensor BlockMlp::forward(const at::Tensor& x, const kernels::Again& again,
 }
 
 at::Tensor BlockMlp::activate(const std::vector<at::Tensor>& x) const {
-  if (activation == kernels::Activation::silu) return kernels::swiglu(x[0], x[1]);
-  return kernels::geglu(x[0], x[1], activation == kernels::Activation::gelu_tanh);
+  return kernels::gated(activation, x[0], x[1]);
 }
 
 }  // namespace trl::model

@@ -92,7 +92,7 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
 at::Tensor Decoder::embed(const at::Tensor& ids, const kernels::Noise& noise) {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
-  return kernels::embedding(anchor, ids, *embedding_, noise);
+  return kernels::embedding(anchor, ids, *embedding_, {.noise = noise});
 }
 
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {

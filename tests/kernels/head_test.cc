@@ -20,11 +20,11 @@ struct Reference {
 };
 
 Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets, double scale,
-                    double softcap = 0) {
+                    const HeadOptions& options = {}) {
   const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
   const at::Tensor valid = targets.ne(-100);
-  at::Tensor logits = h.matmul(w.t());
-  if (softcap > 0) logits = (logits / softcap).tanh() * softcap;
+  at::Tensor logits = h.matmul(w.t()) * options.scale;
+  if (options.softcap > 0) logits = (logits / options.softcap).tanh() * options.softcap;
   const at::Tensor logp = logits.log_softmax(-1);
   const at::Tensor index = targets.clamp_min(0).to(at::kLong).unsqueeze(1);
   const at::Tensor at_target = logp.gather(1, index).squeeze(1) * valid.to(at::kDouble);
@@ -40,17 +40,19 @@ Reference reference(const at::Tensor& hidden, const at::Tensor& head, const at::
   return r;
 }
 
-void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double softcap = 0) {
+void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double softcap = 0,
+           double scale = 1) {
   const at::Tensor hidden = leaf(random({rows, 24}, 1) * logit_size);
   Parameter head = parameter(random({vocab, 24}, 2));
   at::Tensor targets = random({rows}, 3).abs().mul(1000).fmod(static_cast<double>(vocab)).to(at::kInt);
   for (int64_t r = 0; r < rows; r += 3) targets[r] = -100;
   if (rows > 1) targets[1] = static_cast<int32_t>(vocab - 1);
-  const Reference want = reference(hidden.detach(), *head.read(), targets, 0.25, softcap);
-  head.gradient().fill_(0.125);
-  HeadSums sums;
   HeadOptions options{at::kFloat, tile, true};
   options.softcap = softcap;
+  options.scale = scale;
+  const Reference want = reference(hidden.detach(), *head.read(), targets, 0.25, options);
+  head.gradient().fill_(0.125);
+  HeadSums sums;
   const at::Tensor loss = head_loss(hidden, head, targets, 0.25, options, &sums);
   SCOPED_TRACE(testing::Message() << rows << " x " << vocab << " tile " << tile);
   EXPECT_EQ(sums.count, want.count);
@@ -90,6 +92,11 @@ TEST(HeadLoss, SoftcapMatchesTheFormula) {
   check(33, 50, 7, 0.2, 3.0);
   check(20, 997, 0, 1.0, 0.5);
   check(40, 300, 16, 5.0, 30.0);
+}
+
+TEST(HeadLoss, LogitsMayBeScaled) {
+  check(37, 1000, 8, 1, 0, 0.125);
+  check(37, 1000, 8, 3, 1.5, 0.3);
 }
 
 TEST(HeadLoss, GradientIsTheSlope) {
@@ -242,11 +249,24 @@ TEST(HeadLogits, FewAndManyRows) {
     Parameter head = parameter(random({203, 50}, 1, type));
     for (const int64_t rows : {1, 3, 4, 5, 16, 17, 40}) {
       const at::Tensor hidden = random({rows, 50}, 2, type);
-      const at::Tensor logits = head_logits(hidden, head, type);
+      const at::Tensor logits = head_logits(hidden, head, {.compute = type});
       EXPECT_EQ(logits.scalar_type(), at::kFloat);
       EXPECT_LT(error_of(logits, hidden.to(at::kDouble).matmul(head.read()->to(at::kDouble).t())), 2e-6)
           << rows;
     }
+  }
+}
+
+TEST(HeadLogits, AreScaledAndCapped) {
+  Parameter head = parameter(random({203, 50}, 1));
+  for (const int64_t rows : {1, 40}) {
+    const at::Tensor hidden = random({rows, 50}, 2);
+    HeadOptions options{.compute = at::kFloat, .scale = 0.3, .softcap = 2};
+    const at::Tensor products = hidden.to(at::kDouble).matmul(head.read()->to(at::kDouble).t());
+    const at::Tensor want = (products * 0.3 / 2).tanh() * 2;
+    EXPECT_LT(error_of(head_logits(hidden, head, options), want), 2e-6);
+    options.softcap = 0;
+    EXPECT_LT(error_of(head_logits(hidden, head, options), products * 0.3), 2e-6);
   }
 }
 

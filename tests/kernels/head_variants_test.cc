@@ -13,7 +13,7 @@ Type type_of(at::ScalarType type) { return type == at::kFloat ? Type::f32 : Type
 
 struct Case {
   int64_t rows, width, vocab;
-  double softcap = 0;
+  double softcap = 0, scale = 1;
 };
 
 struct Passes {
@@ -42,6 +42,7 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
   tile.weight_type = tile.grad_type = type_of(weight.scalar_type());
   tile.grad = p.grad.data_ptr();
   tile.logits = p.logits.data_ptr();
+  tile.scale = static_cast<float>(c.scale);
   tile.softcap = static_cast<float>(c.softcap);
   const HeadBytes bytes = kernels.head_bytes(tile);
   at::Tensor packed = at::full({bytes.packed / 4 + 1}, NAN), work = at::full({bytes.work / 4 + 1}, NAN);
@@ -58,9 +59,9 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
   std::vector<int64_t> target(top.size());
   for (size_t i = 0; i < p.stats.size(); ++i) {
     top[i] = p.stats[i].top;
-    scale[i] = static_cast<float>(0.5 / p.stats[i].sum);
-    spread[i] = static_cast<float>(0.1 / static_cast<double>(c.vocab));
-    own[i] = 0.4f;
+    scale[i] = static_cast<float>(c.scale * 0.5 / p.stats[i].sum);
+    spread[i] = static_cast<float>(c.scale * 0.1 / static_cast<double>(c.vocab));
+    own[i] = static_cast<float>(c.scale * 0.4);
     target[i] = static_cast<int64_t>(i * 31) % c.vocab;
   }
   const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
@@ -80,12 +81,13 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
 
 void compare(const CpuKernels& kernels, at::ScalarType weight_type, at::ScalarType type, const Case& c) {
   SCOPED_TRACE(testing::Message() << kernels.name << " " << weight_type << " " << type << " " << c.rows
-                                  << " x " << c.width << " x " << c.vocab << " cap " << c.softcap);
+                                  << " x " << c.width << " x " << c.vocab << " cap " << c.softcap << " scale "
+                                  << c.scale);
   const at::Tensor x = random({c.rows, c.width}, 1) * (3 / std::sqrt(static_cast<double>(c.width)));
   const at::Tensor weight = random({c.vocab, c.width}, 2, weight_type);
   const Passes got = run(kernels, x, weight, type, c);
   const at::Tensor xd = leaf(x.to(type).to(at::kDouble)), wd = leaf(weight.to(type).to(at::kDouble));
-  at::Tensor z = xd.matmul(wd.t());
+  at::Tensor z = xd.matmul(wd.t()) * c.scale;
   if (c.softcap > 0) z = (z / c.softcap).tanh() * c.softcap;
   const at::Tensor log_p = z.log_softmax(-1);
   const at::Tensor target = (at::arange(c.rows, at::kLong) * 31).remainder(c.vocab).unsqueeze(1);
@@ -109,8 +111,17 @@ void compare(const CpuKernels& kernels, at::ScalarType weight_type, at::ScalarTy
 }
 
 TEST(HeadVariants, LogitsSumsAndGradientsAgree) {
-  const Case cases[] = {{1, 1, 1},     {1, 24, 5},      {5, 33, 97},        {17, 64, 192}, {64, 100, 300},
-                        {65, 64, 201}, {130, 576, 150}, {33, 40, 250, 1.5}, {7, 300, 96}};
+  const Case cases[] = {{1, 1, 1},
+                        {1, 24, 5},
+                        {5, 33, 97},
+                        {17, 64, 192},
+                        {64, 100, 300},
+                        {65, 64, 201},
+                        {130, 576, 150},
+                        {33, 40, 250, 1.5},
+                        {7, 300, 96},
+                        {20, 50, 130, 0, 0.3},
+                        {33, 40, 99, 1.5, 0.3}};
   const at::ScalarType types[][2] = {
       {at::kFloat, at::kFloat}, {at::kFloat, at::kBFloat16}, {at::kBFloat16, at::kBFloat16}};
   for (const Case& c : cases) {

@@ -244,7 +244,7 @@ TEST(Embedding, NoiseIsUniformAndDrawnByCounter) {
   constexpr int64_t kTokens = 300, kWidth = 256;
   Parameter w = parameter(at::zeros({2, kWidth}));
   const at::Tensor ids = at::zeros({kTokens}, at::kInt), anchor = leaf(at::zeros({}));
-  const Noise noise{0.5, 11};
+  const EmbeddingOptions noise{.noise = {0.5, 11}};
   const at::Tensor x = embedding(anchor, ids, w, noise);
   x.sum().backward();
   EXPECT_EQ(w.gradient()[0][0].item<float>(), static_cast<float>(kTokens));
@@ -258,8 +258,32 @@ TEST(Embedding, NoiseIsUniformAndDrawnByCounter) {
     const Threads scoped(threads);
     EXPECT_TRUE(same_bits(embedding(anchor, ids, w, noise).detach(), x.detach()));
   }
-  EXPECT_FALSE(same_bits(embedding(anchor, ids, w, {0.5, 12}).detach(), x.detach()));
+  EXPECT_FALSE(same_bits(embedding(anchor, ids, w, {.noise = {0.5, 12}}).detach(), x.detach()));
   EXPECT_FALSE(same_bits(x.detach()[0], x.detach()[1]));
+}
+
+// Gemma rounds the scale to the weight's type, and noise comes after it; Granite's multiplier takes both.
+TEST(Embedding, IsScaledBeforeNoiseAndMultipliedBehindIt) {
+  const at::Tensor ids = at::tensor({3, 0, 3}, at::kInt), anchor = leaf(at::zeros({})),
+                   dy = random({3, 40}, 2);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Parameter w = parameter(random({5, 40}, 1, type));
+    const at::Tensor rows = w.read()->index_select(0, ids.to(at::kLong));
+    const at::Tensor root = at::tensor({std::sqrt(40.0)}).to(type),
+                     y = embedding(anchor, ids, w, {.scale = std::sqrt(40.0)});
+    EXPECT_TRUE(same_bits(y.detach(), rows * root));
+    const at::Tensor multiplied = (rows.to(at::kFloat) * 0.3f).to(type);
+    EXPECT_TRUE(same_bits(embedding(anchor, ids, w, {.multiplier = 0.3}).detach(), multiplied));
+    torch::autograd::backward({y}, {dy.to(type)});
+    const at::Tensor want =
+        at::zeros({5, 40}, at::kDouble).index_add(0, ids.to(at::kLong), (dy.to(type) * root).to(at::kDouble));
+    EXPECT_LT(error_of(w.gradient(), want), 1e-6);
+  }
+  Parameter w = parameter(random({5, 40}, 1));
+  const EmbeddingOptions noise{.noise = {0.5, 11}}, all{.scale = 2, .noise = noise.noise, .multiplier = 3};
+  const at::Tensor rows = embedding(anchor, ids, w).detach();
+  const at::Tensor drawn = embedding(anchor, ids, w, noise).detach() - rows;
+  EXPECT_LT(error_of(embedding(anchor, ids, w, all), 3 * (2 * rows + drawn)), 1e-6);
 }
 
 // An x that backward makes again in place of keeping it: the same bits, and made once.

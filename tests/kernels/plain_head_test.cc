@@ -65,10 +65,20 @@ void compare_head(at::ScalarType compute, double limit) {
 TEST(PlainHeadLoss, FusedIsTheSameInFloat32) { compare_head(at::kFloat, 4e-6); }
 TEST(PlainHeadLoss, FusedIsTheSameInBfloat16) { compare_head(at::kBFloat16, 1.2e-2); }
 
+TEST(PlainHeadLoss, FusedIsTheSameWithScaledAndCappedLogits) {
+  for (const double softcap : {0.0, 2.0}) {
+    HeadOptions options = head_options(kHeadShapes[1], at::kFloat, 0.2, false);
+    options.scale = 0.3;
+    options.softcap = softcap;
+    test::expect_fused_is_plain(head_loss_of(kHeadShapes[1], options, nullptr), 4e-6, 2);
+  }
+}
+
 TEST(PlainHeadLoss, GradientsAreDerivatives) {
   const HeadShape s{14, 41, 12, 5};
   for (const double smoothing : {0.0, 0.3}) {
-    const HeadOptions options = head_options(s, at::kFloat, smoothing, false);
+    HeadOptions options = head_options(s, at::kFloat, smoothing, false);
+    options.scale = 0.3;
     test::expect_gradients(head_loss_of(s, options, nullptr), 1e-3);
     HeadOptions wide = options;
     wide.compute = at::kDouble;
@@ -94,11 +104,13 @@ TEST(PlainHeadLogits, AreTheSame) {
     for (const int64_t rows : {1, 5, 40}) {
       const at::Tensor hidden = random({rows, 50}, 2) * 0.3;
       const PathScope scope(Path::plain);
-      const at::Tensor want = head_logits(hidden, head, type);
+      const HeadOptions options{.compute = type, .scale = 0.3, .softcap = 5};
+      const at::Tensor want = head_logits(hidden, head, options);
       EXPECT_EQ(want.scalar_type(), at::kFloat);
       const PathScope fused(Path::fused);
       test::each_table([&] {
-        EXPECT_LT(error_of(head_logits(hidden, head, type), want), type == at::kFloat ? 2e-6 : 4e-3) << rows;
+        EXPECT_LT(error_of(head_logits(hidden, head, options), want), type == at::kFloat ? 2e-6 : 4e-3)
+            << rows;
       });
     }
   }

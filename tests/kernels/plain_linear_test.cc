@@ -39,11 +39,12 @@ TEST(PlainLinear, GradientsAreDerivatives) {
 struct Looked {
   at::Tensor y, grad;
 };
-Looked look_up(const at::Tensor& ids, const at::Tensor& table, const Noise& noise, test::Path path) {
+Looked look_up(const at::Tensor& ids, const at::Tensor& table, const EmbeddingOptions& options,
+               test::Path path) {
   const test::PathScope scope(path);
   test::Parameter w = test::parameter(table, table.scalar_type());
   w.padding_row = 3;
-  const at::Tensor y = embedding(at::zeros({}).requires_grad_(), ids, w, noise);
+  const at::Tensor y = embedding(at::zeros({}).requires_grad_(), ids, w, options);
   y.backward(random(y.sizes(), 9).to(y.scalar_type()));
   return {y.detach(), w.gradient()};
 }
@@ -51,12 +52,13 @@ Looked look_up(const at::Tensor& ids, const at::Tensor& table, const Noise& nois
 TEST(PlainEmbedding, FusedIsTheSame) {
   const at::Tensor ids = at::tensor({5, 3, 5, 0, 10, 3, 5}, at::kInt);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const double size : {0.0, 0.25}) {
+    for (const EmbeddingOptions& options :
+         {EmbeddingOptions{}, {.noise = {0.25, 77}}, {.scale = 5.7445626}, {.multiplier = 12}}) {
       const at::Tensor table = random({11, 33}, 1, type);
-      const Looked want = look_up(ids, table, {size, 77}, test::Path::plain);
+      const Looked want = look_up(ids, table, options, test::Path::plain);
       test::each_table([&] {
-        const Looked got = look_up(ids, table, {size, 77}, test::Path::fused);
-        EXPECT_TRUE(same_bits(got.y, want.y)) << size;
+        const Looked got = look_up(ids, table, options, test::Path::fused);
+        EXPECT_TRUE(same_bits(got.y, want.y));
         EXPECT_LT(test::error_of(got.grad, want.grad), type == at::kFloat ? 1e-6 : 8e-3);
         EXPECT_EQ(got.grad[3].abs().sum().item<float>(), 0.0f);
         EXPECT_EQ(want.grad[3].abs().sum().item<float>(), 0.0f);

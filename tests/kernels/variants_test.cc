@@ -147,21 +147,27 @@ TEST(Variants, AttentionAgrees) {
   }
 }
 
-at::Tensor reference_gate(Gate kind, const at::Tensor& x) {
-  if (kind == Gate::silu) return x * x.sigmoid();
-  if (kind == Gate::gelu) return x * ((x / std::sqrt(2.0)).erf() + 1.0) * 0.5;
+constexpr Activation kActivations[] = {Activation::silu, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::relu, Activation::relu_squared};
+
+at::Tensor reference_activation(Activation kind, const at::Tensor& x) {
+  if (kind == Activation::silu) return x * x.sigmoid();
+  if (kind == Activation::relu) return x.clamp_min(0);
+  if (kind == Activation::relu_squared) return x.clamp_min(0).square();
+  if (kind == Activation::gelu) return x * ((x / std::sqrt(2.0)).erf() + 1.0) * 0.5;
   return x * ((std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))).tanh() + 1.0) * 0.5;
 }
 
-TEST(Variants, GatedUnitsAgree) {
-  for (const Gate kind : {Gate::silu, Gate::gelu, Gate::gelu_tanh}) {
+TEST(Variants, ActivationsAndGatedUnitsAgree) {
+  for (const Activation kind : kActivations) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       for (const int64_t count : {1, 15, 16, 33, 1000}) {
         const at::Tensor gate = random({count}, 1, type) * 5, up = random({count}, 2, type);
         const at::Tensor dy = random({count}, 3, type);
         const at::Tensor g = test::leaf(gate.to(at::kDouble)), u = test::leaf(up.to(at::kDouble));
-        const at::Tensor want = reference_gate(kind, g) * u;
-        const auto grads = torch::autograd::grad({want}, {g, u}, {dy.to(at::kDouble)});
+        const at::Tensor act = reference_activation(kind, g), want = act * u;
+        const auto grads = torch::autograd::grad({want}, {g, u}, {dy.to(at::kDouble)}, /*retain_graph=*/true);
+        const at::Tensor slope = torch::autograd::grad({act}, {g}, {dy.to(at::kDouble)})[0];
         const double limit = type == at::kFloat ? 2e-6 : 8e-3;
         for (const CpuKernels* v : variants()) {
           SCOPED_TRACE(testing::Message() << v->name << " " << static_cast<int>(kind) << " " << count);
@@ -172,40 +178,71 @@ TEST(Variants, GatedUnitsAgree) {
           EXPECT_LT(error_of(y, want), limit);
           EXPECT_LT(error_of(d_gate, grads[0]), limit);
           EXPECT_LT(error_of(d_up, grads[1]), limit);
+          v->activation_forward(kind, gate.data_ptr(), y.data_ptr(), type_of(type), count);
+          v->activation_backward(kind, dy.data_ptr(), gate.data_ptr(), d_gate.data_ptr(), type_of(type),
+                                 count);
+          EXPECT_LT(error_of(y, act), limit);
+          EXPECT_LT(error_of(d_gate, slope), limit);
         }
       }
     }
   }
 }
 
+at::Tensor reference_norm(NormKind kind, const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) {
+  if (kind == NormKind::layer) return at::layer_norm(x, {x.size(-1)}, w, b, 1e-5);
+  const at::Tensor hat = x * (x * x).mean(-1, true).add(1e-5).rsqrt();
+  return hat * (kind == NormKind::rms_offset ? 1 + w : w);
+}
+
+// Sum and norm of three rows, and back, in one table.
+void check_norm(const CpuKernels& v, NormKind kind, at::ScalarType type, int64_t width) {
+  SCOPED_TRACE(testing::Message() << v.name << " " << static_cast<int>(kind) << " " << type << " " << width);
+  const at::Tensor x = random({3, width}, 1, type), branch = random({3, width}, 2, at::kBFloat16);
+  const at::Tensor w = random({width}, 3), b = random({width}, 6), dy = random({3, width}, 4, type),
+                   d_sum = random({3, width}, 5, type);
+  const at::Tensor sum = x + (branch * 0.25).to(type);
+  const at::Tensor s = test::leaf(sum.to(at::kDouble)), wd = test::leaf(w.to(at::kDouble));
+  const at::Tensor want = reference_norm(kind, s, wd, b.to(at::kDouble));
+  const auto grads = torch::autograd::grad({want}, {s, wd}, {dy.to(at::kDouble)});
+  at::Tensor got = at::empty_like(x), y = at::empty_like(x), rstd = at::empty({3}), mean = at::empty({3});
+  at::Tensor dx = at::empty_like(x), dw = at::zeros({width}), db = at::zeros({width});
+  const bool layer = kind == NormKind::layer;
+  v.norm_forward({x.data_ptr(), branch.data_ptr(), w.data_ptr(), layer ? b.data_ptr() : nullptr,
+                  got.data_ptr(), y.data_ptr(), rstd.data_ptr<float>(), mean.data_ptr<float>(), width, 1,
+                  1e-5f, 0.25f, kind, type_of(type), Type::bf16, Type::f32},
+                 0, 3);
+  v.norm_backward({dy.data_ptr(), d_sum.data_ptr(), got.data_ptr(), w.data_ptr(), rstd.data_ptr<float>(),
+                   mean.data_ptr<float>(), dx.data_ptr(), dw.data_ptr<float>(), db.data_ptr<float>(), width,
+                   1, kind, type_of(type), Type::f32},
+                  0, 3);
+  const double limit = type == at::kFloat ? 3e-6 : 8e-3;
+  EXPECT_TRUE(same_bits(got, sum));
+  EXPECT_LT(error_of(y, want), limit);
+  EXPECT_LT(error_of(dx, grads[0] + d_sum.to(at::kDouble), 1.0), limit);
+  EXPECT_LT(error_of(dw, grads[1]), 4e-6);
+  EXPECT_LT(error_of(db, layer ? dy.to(at::kDouble).sum(0) : at::zeros({width})), 4e-6);
+}
+
 TEST(Variants, NormsOfSumsAgree) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const int64_t width : {1, 17, 64, 100}) {
-      const at::Tensor x = random({3, width}, 1, type), branch = random({3, width}, 2, at::kBFloat16);
-      const at::Tensor w = random({width}, 3), dy = random({3, width}, 4, type),
-                       d_sum = random({3, width}, 5, type);
-      const at::Tensor sum = x + branch.to(type);
-      const at::Tensor s = test::leaf(sum.to(at::kDouble)), wd = test::leaf(w.to(at::kDouble));
-      const at::Tensor want = s * (s * s).mean(-1, true).add(1e-5).rsqrt() * wd;
-      const auto grads = torch::autograd::grad({want}, {s, wd}, {dy.to(at::kDouble)});
-      const double limit = type == at::kFloat ? 3e-6 : 8e-3;
-      for (const CpuKernels* v : variants()) {
-        SCOPED_TRACE(testing::Message() << v->name << " " << type << " " << width);
-        at::Tensor got = at::empty_like(x), y = at::empty_like(x), rstd = at::empty({3}),
-                   dx = at::empty_like(x);
-        at::Tensor dw = at::zeros({width});
-        v->rms_forward({x.data_ptr(), branch.data_ptr(), w.data_ptr(), got.data_ptr(), y.data_ptr(),
-                        rstd.data_ptr<float>(), width, 1e-5f, type_of(type), Type::bf16, Type::f32},
-                       0, 3);
-        v->rms_backward(
-            {dy.data_ptr(), d_sum.data_ptr(), got.data_ptr(), w.data_ptr(), rstd.data_ptr<float>(),
-             dx.data_ptr(), dw.data_ptr<float>(), width, type_of(type), Type::f32},
-            0, 3);
-        EXPECT_TRUE(same_bits(got, sum));
-        EXPECT_LT(error_of(y, want), limit);
-        EXPECT_LT(error_of(dx, grads[0] + d_sum.to(at::kDouble), 1.0), limit);
-        EXPECT_LT(error_of(dw, grads[1]), 4e-6);
+  for (const NormKind kind : {NormKind::rms, NormKind::rms_wide, NormKind::rms_offset, NormKind::layer}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const int64_t width : {2, 17, 64, 100}) {
+        for (const CpuKernels* v : variants()) check_norm(*v, kind, type, width);
       }
+    }
+  }
+}
+
+TEST(Variants, ScaledCopiesAndSumsAgree) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor a = random({37}, 1), b = random({37}, 2, type);
+    for (const CpuKernels* v : variants()) {
+      at::Tensor y = at::empty({37}), sum = at::empty({37});
+      v->scale(b.data_ptr(), type_of(type), 0.3f, y.data_ptr(), Type::f32, 37);
+      EXPECT_TRUE(same_bits(y, b.to(at::kFloat) * 0.3f)) << v->name;
+      v->add(a.data_ptr(), Type::f32, b.data_ptr(), type_of(type), 0.3f, sum.data_ptr(), 37);
+      EXPECT_LT(error_of(sum, a + (b.to(at::kFloat) * 0.3f).to(type)), 1e-7) << v->name;
     }
   }
 }

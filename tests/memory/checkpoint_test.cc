@@ -20,10 +20,11 @@ struct Layer {
 
   at::Tensor operator()(const at::Tensor& x) {
     ++runs;
-    const at::Tensor n = kernels::rms_norm(x, norm, 1e-5);
+    const at::Tensor n = kernels::norm(x, {.weight = &norm, .eps = 1e-5});
     const kernels::Projection both[] = {{&gate, nullptr}, {&up, nullptr}};
     const auto h = kernels::linear(n, both, at::kBFloat16);
-    return kernels::add(x, kernels::linear(kernels::swiglu(h[0], h[1]), down, nullptr, at::kBFloat16));
+    return kernels::add(x, kernels::linear(kernels::gated(kernels::Activation::silu, h[0], h[1]), down,
+                                           nullptr, at::kBFloat16));
   }
 };
 

@@ -23,7 +23,7 @@ class Families : public testing::TestWithParam<std::string> {
 };
 
 at::Tensor logits_of(Model& model, const at::Tensor& hidden) {
-  return kernels::head_logits(hidden, model.head(), at::kFloat);
+  return kernels::head_logits(hidden, model.head(), {.compute = at::kFloat});
 }
 
 // [tokens]: each position's successor in its row, -100 at the end of a row.

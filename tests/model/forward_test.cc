@@ -27,7 +27,7 @@ struct Recorded {
 };
 
 at::Tensor logits_of(Model& model, const at::Tensor& hidden, at::ScalarType compute) {
-  return kernels::head_logits(hidden, model.head(), compute);
+  return kernels::head_logits(hidden, model.head(), {.compute = compute});
 }
 
 // Rows of a recorded [batch, width, ...] tensor at the real positions.
