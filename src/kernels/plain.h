@@ -3,6 +3,7 @@
 // Intermediate values are libtorch's own and not counted.
 #pragma once
 #include "kernels/cpu_kernels.h"
+#include "kernels/experts.h"
 #include "kernels/kernels.h"
 
 namespace trl::kernels::plain {
@@ -26,6 +27,11 @@ std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef width
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options);
 at::Tensor activate(Activation kind, const at::Tensor& x);
+Routing route(const at::Tensor& logits, int64_t k, bool normalised);
+at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
+                   at::ScalarType compute);
+at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch);
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k);
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums);
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);

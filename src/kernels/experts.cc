@@ -1,0 +1,332 @@
+// Experts: the tokens of each side by side, three products for all of them at once, and the way back.
+#include "kernels/experts.h"
+
+#include "kernels/gemm.h"
+#include "kernels/op.h"
+#include "kernels/plain.h"
+
+namespace trl::kernels {
+
+namespace {
+
+// The rows of one expert among those of all.
+struct Group {
+  int64_t expert, first, rows;
+};
+
+// oneDNN makes a program for each shape of a product, which takes longer than a small product does: groups
+// come in few sizes, at most an eighth larger than what they hold. The rows behind it are zero.
+int64_t padded(int64_t rows) {
+  int64_t unit = 16;
+  while (rows > 16 * unit) unit *= 2;
+  return round_up(rows, unit);
+}
+
+// Assignments (token t's i-th expert is number t k + i) in the order of the experts, then of the tokens.
+struct Groups {
+  std::vector<Group> groups;        // of experts with a token
+  std::vector<int64_t> place;       // [assignments]: the row of each
+  std::vector<int64_t> assignment;  // [rows]: of each, -1: padding
+  int64_t k;
+
+  Groups(const at::Tensor& experts, int64_t count) : k(experts.size(1)) {
+    const int32_t* const expert = experts.data_ptr<int32_t>();
+    std::vector<int64_t> rows(static_cast<size_t>(count)), next(rows);
+    for (int64_t a = 0; a < experts.numel(); ++a) ++rows.at(static_cast<size_t>(expert[a]));
+    int64_t first = 0;
+    for (int64_t e = 0; e < count; ++e) {
+      const int64_t own = rows[static_cast<size_t>(e)];
+      next[static_cast<size_t>(e)] = first;
+      if (own == 0) continue;
+      groups.push_back({e, first, padded(own)});
+      first += groups.back().rows;
+    }
+    assignment.assign(static_cast<size_t>(first), -1);
+    for (int64_t a = 0; a < experts.numel(); ++a) {
+      const int64_t row = next[static_cast<size_t>(expert[a])]++;
+      place.push_back(row);
+      assignment[static_cast<size_t>(row)] = a;
+    }
+  }
+  int64_t rows() const { return std::ssize(assignment); }
+
+  // body(row, assignment) for each row, -1 where it is padding
+  template <typename Body>
+  void each_row(const Body& body) const {
+    tensor::parallel_for(rows(), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) body(row, assignment[static_cast<size_t>(row)]);
+    });
+  }
+};
+
+// The row of its token for each row of the groups.
+at::Tensor gathered(const at::Tensor& x, const Groups& groups) {
+  const int64_t width = x.size(1);
+  at::Tensor rows = tensor::empty({groups.rows(), width}, x.scalar_type(), MemoryKind::workspace);
+  const auto bytes = static_cast<size_t>(width) * x.element_size();
+  groups.each_row([&](int64_t row, int64_t assignment) {
+    char* const to = at_byte(rows, row * width);
+    if (assignment < 0) {
+      std::memset(to, 0, bytes);
+    } else {
+      std::memcpy(to, at_byte(x, assignment / groups.k * width), bytes);
+    }
+  });
+  return rows;
+}
+
+// y[t] = sum of share * row over the rows of t's assignments, in their order, in float32. shares: float32
+// [tokens, k], or undefined: 1.
+void combine(const at::Tensor& rows, const Groups& groups, const at::Tensor& shares, const at::Tensor& y) {
+  const int64_t width = y.size(1);
+  const float* const share = shares.defined() ? shares.data_ptr<float>() : nullptr;
+  each_with_work(y.size(0), width, [&](int64_t token, float* sum) {
+    std::memset(sum, 0, static_cast<size_t>(width) * sizeof(float));
+    for (int64_t a = token * groups.k; a < (token + 1) * groups.k; ++a) {
+      cpu().add(sum, Type::f32, at_byte(rows, groups.place[static_cast<size_t>(a)] * width), type_of(rows),
+                share != nullptr ? share[a] : 1.0f, sum, width);
+    }
+    cpu().convert(sum, Type::f32, at_byte(y, token * width), type_of(y), width);
+  });
+}
+
+Matrix matrix_of(const at::Tensor& x, const Group& group, bool transposed) {
+  const int64_t width = x.size(1);
+  return {at_byte(x, group.first * width), x.scalar_type(), transposed ? width : group.rows,
+          transposed ? group.rows : width, width,           transposed};
+}
+
+// c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns.
+// Where no copy of the weights is kept in the type of rows, a few experts at a time are converted.
+at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, bool transposed,
+                   MemoryKind kind) {
+  const at::ScalarType compute = rows.scalar_type();
+  const int64_t out = w.size(1), in = w.size(2), width = transposed ? out : in;
+  at::Tensor c = tensor::empty({rows.size(0), width}, compute, kind);
+  const tensor::Reading values = w.read_either(compute, &convert);
+  const size_t batch = values->scalar_type() == compute ? groups.groups.size() : 8;
+  for (size_t first = 0; first < groups.groups.size(); first += batch) {
+    std::vector<at::Tensor> matrices;
+    std::vector<Multiplication> products;
+    for (size_t g = first; g < std::min(first + batch, groups.groups.size()); ++g) {
+      const Group& group = groups.groups[g];
+      matrices.push_back(converted(values->select(0, group.expert), compute, MemoryKind::workspace));
+      const Matrix matrix{matrices.back().data_ptr(), compute, transposed ? in : out, width, in, transposed};
+      products.push_back(
+          {matrix_of(rows, group, false), matrix, at_byte(c, group.first * width), compute, width});
+    }
+    gemm(products);
+  }
+  return c;
+}
+
+// gradient[expert] += dy^T x of its rows.
+void add_products(const Groups& groups, const at::Tensor& dy, const at::Tensor& x,
+                  const at::Tensor& gradient) {
+  std::vector<Multiplication> products;
+  for (const Group& group : groups.groups) {
+    products.push_back({matrix_of(dy, group, true), matrix_of(x, group, false),
+                        at_byte(gradient, group.expert * gradient.stride(0)), gradient.scalar_type(),
+                        gradient.size(2), 1.0f});
+  }
+  gemm(products);
+}
+
+// One token without a graph (decoding): its products are bound by reading the weights.
+at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights,
+                  Activation kind) {
+  const tensor::Reading gate_up = weights.gate_up->read(), down = weights.down->read();
+  const int32_t* const expert = routing.experts.data_ptr<int32_t>();
+  const int64_t k = routing.experts.size(1);
+  const at::Tensor inner = tensor::empty({k, gate_up->size(1)}, x.scalar_type(), MemoryKind::workspace);
+  std::vector<SkinnyProduct> products;
+  for (int64_t i = 0; i < k; ++i) {
+    products.push_back({gate_up->select(0, expert[i]), {}, inner.narrow(0, i, 1)});
+  }
+  skinny_products(x, products);
+  const at::Tensor act = gated_rows(kind, inner);
+  const at::Tensor rows = tensor::empty({k, x.size(1)}, x.scalar_type(), MemoryKind::workspace);
+  for (int64_t i = 0; i < k; ++i) {
+    const SkinnyProduct product{down->select(0, expert[i]), {}, rows.narrow(0, i, 1)};
+    skinny_products(act.narrow(0, i, 1), product);
+  }
+  std::vector<float> sum(static_cast<size_t>(x.size(1)));
+  for (int64_t i = 0; i < k; ++i) {
+    cpu().add(sum.data(), Type::f32, at_byte(rows, i * x.size(1)), type_of(rows),
+              routing.weights.data_ptr<float>()[i], sum.data(), x.size(1));
+  }
+  at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
+  cpu().convert(sum.data(), Type::f32, y.data_ptr(), type_of(y), x.size(1));
+  return y;
+}
+
+struct Forward {
+  at::Tensor y, gate_up;
+};
+// x has the type of the products already
+Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Groups& groups,
+                        const ExpertWeights& weights, Activation kind) {
+  Forward f;
+  f.gate_up = product(groups, gathered(x, groups), *weights.gate_up, true, MemoryKind::activations);
+  f.y = tensor::empty_like(x, MemoryKind::activations);
+  const at::Tensor act = gated_rows(kind, f.gate_up);
+  combine(product(groups, act, *weights.down, true, MemoryKind::workspace), groups, shares, f.y);
+  return f;
+}
+
+struct ExpertsState {
+  ExpertWeights weights;
+  tensor::Use gate_up, down;
+  Activation kind;
+  at::ScalarType x_type, compute;
+};
+
+// Of the products act of each row with what its share multiplies, d_act = dy W. d_act and act are scaled by
+// the share then.
+at::Tensor share_gradients(const Groups& groups, const at::Tensor& shares, const at::Tensor& d_act,
+                           const at::Tensor& act) {
+  const int64_t width = act.size(1);
+  const at::Tensor gradients = tensor::empty(shares.sizes(), at::kFloat, MemoryKind::activations);
+  groups.each_row([&](int64_t row, int64_t assignment) {
+    if (assignment < 0) return;  // zero
+    char *const d = at_byte(d_act, row * width), *const a = at_byte(act, row * width);
+    gradients.data_ptr<float>()[assignment] = cpu().dot(d, a, type_of(act), width);
+    const float share = shares.data_ptr<float>()[assignment];
+    cpu().scale(d, type_of(act), share, d, type_of(act), width);
+    cpu().scale(a, type_of(act), share, a, type_of(act), width);
+  });
+  return gradients;
+}
+
+struct Experts : torch::autograd::Function<Experts> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& shares,
+                            const at::Tensor& chosen, const ExpertWeights& weights, Activation kind,
+                            at::ScalarType compute, const Again& again) {
+    const at::Tensor operand = converted(x, compute, MemoryKind::activations);
+    const Groups groups(chosen, weights.gate_up->size(0));
+    Forward f = experts_forward(operand, shares, groups, weights, kind);
+    ExpertsState state{
+        weights, tensor::Use(*weights.gate_up), tensor::Use(*weights.down), kind, x.scalar_type(), compute};
+    const bool keeps_x = static_cast<bool>(state.gate_up) && !again;
+    if (state.gate_up && again) keep_again(context, again);
+    context->save_for_backward({shares, chosen, f.gate_up, keeps_x ? operand : at::Tensor()});
+    keep(context, std::move(state));
+    return f.y;
+  }
+
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    auto& state = kept<ExpertsState>(context);
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &shares = saved[0], &gate_up = saved[2];
+    const Groups groups(saved[1], state.weights.gate_up->size(0));
+    const at::Tensor dy = grads[0].contiguous();
+    at::Tensor d_shares, d_gate_up;
+    {
+      const at::Tensor d_rows = gathered(dy, groups);
+      const at::Tensor d_act = product(groups, d_rows, *state.weights.down, false, MemoryKind::workspace);
+      const at::Tensor act = gated_rows(state.kind, gate_up);
+      d_shares = share_gradients(groups, shares, d_act, act);
+      state.down.add([&](at::Tensor& gradient) { add_products(groups, d_rows, act, gradient); });
+      state.down.end();
+      d_gate_up = gated_rows_backward(state.kind, d_act, gate_up);
+    }
+    state.gate_up.add([&](at::Tensor& gradient) {
+      add_products(groups, d_gate_up, gathered(operand(context, saved[3], state.compute), groups), gradient);
+    });
+    state.gate_up.end();
+    const at::Tensor dx = tensor::empty(dy.sizes(), state.x_type, MemoryKind::activations);
+    combine(product(groups, d_gate_up, *state.weights.gate_up, false, MemoryKind::workspace), groups, {}, dx);
+    return {dx, d_shares, {}, {}, {}, {}, {}};
+  }
+
+ private:
+  static at::Tensor operand(AutogradContext* context, const at::Tensor& saved, at::ScalarType compute) {
+    const Again again = taken(context);
+    if (!again) return saved;
+    const at::NoGradGuard no_grad;
+    return converted(again(), compute, MemoryKind::activations);
+  }
+};
+
+float sigmoid_of(const at::Tensor& gate, int64_t row) {
+  float z;
+  cpu().convert(at_byte(gate, row), type_of(gate), &z, Type::f32, 1);
+  return 1.0f / (1.0f + std::exp(-z));
+}
+
+at::Tensor add_gated_forward(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {
+  at::Tensor sum = tensor::empty_like(y, MemoryKind::activations);
+  const int64_t width = y.size(1);
+  tensor::parallel_for(y.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      cpu().add(at_byte(y, r * width), type_of(y), at_byte(branch, r * width), type_of(branch),
+                sigmoid_of(gate, r), at_byte(sum, r * width), width);
+    }
+  });
+  return sum;
+}
+
+struct AddGated : torch::autograd::Function<AddGated> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& y, const at::Tensor& gate,
+                            const at::Tensor& branch) {
+    context->save_for_backward({gate, branch});
+    return add_gated_forward(y, gate, branch);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &gate = saved[0], &branch = saved[1], dy = grads[0].contiguous();
+    const at::Tensor d_gate = tensor::empty_like(gate, MemoryKind::activations);
+    const at::Tensor d_branch = tensor::empty_like(branch, MemoryKind::activations);
+    const int64_t width = branch.size(1);
+    tensor::parallel_for(dy.size(0), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const float s = sigmoid_of(gate, r);
+        const char* const d = at_byte(dy, r * width);
+        cpu().scale(d, type_of(dy), s, at_byte(d_branch, r * width), type_of(branch), width);
+        const float slope = cpu().dot(d, at_byte(branch, r * width), type_of(branch), width) * s * (1.0f - s);
+        cpu().convert(&slope, Type::f32, at_byte(d_gate, r), type_of(gate), 1);
+      }
+    });
+    return {dy, d_gate, d_branch};
+  }
+};
+
+bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights) {
+  const Parameter &gate_up = *weights.gate_up, &down = *weights.down;
+  return x.dim() == 2 && x.is_contiguous() && gate_up.shape().size() == 3 && down.shape().size() == 3 &&
+         gate_up.size(0) == down.size(0) && gate_up.size(1) == 2 * down.size(2) &&
+         gate_up.size(2) == x.size(1) && down.size(1) == x.size(1) &&
+         routing.weights.sizes() == routing.experts.sizes() && routing.experts.dim() == 2 &&
+         routing.experts.size(0) == x.size(0) && routing.experts.is_contiguous() &&
+         routing.weights.is_contiguous();
+}
+
+}  // namespace
+
+at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
+                   at::ScalarType compute, const Again& again) {
+  need(fits(x, routing, weights), "experts",
+       "x [tokens, hidden], k experts of each token, and weights [experts, 2 * width, hidden] and [experts, "
+       "hidden, width] are needed");
+  if (!fused(x)) return plain::experts(x, routing, weights, kind, compute);
+  if (records(x) || records(routing.weights)) {
+    return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again);
+  }
+  const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
+  if (x.size(0) == 1 && weights.gate_up->dtype() == compute && weights.down->dtype() == compute) {
+    return decode(operand, routing, weights, kind);
+  }
+  const Groups groups(routing.experts, weights.gate_up->size(0));
+  return experts_forward(operand, routing.weights, groups, weights, kind).y;
+}
+
+at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {
+  need(y.dim() == 2 && y.sizes() == branch.sizes() && y.scalar_type() == branch.scalar_type() &&
+           gate.numel() == y.size(0) && y.is_contiguous() && branch.is_contiguous() && gate.is_contiguous(),
+       "add_gated", "contiguous y and branch [tokens, hidden] of one type and gate [tokens, 1] are needed");
+  if (!fused(y)) return plain::add_gated(y, gate, branch);
+  if (records(y) || records(gate) || records(branch)) return AddGated::apply(y, gate, branch);
+  return add_gated_forward(y, gate, branch);
+}
+
+}  // namespace trl::kernels

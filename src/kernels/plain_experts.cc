@@ -1,0 +1,87 @@
+// Routers and experts, as transformers' eager code writes them: an expert after the other, those without a
+// token left out.
+#include "kernels/op.h"
+#include "kernels/plain.h"
+
+namespace trl::kernels::plain {
+
+namespace {
+
+// One expert's matrix as part of the graph that x is in.
+struct ExpertState {
+  tensor::Use use;
+  int64_t expert;
+};
+struct ExpertLeaf : torch::autograd::Function<ExpertLeaf> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, Parameter* w,
+                            int64_t expert) {
+    keep(context, ExpertState{tensor::Use(*w), expert});
+    return w->read()->select(0, expert).detach();
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    base::poll();
+    auto& state = kept<ExpertState>(context);
+    if (grads[0].defined()) {
+      state.use.add([&](at::Tensor& gradient) { gradient.select(0, state.expert).add_(grads[0]); });
+    }
+    state.use.end();
+    return {{}, {}, {}};
+  }
+};
+at::Tensor matrix(const at::Tensor& x, Parameter& w, int64_t expert) {
+  return records(x) && w.has_gradient() ? ExpertLeaf::apply(x, &w, expert) : w.read()->select(0, expert);
+}
+
+}  // namespace
+
+Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
+  const at::Tensor p = logits.to(wide_type(logits)).softmax(-1);
+  const at::Tensor order = std::get<1>(p.detach().sort(/*stable=*/true, -1, /*descending=*/true));
+  const at::Tensor chosen = order.narrow(1, 0, k);
+  at::Tensor weights = p.gather(1, chosen);
+  if (normalised) weights = weights / weights.sum(-1, true);
+  return {weights, chosen.to(at::kCPU, at::kInt).contiguous()};
+}
+
+at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
+                   at::ScalarType compute) {
+  const at::Tensor operand = x.to(compute);
+  at::Tensor y = at::zeros(x.sizes(), x.options().dtype(wide_type(operand)));
+  for (int64_t e = 0; e < weights.gate_up->size(0); ++e) {
+    base::poll();
+    const at::Tensor at_places = routing.experts.eq(e).nonzero().to(x.device());  // [assignments, 2]
+    if (at_places.size(0) == 0) continue;
+    const at::Tensor token = at_places.select(1, 0), place = at_places.select(1, 1);
+    const at::Tensor own = operand.index_select(0, token);
+    const std::vector<at::Tensor> half =
+        at::linear(own, matrix(x, *weights.gate_up, e).to(compute)).chunk(2, 1);
+    const at::Tensor act = plain::activate(kind, half[0]) * half[1];
+    const at::Tensor out = at::linear(act, matrix(x, *weights.down, e).to(compute));
+    const at::Tensor share =
+        routing.weights.flatten().index_select(0, token * routing.weights.size(1) + place).unsqueeze(1);
+    y = y.index_add(0, token, (out.to(y.scalar_type()) * share).to(y.scalar_type()));
+  }
+  return y.to(compute);
+}
+
+at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {
+  return y + gate.view({-1, 1}).sigmoid() * branch;
+}
+
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k) {
+  at::Tensor assigned, probability;
+  int64_t rows = 0;
+  const int64_t experts = logits[0].size(1);
+  for (const at::Tensor& layer : logits) {
+    const at::Tensor p = layer.to(wide_type(layer)).softmax(-1);
+    const at::Tensor chosen = plain::route(layer.detach(), k, false).experts.to(layer.device()).to(at::kLong);
+    const at::Tensor count = at::one_hot(chosen, experts).sum(c10::IntArrayRef{0, 1}).to(p.scalar_type());
+    assigned = assigned.defined() ? assigned + count : count;
+    probability = probability.defined() ? probability + p.sum(0) : p.sum(0);
+    rows += layer.size(0);
+  }
+  const auto all = static_cast<double>(rows);
+  return (assigned / all * (probability / all)).sum() * static_cast<double>(experts);
+}
+
+}  // namespace trl::kernels::plain
