@@ -70,7 +70,7 @@ class Sweep {
   Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
         const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head)
       : hidden_(hidden),
-        head_(head.read()),
+        head_(head.read_either(options.compute, &convert)),
         target_(targets.data_ptr<int32_t>()),
         loss_scale_(loss_scale),
         options_(options),

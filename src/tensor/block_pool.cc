@@ -91,6 +91,11 @@ void BlockPool::trim() noexcept {
   drop_oldest(0);
 }
 
+bool BlockPool::has_limit() noexcept {
+  std::lock_guard lock(mutex_);
+  return host_->memory_limit() > 0;
+}
+
 void BlockPool::drop_oldest(int64_t stored_limit) noexcept {
   size_t dropped = 0;
   for (; dropped < stored_.size() && stored_bytes_ > stored_limit; ++dropped) {

@@ -26,6 +26,7 @@ class BlockPool {
   Block take(int64_t bytes, base::MemoryKind kind);  // throws Error(out_of_memory); 64-byte aligned
   void give(const Block& block) noexcept;
   void trim() noexcept;
+  bool has_limit() noexcept;
 
  private:
   bool take_stored(int64_t bytes, Block* block);

@@ -34,6 +34,7 @@ int64_t byte_count(at::IntArrayRef sizes, at::ScalarType type) {
 
 void set_host(engine::Host* host) { pool().set_host(host); }
 void trim() { pool().trim(); }
+bool has_memory_limit() { return pool().has_limit(); }
 
 // The storage is made by hand, and not by an allocator of torch's, so that an Error is thrown outside torch.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device) {

@@ -19,6 +19,9 @@ void set_host(engine::Host* host);
 // left. This gives them back now.
 void trim();
 
+// Whether the host sets a limit to what is counted.
+bool has_memory_limit();
+
 // Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be
 // passed. On another device: libtorch's memory, which is not the host's and not counted.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device = at::kCPU);

@@ -1,6 +1,7 @@
 #include "train/gradients.h"
 
 #include "base/error.h"
+#include "tensor/counted.h"
 
 namespace trl::train {
 
@@ -14,6 +15,12 @@ Gradients::Gradients(std::vector<tensor::Parameter*> parameters) : parameters_(s
   auto view = flat_.views.begin();
   for (tensor::Parameter* parameter : parameters_)
     parameter->begin_training(parameter->trainable ? *view++ : at::Tensor());
+}
+
+void Gradients::begin_step() {
+  const bool keep = !tensor::has_memory_limit();
+  for (tensor::Parameter* parameter : parameters_) parameter->keep_copies(keep);
+  flat_.zero();
 }
 
 Gradients::~Gradients() {

@@ -1,6 +1,6 @@
 // What a trainer gives to each parameter while it lives: a gradient to those that are not frozen, all of them
-// views into flat buffers of the weights' types; and, where the process has no memory limit, room for copies
-// in the type that is computed in.
+// views into flat buffers of the weights' types; and leave to keep copies in the type that is computed in,
+// from the start of one step to that of the next, if the process has no memory limit then.
 #pragma once
 #include <vector>
 
@@ -15,7 +15,7 @@ class Gradients {
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;
-  void zero() { flat_.zero(); }
+  void begin_step();  // gradients are zero then
 
  private:
   const std::vector<tensor::Parameter*> parameters_;

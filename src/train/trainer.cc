@@ -173,7 +173,7 @@ bool Trainer::update() {
 
 void Trainer::zero_gradients() {
   const tensor::Timed timed(tensor::Part::optimizer);
-  gradients_.zero();
+  gradients_.begin_step();
 }
 
 double Trainer::grad_norm() const {

@@ -38,7 +38,7 @@ class Summed {
         parameters_(model.parameters()),
         vocab_size_(model.config().vocab_size),
         gradients_(parameters_) {
-    gradients_.zero();
+    gradients_.begin_step();
   }
   void add(const engine::Batch& batch, double items) {
     const at::AutoGradMode with_graph(true);
