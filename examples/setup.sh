@@ -10,7 +10,7 @@ packages=(
   libtorch-dev libdnnl-dev libopenblas-dev
   libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
-  libpcre2-dev libutf8proc-dev libcsv-dev
+  libpcre2-dev libutf8proc-dev libsentencepiece-dev libcsv-dev
   libgtest-dev
   "$@"
 )

@@ -36,6 +36,21 @@ if(TRL_ENGINE)
   add_dependencies(trl trl_engine_library)
 endif()
 
+# SentencePiece's library brings Protocol Buffers whose names collide with those that libtorch loads: it lies in a module of
+# its own, which is opened when a tokenizer.model is read.
+pkg_check_modules(SENTENCEPIECE IMPORTED_TARGET sentencepiece)
+if(SENTENCEPIECE_FOUND)
+  add_library(trl_sentencepiece MODULE sentencepiece/module.cc)
+  target_include_directories(trl_sentencepiece PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(trl_sentencepiece PRIVATE trl_flags PkgConfig::SENTENCEPIECE)
+  target_link_options(trl_sentencepiece PRIVATE -Wl,--as-needed)
+  set_target_properties(trl_sentencepiece PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/trl)
+  add_dependencies(trl trl_sentencepiece)
+  install(TARGETS trl_sentencepiece LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trl)
+else()
+  message(STATUS "libsentencepiece-dev is not installed: a tokenizer.model without a tokenizer.json is refused")
+endif()
+
 if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   find_package(spdlog REQUIRED)
   find_package(CLI11 REQUIRED)

@@ -255,6 +255,8 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   }
   settings.names_pad = config.contains("pad_token");
   if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
+  if (const auto field = root.find("add_bos_token")) settings.add_bos = field->boolean();
+  if (const auto field = root.find("add_eos_token")) settings.add_eos = field->boolean();
   settings.legacy = root.boolean_or("legacy", false);
   settings.cleaning.lowercase = root.boolean_or("do_lower_case", true);
   settings.cleaning.ideographs = root.boolean_or("tokenize_chinese_chars", true);

@@ -30,6 +30,7 @@ struct Settings {
   bool names_pad = false;               // pad_token is given, if only as null
   std::map<std::string, std::string> chat_templates;
   std::optional<bool> add_prefix_space;
+  std::optional<bool> add_bos, add_eos;
   bool legacy = false;
   struct Cleaning {  // of BertTokenizer
     bool lowercase = true;

@@ -9,6 +9,7 @@
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/plain_vocabulary.h"
 #include "text/tokenizer/rebuild.h"
+#include "text/tokenizer/sentencepiece_tokenizer.h"
 #include "text/tokenizer/settings.h"
 
 namespace trl::text {
@@ -113,25 +114,22 @@ class PipelineTokenizer final : public Tokenizer {
 std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path, base::LogSink* log) {
   const auto in = [&](const char* name) { return base::join_path(path, name); };
   if (!base::is_directory(path)) fail(Status::not_found, "{}: no such directory", path);
-  if (!base::file_exists(in("tokenizer.json"))) {
-    if (base::file_exists(in("tokenizer.model")))
-      fail(Status::unsupported,
-           "{}: SentencePiece models are not read by this build; a tokenizer.json beside it is",
-           in("tokenizer.model"));
-    fail(Status::not_found, "{}: no such file", in("tokenizer.json"));
-  }
+  const bool pieces = !base::file_exists(in("tokenizer.json")) && base::file_exists(in(kSentencePieceFile));
+  const char* const main = pieces ? kSentencePieceFile : "tokenizer.json";
+  if (!base::file_exists(in(main))) fail(Status::not_found, "{}: no such file", in(main));
   Files files;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                           "added_tokens.json", kTemplate}) {
+  for (const char* name :
+       {main, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", kTemplate}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
   }
-  base::refuse_lfs_pointer(*find_file(files, "tokenizer.json"), in("tokenizer.json"));
+  base::refuse_lfs_pointer(*find_file(files, main), in(main));
   if (base::is_directory(in(kMoreTemplates))) {
     for (const std::string& file : base::list_directory(in(kMoreTemplates))) {
       const std::string name = base::join_path(kMoreTemplates, file);
       if (file.ends_with(kTemplateEnding)) files.emplace_back(name, base::read_file(in(name.c_str())));
     }
   }
+  if (pieces) return sentencepiece_tokenizer(std::move(files), path);
   const std::string name = choose_class(files, path, log);
   return std::make_unique<PipelineTokenizer>(std::move(files), path, name, log);
 }

@@ -49,9 +49,10 @@ struct AddedToken {
 
 class Tokenizer {
  public:
-  // tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja,
-  // additional_chat_templates/*.jinja; config.json for the class, which may replace tokenizer.json's steps
-  // (class_row.h): log is warned where that changes what the file says.
+  // tokenizer.json, or tokenizer.model where there is none, tokenizer_config.json, special_tokens_map.json,
+  // added_tokens.json, chat_template.jinja, additional_chat_templates/*.jinja; config.json for the class,
+  // which may replace tokenizer.json's steps (class_row.h): log is warned where that changes what the file
+  // says.
   static std::unique_ptr<Tokenizer> from_directory(const std::string& path, base::LogSink* log = nullptr);
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);

@@ -1,0 +1,43 @@
+// What the private module libtrl_sentencepiece.so offers: SentencePiece's library behind plain C, since no
+// process that holds Debian's libtorch may see that library's own names.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace trl::sentencepiece {
+
+inline constexpr const char* kModuleFile = "libtrl_sentencepiece.so";
+inline constexpr const char* kEntryName = "trl_sentencepiece_module";
+inline constexpr int32_t kModuleVersion = 1;
+
+enum class Kind : int32_t { normal, unknown, control, unused, byte };
+
+// Text that a function of the module hands out; valid for the call.
+struct TextSink {
+  void* to;
+  void (*put)(void* to, const char* text, size_t size);
+};
+struct TokenSink {
+  void* to;
+  void (*put)(void* to, int32_t id, uint32_t begin, uint32_t end);
+};
+
+// A model is immutable: concurrent. Functions that may fail give their reason to error and return null or
+// false.
+struct Module {
+  int32_t version;
+  void* (*open)(const char* bytes, size_t size, const TextSink* error);
+  void (*close)(void* model);
+  int32_t (*size)(const void* model);
+  Kind (*kind)(const void* model, int32_t id);
+  void (*piece)(const void* model, int32_t id, const TextSink* piece);
+  int32_t (*find)(const void* model, const char* piece, size_t size);  // the unknown one's id for none
+  bool (*encode)(const void* model, const char* text, size_t size, const TokenSink* tokens,
+                 const TextSink* error);
+  bool (*decode)(const void* model, const int32_t* ids, size_t count, const TextSink* text,
+                 const TextSink* error);
+};
+
+using Entry = const Module* (*)();
+
+}  // namespace trl::sentencepiece

@@ -1,0 +1,199 @@
+#include "text/tokenizer/sentencepiece_tokenizer.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/utf8.h"
+#include "text/tokenizer/sentencepiece_model.h"
+
+namespace trl::text {
+
+namespace {
+using sentencepiece::Kind;
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(Files files, const std::string& origin)
+      : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
+    const std::string path = base::join_path(origin, kSentencePieceFile);
+    model_ = std::make_shared<const SentencePieceModel>(*find_file(*files_, kSentencePieceFile), path);
+    anchor_ = find_anchor();
+    Settings settings = read_settings(*files_, origin, nullptr);
+    auto tokens = std::make_shared<AddedTokens>();
+    Vocabulary vocabulary;
+    for (int32_t id = 0; id < model_->size(); ++id) vocabulary.add(model_->piece(id), id);
+    const auto add = [&](AddedToken token) {
+      token.normalized = false;  // the model normalizes by itself
+      return tokens->add(token, vocabulary);
+    };
+    for (const auto& [id, token] : settings.added) {
+      if (const int32_t own = add(token); own != id)
+        fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
+             base::join_path(origin, "tokenizer_config.json"), token.content, id, own);
+    }
+    for (const auto* list : {&settings.named, &settings.extra})
+      for (const AddedToken& token : *list) add(token);
+    tokens->build({});
+    added_ = std::move(tokens);
+    special_ = std::move(settings.special);
+    templates_ = std::move(settings.chat_templates);
+    if (settings.add_bos.value_or(true)) before_ = special_id(special_.bos);
+    if (settings.add_eos.value_or(false)) behind_ = special_id(special_.eos);
+  }
+
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    return run(text, add_special_tokens, false).ids;
+  }
+  Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+    Tokens tokens = run(text, add_special_tokens, true);
+    Encoding encoding;
+    encoding.ids = std::move(tokens.ids);
+    for (const Span& span : tokens.spans) encoding.offsets.emplace_back(span.begin, span.end);
+    return encoding;
+  }
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    std::string text;
+    for_each_run(ids, [&](std::span<const int32_t> run, bool own) {
+      text += own ? shown(run[0], skip_special_tokens) : model_->decode(run);
+    });
+    return base::replace_invalid_utf8(text);
+  }
+  std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens,
+                           bool continues) const override {
+    std::string text;
+    for_each_run(ids, [&](std::span<const int32_t> run, bool own) {
+      for (const int32_t id : run) {
+        text += own ? shown(id, skip_special_tokens) : bytes_of(id, continues);
+        continues = true;
+      }
+    });
+    return text;
+  }
+
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    int32_t id = added_->id(token);
+    if (id < 0) id = model_->find(token);
+    return id < 0 ? std::nullopt : std::optional(id);
+  }
+  std::optional<std::string> id_to_token(int32_t id) const override {
+    if (const AddedToken* token = added_->find(id)) return token->content;
+    return id >= 0 && id < model_->size() ? std::optional(model_->piece(id)) : std::nullopt;
+  }
+  int64_t vocab_size() const override { return std::max(added_->end(), model_->size()); }
+  std::string_view built_as() const override { return {}; }
+  const Special& special() const override { return special_; }
+  const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
+  std::map<int32_t, AddedToken> added_tokens() const override { return added_->all(); }
+  std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const override {
+    const bool known = std::all_of(tokens.begin(), tokens.end(),
+                                   [&](const AddedToken& t) { return token_to_id(t.content).has_value(); });
+    if (!known)
+      fail(Status::unsupported,
+           "{}: tokens are not added to a SentencePiece model by this build; a "
+           "tokenizer.json beside it takes them",
+           origin_);
+    return std::make_unique<SentencePieceTokenizer>(*this);
+  }
+  std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
+    for (const auto& [key, token] : {std::pair{"eos_token", &overrides.eos}, {"pad_token", &overrides.pad}}) {
+      if (*token && !token_to_id(**token))
+        fail_key(key, "{}: '{}' is not in the vocabulary of {}", key, **token, origin_);
+    }
+    auto copy = std::make_unique<SentencePieceTokenizer>(*this);
+    if (overrides.eos) copy->special_.eos = overrides.eos;
+    if (overrides.pad) copy->special_.pad = overrides.pad;
+    if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
+    copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides, added_tokens()));
+    return copy;
+  }
+  Files files() const override { return *files_; }
+
+ private:
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const {
+    constexpr size_t kMaxText = (size_t{1} << 31) - 1;
+    if (text.size() > kMaxText)
+      fail(Status::invalid_argument, "a text of {} bytes: at most {} are encoded at once", text.size(),
+           kMaxText);
+    if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
+      fail(Status::format, "the text is not valid UTF-8 at byte {}", bad);
+    Tokens tokens;
+    tokens.tracked = tracked;
+    const auto put = [&](int32_t id, Span span) {
+      tokens.ids.push_back(id);
+      if (tracked) tokens.spans.push_back(span);
+    };
+    const auto begin = [&](const Piece& piece) {
+      return static_cast<uint32_t>(piece.text.data() - text.data());
+    };
+    if (add_special_tokens && before_) put(*before_, {});
+    added_->split(
+        {text}, false, [&](const Piece& piece) { model_->encode(piece.text, begin(piece), tokens); },
+        [&](const Piece& piece, int32_t id) {
+          put(id, {begin(piece), begin(piece) + static_cast<uint32_t>(piece.text.size())});
+        });
+    if (add_special_tokens && behind_) put(*behind_, {});
+    return tokens;
+  }
+
+  // Tokens that are no text of the model come alone (own), others together.
+  template <typename Body>
+  void for_each_run(std::span<const int32_t> ids, const Body& body) const {
+    const auto own = [&](int32_t id) {
+      return added_->find(id) != nullptr || id >= model_->size() || model_->kind(id) == Kind::control;
+    };
+    for (size_t begin = 0; begin < ids.size();) {
+      if (ids[begin] < 0 || ids[begin] >= vocab_size())
+        fail(Status::invalid_argument, "the token id {}: the vocabulary has the ids 0 to {}", ids[begin],
+             vocab_size() - 1);
+      size_t end = begin + 1;
+      const bool alone = own(ids[begin]);
+      while (!alone && end < ids.size() && ids[end] >= 0 && ids[end] < vocab_size() && !own(ids[end])) ++end;
+      body(ids.subspan(begin, end - begin), alone);
+      begin = end;
+    }
+  }
+
+  std::string shown(int32_t id, bool skip_special_tokens) const {
+    const AddedToken* token = added_->find(id);
+    const bool special = token ? token->special : true;
+    return skip_special_tokens && special ? std::string() : id_to_token(id).value_or(std::string());
+  }
+
+  // A token that shows, behind which others have what they add to a text: the space before a text goes.
+  int32_t find_anchor() const {
+    for (int32_t id = 0; id < model_->size(); ++id) {
+      if (model_->kind(id) == Kind::normal && !model_->decode({&id, 1}).empty()) return id;
+    }
+    return 0;
+  }
+
+  std::string bytes_of(int32_t id, bool continues) const {
+    if (model_->kind(id) == Kind::byte) {
+      const std::string piece = model_->piece(id);  // <0x41>
+      unsigned byte = 0;
+      if (piece.size() == 6) std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
+      return std::string(1, static_cast<char>(byte));
+    }
+    if (!continues) return model_->decode({&id, 1});
+    const int32_t pair[] = {anchor_, id};
+    return model_->decode(pair).substr(model_->decode({&anchor_, 1}).size());
+  }
+
+  std::shared_ptr<const Files> files_;
+  std::string origin_;
+  std::shared_ptr<const SentencePieceModel> model_;
+  std::shared_ptr<const AddedTokens> added_;
+  std::optional<int32_t> before_, behind_;
+  int32_t anchor_ = 0;
+  Special special_;
+  std::map<std::string, std::string> templates_;
+};
+}  // namespace
+
+std::unique_ptr<Tokenizer> sentencepiece_tokenizer(Files files, const std::string& origin) {
+  return std::make_unique<SentencePieceTokenizer>(std::move(files), origin);
+}
+
+}  // namespace trl::text

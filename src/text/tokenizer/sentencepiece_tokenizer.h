@@ -1,0 +1,19 @@
+// The tokenizer of a directory that has a tokenizer.model and no tokenizer.json.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "text/tokenizer/settings.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::text {
+
+inline constexpr const char* kSentencePieceFile = "tokenizer.model";
+
+// files: tokenizer.model is among them; origin: the directory. Text is cut as SentencePiece cuts it, but that
+// tokens which the other files name are recognised in it; what stands between them is encoded piece by piece.
+// BOS stands before a text where tokenizer_config.json names one and add_bos_token is not false, EOS behind
+// it where add_eos_token is true.
+std::unique_ptr<Tokenizer> sentencepiece_tokenizer(Files files, const std::string& origin);
+
+}  // namespace trl::text
