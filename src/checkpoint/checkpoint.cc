@@ -80,8 +80,8 @@ std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model,
   std::vector<Copy> copies;
   const std::vector<tensor::Parameter*> parameters = model.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const std::string& name = parameters[i]->name;
-    copies.push_back(checked(name, *values[i], weights.find(name), weights.directory()));
+    for (const model::StoredPart& part : model.stored(*parameters[i]))
+      copies.push_back(checked(part.name, part.of(*values[i]), weights.find(part.name), weights.directory()));
   }
   return copies;
 }

@@ -35,8 +35,11 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
   for (tensor::Parameter* parameter : model.parameters()) {
     host.push_back(tensor::on_host(*parameter->read()));
     const bool narrow = parameter->dtype() == at::kBFloat16;
-    tensors.push_back({parameter->name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
-                       parameter->shape().vec(), host.back().data_ptr()});
+    for (const model::StoredPart& part : model.stored(*parameter)) {
+      const at::Tensor values = part.of(host.back());
+      tensors.push_back({part.name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
+                         values.sizes().vec(), values.data_ptr()});
+    }
   }
   return tensors;
 }

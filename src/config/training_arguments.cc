@@ -59,6 +59,7 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
 void read_loss(const Config& config, TrainingArguments& out) {
   out.dft = config.get("loss_type") == "dft";
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
+  out.router_aux_loss_coef = config.get_optional_double("router_aux_loss_coef");
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
   if (out.dft && out.label_smoothing_factor > 0) {
     fail_key(

@@ -51,7 +51,8 @@ struct TrainingArguments {
   // loss
   bool dft = false;  // loss_type
   double label_smoothing_factor = 0;
-  double neftune_noise_alpha = 0;  // 0: no noise
+  std::optional<double> router_aux_loss_coef;  // none: the model's own
+  double neftune_noise_alpha = 0;              // 0: no noise
   // when
   Strategy logging_strategy = Strategy::steps;
   double logging_steps = 10;  // below 1: a ratio of max_steps

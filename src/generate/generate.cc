@@ -27,7 +27,7 @@ void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> 
     hidden =
         t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
     const at::Tensor row =
-        tensor::on_host(kernels::head_logits(hidden, model.head(), {.compute = model.compute(compute)}));
+        tensor::on_host(kernels::head_logits(hidden, model.head(), model.head_options(compute)));
     const std::span<float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
     if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); })) {
       fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);

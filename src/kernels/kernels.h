@@ -43,8 +43,12 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.
 struct Projection {
-  Parameter* weight;
-  Parameter* bias;  // or null
+  Parameter* weight = nullptr;
+  Parameter* bias = nullptr;  // or none
+  bool transposed = false;    // the weight is [in, out] (GPT-2)
+  // The low-rank terms of an adapter will be here, so that it changes nothing for the others.
+  int64_t in() const { return weight->size(transposed ? 0 : 1); }
+  int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again = {});

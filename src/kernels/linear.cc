@@ -22,9 +22,9 @@ void fill_rows(at::Tensor& y, const at::Tensor& row) {
 }
 
 at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType compute) {
-  at::Tensor y = tensor::empty({x.size(0), p.weight->size(0)}, compute, MemoryKind::activations);
+  at::Tensor y = tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations);
   if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
-  gemm(x, false, *read(*p.weight, compute), true, y, p.bias != nullptr ? 1.0f : 0.0f);
+  gemm(x, false, *read(*p.weight, compute), !p.transposed, y, p.bias != nullptr ? 1.0f : 0.0f);
   return y;
 }
 
@@ -32,8 +32,9 @@ at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType comp
 tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, at::ScalarType compute) {
   tensor_list outputs;
   const bool skinny = x.size(0) <= kSkinnyRows &&
-                      std::all_of(projections.begin(), projections.end(),
-                                  [&](const Projection& p) { return p.weight->dtype() == compute; });
+                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
+                        return p.weight->dtype() == compute && !p.transposed;
+                      });
   if (!skinny) {
     for (const Projection& p : projections) outputs.push_back(project(x, p, compute));
     return outputs;
@@ -42,7 +43,7 @@ tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, a
   std::vector<tensor::Reading> readings;
   const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
   for (const Projection& p : projections) {
-    outputs.push_back(tensor::empty({x.size(0), p.weight->size(0)}, compute, MemoryKind::activations));
+    outputs.push_back(tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations));
     products.push_back(
         {values(*p.weight), p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back()});
   }
@@ -97,22 +98,23 @@ struct Linear : torch::autograd::Function<Linear> {
   // What the output i adds to dx (undefined: it is the first), and to the gradients of its weight and bias.
   static void add(const LinearState& state, size_t i, const at::Tensor& dy, const at::Tensor& operand,
                   at::Tensor& dx) {
-    Parameter& w = *state.projections[i].weight;
+    const Projection& p = state.projections[i];
     const float beta = dx.defined() ? 1.0f : 0.0f;
-    if (!dx.defined()) dx = tensor::empty({dy.size(0), w.size(1)}, state.x_type, MemoryKind::activations);
-    gemm(dy, false, *read(w, state.compute), false, dx, beta);
-    state.weights[i].add([&](at::Tensor& gradient) { gemm(dy, true, operand, false, gradient, 1.0f); });
+    if (!dx.defined()) dx = tensor::empty({dy.size(0), p.in()}, state.x_type, MemoryKind::activations);
+    gemm(dy, false, *read(*p.weight, state.compute), p.transposed, dx, beta);
+    state.weights[i].add([&](at::Tensor& gradient) {
+      gemm(p.transposed ? operand : dy, true, p.transposed ? dy : operand, false, gradient, 1.0f);
+    });
     state.biases[i].add([&](at::Tensor& gradient) { add_column_sums(dy, gradient); });
   }
 };
 
 void check(const at::Tensor& x, const Projection& p) {
-  const Parameter& w = *p.weight;
-  need(x.dim() == 2 && w.shape().size() == 2 && x.size(1) == w.size(1) && x.is_contiguous() &&
-           (p.bias == nullptr || p.bias->count() == w.size(0)),
-       "linear", "x [tokens, in], w [out, in], b [out] are needed");
+  need(x.dim() == 2 && p.weight->shape().size() == 2 && x.size(1) == p.in() && x.is_contiguous() &&
+           (p.bias == nullptr || p.bias->count() == p.out()),
+       "linear", "x [tokens, in], w [out, in] or transposed, b [out] are needed");
   type_of(x);
-  type_of(w.dtype());
+  type_of(p.weight->dtype());
 }
 
 at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {

@@ -81,7 +81,8 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   for (const Projection& p : projections) {
     at::Tensor bias;
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
-    outputs.push_back(at::linear(operand, weight(x, *p.weight).to(compute), bias));
+    const at::Tensor w = weight(x, *p.weight).to(compute);
+    outputs.push_back(at::linear(operand, p.transposed ? w.t() : w, bias));
   }
   return outputs;
 }

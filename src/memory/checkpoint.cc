@@ -10,7 +10,7 @@ namespace trl::memory {
 
 namespace {
 
-using Body = std::function<at::Tensor(const at::Tensor&)>;
+using Body = std::function<std::vector<at::Tensor>(const at::Tensor&)>;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
@@ -21,13 +21,13 @@ struct Piece : torch::CustomClassHolder {
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
+  static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
     context->save_for_backward({x});
     context->saved_data["plain"] = kernels::path() == kernels::Path::plain;
     const auto piece = c10::make_intrusive<Piece>(body);
     context->saved_data["piece"] = at::IValue::make_capsule(piece);
     const tensor::Reads reads;
-    at::Tensor y = body(x);  // apply() has turned gradients off
+    tensor_list y = body(x);  // apply() has turned gradients off
     piece->uses = reads.uses();
     return y;
   }
@@ -37,7 +37,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     const auto capsule = context->saved_data["piece"].toCapsule();
     auto& piece = static_cast<Piece&>(*capsule);
     const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
-    at::Tensor y;
+    tensor_list y, used, d_used;
     {
       const at::AutoGradMode recording(true);
       // of another device, backward runs on a thread of libtorch's
@@ -46,15 +46,25 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       y = piece.body(x);
     }
     for (tensor::Use& use : piece.uses) use.end();  // those of the graph have taken over
-    return {torch::autograd::grad({y}, {x}, {grads[0]})[0], {}};
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (!grads[i].defined()) continue;
+      used.push_back(y[i]);
+      d_used.push_back(grads[i]);
+    }
+    return {torch::autograd::grad(used, {x}, d_used)[0], {}};
   }
 };
 
 }  // namespace
 
-at::Tensor checkpoint(const at::Tensor& x, bool enabled, const Body& body) {
+std::vector<at::Tensor> checkpoint_all(const at::Tensor& x, bool enabled, const Body& body) {
   if (!enabled || !at::GradMode::is_enabled() || !x.requires_grad()) return body(x);
   return Checkpoint::apply(x, body);
+}
+
+at::Tensor checkpoint(const at::Tensor& x, bool enabled,
+                      const std::function<at::Tensor(const at::Tensor&)>& body) {
+  return checkpoint_all(x, enabled, [body](const at::Tensor& in) { return std::vector{body(in)}; })[0];
 }
 
 }  // namespace trl::memory

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <vector>
 
 namespace trl::memory {
 
@@ -11,5 +12,9 @@ namespace trl::memory {
 // enabled false: body(x) itself.
 at::Tensor checkpoint(const at::Tensor& x, bool enabled,
                       const std::function<at::Tensor(const at::Tensor&)>& body);
+
+// The same with several outputs.
+std::vector<at::Tensor> checkpoint_all(const at::Tensor& x, bool enabled,
+                                       const std::function<std::vector<at::Tensor>(const at::Tensor&)>& body);
 
 }  // namespace trl::memory

@@ -6,20 +6,27 @@ namespace trl::model {
 
 at::Tensor BlockAttention::forward(const at::Tensor& x, const kernels::Again& again,
                                    const LayerContext& context) const {
-  const std::vector<at::Tensor> qkv = kernels::linear(x, in, context.compute, again);
+  std::vector<at::Tensor> qkv = kernels::linear(x, in, context.compute, again);
+  if (in.size() == 1) qkv = split(qkv[0]);
   at::Tensor q = heads_of(qkv[0], heads, q_norm), k = heads_of(qkv[1], kv_heads, k_norm);
   if (rope >= 0) {
     const RopeTables& tables = context.ropes[static_cast<size_t>(rope)];
-    std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin);
+    std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin, rope_layout);
   }
   const at::Tensor attended = attend(q, k, heads_of(qkv[2], kv_heads, {}), context);
   return kernels::linear(attended.view({x.size(0), heads * head_dim}), out, context.compute)[0];
 }
 
+std::vector<at::Tensor> BlockAttention::split(const at::Tensor& qkv) const {
+  if (!by_head)
+    return kernels::split_columns(qkv, {heads * head_dim, kv_heads * head_dim, kv_heads * head_dim});
+  return kernels::split_columns(qkv.view({-1, 3 * head_dim}), {head_dim, head_dim, head_dim});
+}
+
 // x: [tokens, count * head_dim] or [tokens * count, head_dim]
 at::Tensor BlockAttention::heads_of(const at::Tensor& x, int64_t count, const Norm& norm) const {
-  if (whole_norms && norm) return norm(x).view({-1, count, head_dim});
-  return norm(x.view({-1, count, head_dim}));
+  if (whole_norms) return normed(x, norm).view({-1, count, head_dim});
+  return normed(x.view({-1, count, head_dim}), norm);
 }
 
 at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -24,6 +24,7 @@ struct BlockAttention {
   at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
 
  private:
+  std::vector<at::Tensor> split(const at::Tensor& qkv) const;
   at::Tensor heads_of(const at::Tensor& x, int64_t count, const Norm& norm) const;
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const LayerContext& context) const;

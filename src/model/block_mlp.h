@@ -16,6 +16,8 @@ struct BlockMlp {
 
   // x: [tokens, hidden] -> [tokens, hidden]. again: as for kernels::linear().
   at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
+  // The same from what `in` makes of x.
+  at::Tensor from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context) const;
 
  private:
   at::Tensor activate(const std::vector<at::Tensor>& x) const;

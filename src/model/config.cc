@@ -1,5 +1,6 @@
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -52,13 +53,32 @@ const Json* find_layer_types(const ConfigKeys& keys, int64_t layers) {
   return types;
 }
 
+// "no_rope_layers" has 1 for a layer that is turned.
+void parse_turned_layers(const ConfigKeys& keys, const Rope& rope, ModelConfig& config) {
+  config.turned_layers.assign(static_cast<size_t>(config.num_hidden_layers), rope.used);
+  if (rope.unturned_every.key == nullptr) return;
+  const Json* list = keys.find("no_rope_layers");
+  if (list != nullptr && (!list->is_array() || list->size() != config.turned_layers.size())) {
+    fail(Status::format, "{}: \"no_rope_layers\" is not a list of {} entries", keys.origin(),
+         config.num_hidden_layers);
+  }
+  const int64_t every = keys.size_or(rope.unturned_every.key, rope.unturned_every.otherwise);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    config.turned_layers[at] = list != nullptr ? (*list)[at] != 0 : (i + 1) % every != 0;
+  }
+}
+
 // Where layer_types does not say it.
-bool slides(const ConfigKeys& keys, const Window& window, int64_t layer) {
+bool slides(const ConfigKeys& keys, const Window& window, const ModelConfig& config, int64_t layer) {
   if (window.rule == WindowRule::every_layer) return true;
+  if (window.rule == WindowRule::unturned_layers) return !config.turned_layers[static_cast<size_t>(layer)];
   if (window.rule == WindowRule::late_layers) {
     const bool zero = keys.find("max_window_layers") != nullptr && keys.number("max_window_layers") == 0;
     return layer >= (zero ? 0 : keys.size_or("max_window_layers", 28));
   }
+  if (window.rule == WindowRule::early_layers)
+    return layer % 2 == 0 && layer < keys.size_or("max_window_layers", 28);
   const int64_t n =
       window.pattern_key == nullptr ? window.pattern : keys.size_or(window.pattern_key, window.pattern);
   return window.rule == WindowRule::pattern && (layer + 1) % n != 0;
@@ -73,7 +93,8 @@ void parse_windows(const ConfigKeys& keys, const Window& window, ModelConfig& co
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     const auto at = static_cast<size_t>(i);
     const bool listed = types != nullptr && window.rule != WindowRule::every_layer;
-    config.sliding_layers[at] = listed ? (*types)[at] == "sliding_attention" : slides(keys, window, i);
+    config.sliding_layers[at] =
+        listed ? (*types)[at] == "sliding_attention" : slides(keys, window, config, i);
   }
 }
 
@@ -146,6 +167,30 @@ void parse_scales(const ConfigKeys& keys, const Scales& scales, ModelConfig& con
   config.logits_softcap = softcap_of(keys, scales.logits_softcap);
 }
 
+bool has_experts(const ConfigKeys& keys, int64_t every, int64_t layer) {
+  const Json* dense = keys.find("mlp_only_layers");
+  const bool listed =
+      dense != nullptr && std::find(dense->begin(), dense->end(), Json(layer)) != dense->end();
+  return !listed && (layer + 1) % every == 0;
+}
+
+void parse_experts(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
+  config.expert_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  if (family.names.router.empty()) return;
+  const Experts& rule = family.experts;
+  ExpertsConfig& experts = config.experts;
+  experts.count = keys.size(keys.find("num_local_experts") != nullptr ? "num_local_experts" : rule.count.key);
+  experts.chosen = keys.size(rule.chosen.key, experts.count);
+  experts.width = size_of(keys, rule.width);
+  if (!family.names.shared_router.empty()) experts.shared_width = size_of(keys, rule.shared_width);
+  experts.normalised = flag_of(keys, rule.normalised);
+  experts.balance =
+      keys.find(rule.balance.key) != nullptr ? keys.number(rule.balance.key) : rule.balance.otherwise;
+  const int64_t every = size_of(keys, rule.every);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i)
+    config.expert_layers[static_cast<size_t>(i)] = has_experts(keys, every, i);
+}
+
 void parse_dropout(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
   for (const NumberKey& key : family.dropouts) {
     const double rate = keys.find(key.key) != nullptr ? keys.number(key.key) : key.otherwise;
@@ -164,6 +209,14 @@ const Family& need_family(const ConfigKeys& keys) {
          type, known_families());
   }
   return *family;
+}
+
+void check_needed(const ConfigKeys& keys, const Family& family) {
+  for (const FlagKey& needed : family.needed) {
+    if (keys.flag_or(needed.key, needed.otherwise) == needed.otherwise) continue;
+    fail(Status::unsupported, "{}: \"{}\" is {}; only {} is supported", keys.origin(), needed.key,
+         !needed.otherwise, needed.otherwise);
+  }
 }
 
 // A classifier's weights are a language model's but for the head, which would be missing or made of the
@@ -186,6 +239,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   const ConfigKeys keys(json, origin);
   const Family& family = need_family(keys);
   check_architecture(keys, family);
+  check_needed(keys, family);
   if (keys.find("quantization_config") != nullptr) {
     fail(Status::unsupported,
          "{}: \"quantization_config\": quantised weights are not supported; give a float32, "
@@ -207,8 +261,10 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   config.qk_norm = !family.names.q_norm.empty();
   config.parallel = flag_of(keys, family.parallel);
   parse_dropout(keys, family, config);
+  parse_turned_layers(keys, family.rope, config);
   parse_windows(keys, family.window, config);
   parse_scales(keys, family.scales, config);
+  parse_experts(keys, family, config);
   config.rope = parse_rope(keys, family, config.max_position_embeddings, config.head_dim);
   config.sliding_rope = parse_sliding_rope(keys, family, config.max_position_embeddings, config.head_dim);
   return config;

@@ -12,6 +12,16 @@
 
 namespace trl::model {
 
+// Of the layers that have experts.
+struct ExpertsConfig {
+  int64_t count = 0;   // 0: no layer has any
+  int64_t chosen = 0;  // of a token
+  int64_t width = 0;
+  int64_t shared_width = 0;  // of the expert that every token goes to; 0: there is none
+  bool normalised = false;   // the shares of a token's experts add up to 1
+  double balance = 0;        // coefficient of the routers' loss
+};
+
 struct ModelConfig {
   const Family* family = nullptr;
   std::string model_type;    // "llama", "mistral", "qwen2" ...
@@ -34,6 +44,7 @@ struct ModelConfig {
   bool parallel = false;             // attention and mlp read the same stream
   int64_t sliding_window = 0;        // 0: none
   std::vector<bool> sliding_layers;  // [layers]
+  std::vector<bool> turned_layers;   // [layers]: have rotary embedding
   int64_t pad_token_id = -1;         // whose row of the embedding its lookups do not train; -1: none
 
   double embedding_scale = 1;       // of the embedding's rows, rounded to their type
@@ -43,6 +54,9 @@ struct ModelConfig {
   double attention_softcap = 0;     // 0: none
   double logits_scale = 1;
   double logits_softcap = 0;  // 0: none
+
+  ExpertsConfig experts;
+  std::vector<bool> expert_layers;  // [layers]
 
   RopeConfig rope;
   std::optional<RopeConfig> sliding_rope;  // of layers with a window, where theirs is another one

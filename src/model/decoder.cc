@@ -5,17 +5,33 @@
 #include "base/error.h"
 #include "memory/checkpoint.h"
 #include "model/embedding_rows.h"
-#include "model/loader.h"
 #include "model/special_tokens.h"
 #include "tensor/device.h"
 
 namespace trl::model {
 
+namespace {
+
+// "longrope" turns every position otherwise as soon as the text is longer than the original context: keys
+// that were kept are of no use then.
+bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
+  const int64_t limit = rope.original_max_position_embeddings;
+  return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
 Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
                  base::LogSink* log)
     : files_(std::move(files)), dtype_(dtype), device_(device) {
-  Loader loader(config(), source, dtype, device, parameters_);
+  Loader loader(config(), source, dtype, device, loaded_);
   embedding_ = loader.embedding();
+  positions_ = loader.positions();
   for (int64_t i = 0; i < config().num_hidden_layers; ++i) layers_.push_back(loader.layer(i));
   norm_ = loader.final_norm();
   head_ = loader.head(embedding_);
@@ -42,8 +58,13 @@ void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
 
 std::vector<Parameter*> Decoder::parameters() {
   std::vector<Parameter*> all;
-  for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  for (const auto& parameter : loaded_.all) all.push_back(parameter.get());
   return all;
+}
+
+std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
+  const auto parts = loaded_.parts.find(&parameter);
+  return parts != loaded_.parts.end() ? parts->second : std::vector<StoredPart>{{parameter.name}};
 }
 
 std::vector<Slot> Decoder::slots() {
@@ -52,7 +73,7 @@ std::vector<Slot> Decoder::slots() {
     for (kernels::Projection* projection : layer->projections()) {
       const Parameter& weight = *projection->weight;
       const std::string name = weight.name.substr(0, weight.name.rfind('.'));
-      slots.push_back({name, weight.size(1), weight.size(0), projection});
+      slots.push_back({name, projection->in(), projection->out(), projection});
     }
   }
   return slots;
@@ -73,6 +94,13 @@ void Decoder::check(const ForwardInput& input) const {
            config().vocab_size);
     }
   }
+  if (positions_ == nullptr) return;
+  const int32_t* positions = input.position_ids.data_ptr<int32_t>();
+  const int64_t last = *std::max_element(positions, positions + tokens);
+  if (last >= config().max_position_embeddings) {
+    fail(Status::invalid_argument, "position {} is beyond the {} positions that this model has learned", last,
+         config().max_position_embeddings);
+  }
 }
 
 LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) const {
@@ -89,33 +117,46 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
 }
 
 // The anchor makes the result part of a graph although ids and weights are not autograd's.
-at::Tensor Decoder::embed(const at::Tensor& ids, const kernels::Noise& noise) {
+at::Tensor Decoder::embed(const ForwardInput& input, const kernels::Noise& noise) {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
-  return kernels::embedding(anchor, ids, *embedding_, {.noise = noise});
+  const at::Tensor x = kernels::embedding(
+      anchor, input.input_ids, *embedding_,
+      {.scale = config().embedding_scale, .noise = noise, .multiplier = config().embedding_multiplier});
+  if (positions_ == nullptr) return x;
+  return kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
 }
 
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
-  at::Tensor x = embed(input.input_ids, options.noise);
+  at::Tensor x = embed(input, options.noise);
+  std::vector<at::Tensor> routers;
   for (const auto& layer : layers_) {
     const DecoderLayer* unit = layer.get();
-    x = memory::checkpoint(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
-      return unit->forward(stream, shared);
-    });
+    const std::vector<at::Tensor> outputs =
+        memory::checkpoint_all(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
+          const DecoderLayer::Result result = unit->forward(stream, shared);
+          return result.router.defined() ? std::vector{result.stream, result.router}
+                                         : std::vector{result.stream};
+        });
+    x = outputs[0];
+    if (outputs.size() > 1) routers.push_back(outputs[1]);
   }
-  return {norm_(x)};
+  Output output{kernels::norm(x, norm_), {}};
+  if (options.router_loss && !routers.empty())
+    output.router_loss = kernels::balance_loss(routers, config().experts.chosen);
+  return output;
 }
 
 std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
-  std::vector<at::Tensor> states{embed(input.input_ids)};
-  for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared));
-  states.back() = norm_(states.back());
+  std::vector<at::Tensor> states{embed(input)};
+  for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared).stream);
+  states.back() = kernels::norm(states.back(), norm_);
   return states;
 }
 
@@ -131,6 +172,12 @@ at::Tensor Decoder::extend(KvCache& cache, const std::vector<int32_t>& ids, at::
   const at::NoGradGuard no_grad;
   const auto count = static_cast<int64_t>(ids.size());
   cache.reserve(count, config().num_key_value_heads, config().head_dim, compute(wanted), device_);
+  if (outgrows(config().rope, cache.length, count)) {
+    const std::vector<int32_t> all = joined(cache.ids, ids);
+    cache.length = 0;
+    cache.ids.clear();
+    return step(cache, all.data(), std::ssize(all), wanted);
+  }
   if (cache.length == 0) return step(cache, ids.data(), count, wanted);
   at::Tensor last;
   for (const int32_t id : ids) last = step(cache, &id, 1, wanted);
@@ -149,13 +196,14 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
   check(input);
   LayerContext shared = context(input, wanted);
   shared.past = cache.length;
-  at::Tensor x = embed(input.input_ids);
+  at::Tensor x = embed(input);
   for (size_t i = 0; i < layers_.size(); ++i) {
     shared.cache = &cache.layers[i];
-    x = layers_[i]->forward(x, shared);
+    x = layers_[i]->forward(x, shared).stream;
   }
   cache.length += count;
-  return norm_(x.narrow(0, count - 1, 1).contiguous());
+  cache.ids.insert(cache.ids.end(), ids, ids + count);
+  return kernels::norm(x.narrow(0, count - 1, 1).contiguous(), norm_);
 }
 
 }  // namespace trl::model

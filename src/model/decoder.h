@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/decoder_layer.h"
+#include "model/loader.h"
 #include "model/model.h"
 #include "model/weights.h"
 
@@ -30,6 +30,7 @@ class Decoder final : public Model {
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) override;
   void resize_embeddings(int64_t rows, uint64_t seed) override;
   std::vector<Parameter*> parameters() override;
+  std::vector<StoredPart> stored(const Parameter& parameter) const override;
   std::vector<Slot> slots() override;
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }
@@ -43,16 +44,17 @@ class Decoder final : public Model {
  private:
   void check(const ForwardInput& input) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
-  at::Tensor embed(const at::Tensor& ids, const kernels::Noise& noise = {});
+  at::Tensor embed(const ForwardInput& input, const kernels::Noise& noise = {});
   // One pass over the layers; the positions follow what the cache holds.
   at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);
 
   ModelFiles files_;
   at::ScalarType dtype_;
   at::Device device_;
-  std::vector<std::unique_ptr<Parameter>> parameters_;
+  LoadedParameters loaded_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   Parameter* embedding_ = nullptr;
+  Parameter* positions_ = nullptr;  // null: none are learned
   Norm norm_;
   Parameter* head_ = nullptr;
 };

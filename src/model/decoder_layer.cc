@@ -6,32 +6,41 @@ namespace {
 
 // A norm costs little beside the products that read it: it is made again in backward.
 kernels::Again again(const at::Tensor& stream, const Norm& norm) {
-  if (!norm) return {};
-  return [kept = stream.detach(), norm] { return norm(kept); };
+  if (norm.weight == nullptr) return {};
+  return [kept = stream.detach(), norm] { return kernels::norm(kept, norm); };
 }
 
 }  // namespace
 
-at::Tensor DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) const {
-  const auto [before, input] = attention_norm.after(x, {});
+DecoderLayer::Result DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) const {
+  const auto [before, input] = residual(x, {}, attention_norm);
   const at::Tensor attended =
-      attention_post_norm(attention.forward(input, again(before, attention_norm), context));
+      normed(attention.forward(input, again(before, attention_norm), context), attention_post_norm);
   if (parallel) {
-    const Norm& norm = mlp_norm ? mlp_norm : attention_norm;
-    const at::Tensor h = mlp_norm ? mlp_norm(before) : input;
-    const at::Tensor branch = mlp_post_norm(mlp.forward(h, again(before, norm), context));
-    return kernels::add(kernels::add(before, attended), branch);
+    const bool own = mlp_norm.weight != nullptr;
+    const BlockExperts::Result fed =
+        feed(own ? normed(before, mlp_norm) : input, again(before, own ? mlp_norm : attention_norm), context);
+    const at::Tensor stream = kernels::add(before, attended, branch_scale);
+    return {kernels::add(stream, normed(fed.y, mlp_post_norm), branch_scale), fed.router};
   }
-  const auto [stream, h] = mlp_norm.after(before, attended);
-  return kernels::add(stream, mlp_post_norm(mlp.forward(h, again(stream, mlp_norm), context)));
+  const auto [stream, h] = residual(before, attended, mlp_norm, branch_scale);
+  const BlockExperts::Result fed = feed(h, again(stream, mlp_norm), context);
+  return {kernels::add(stream, normed(fed.y, mlp_post_norm), branch_scale), fed.router};
+}
+
+BlockExperts::Result DecoderLayer::feed(const at::Tensor& x, const kernels::Again& recipe,
+                                        const LayerContext& context) const {
+  if (experts) return experts->forward(x, recipe, context);
+  return {mlp.forward(x, recipe, context), {}};
 }
 
 std::vector<kernels::Projection*> DecoderLayer::projections() {
   std::vector<kernels::Projection*> all;
   for (kernels::Projection& p : attention.in) all.push_back(&p);
   all.push_back(&attention.out);
-  for (kernels::Projection& p : mlp.in) all.push_back(&p);
-  all.push_back(&mlp.out);
+  BlockMlp& dense = experts ? experts->shared : mlp;
+  for (kernels::Projection& p : dense.in) all.push_back(&p);
+  if (dense.out.weight != nullptr) all.push_back(&dense.out);
   return all;
 }
 

@@ -4,9 +4,59 @@ namespace trl::model {
 
 namespace {
 
+using kernels::NormKind;
+
 constexpr FlagKey kAlways = {nullptr, true};
 constexpr FlagKey kAttentionBias = {"attention_bias", false};
 constexpr FlagKey kMlpBias = {"mlp_bias", false};
+
+constexpr NumberKey kResidualDropouts[] = {{"attention_dropout", 0}, {"resid_pdrop", 0}};
+constexpr NumberKey kHiddenDropouts[] = {{"attention_dropout", 0}, {"hidden_dropout", 0}};
+constexpr NumberKey kMixtralDropouts[] = {{"attention_dropout", 0}, {"router_jitter_noise", 0}};
+constexpr NumberKey kGpt2Dropouts[] = {{"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
+
+constexpr Names kSandwich = {.attention_post_norm = "post_attention_layernorm",
+                             .mlp_norm = "pre_feedforward_layernorm",
+                             .mlp_post_norm = "post_feedforward_layernorm"};
+constexpr Names kSandwichWithHeadNorms = {.attention_post_norm = "post_attention_layernorm",
+                                          .mlp_norm = "pre_feedforward_layernorm",
+                                          .mlp_post_norm = "post_feedforward_layernorm",
+                                          .q_norm = "self_attn.q_norm",
+                                          .k_norm = "self_attn.k_norm"};
+constexpr Sizes kGemma3Sizes = {.vocab = {"vocab_size", 262208},
+                                .heads = {"num_attention_heads", 8},
+                                .kv_heads = {"num_key_value_heads", 4},
+                                .positions = {"max_position_embeddings", 131072},
+                                .head_dim = 256};
+
+constexpr Names kNeoxNames = {.embedding = "gpt_neox.embed_in",
+                              .final_norm = "gpt_neox.final_layer_norm",
+                              .layer = "gpt_neox.layers.{}.",
+                              .qkv = "attention.query_key_value",
+                              .attention_out = "attention.dense",
+                              .gate = {},
+                              .up = "mlp.dense_h_to_4h",
+                              .down = "mlp.dense_4h_to_h"};
+constexpr Prefix kNeoxPrefixes[] = {{"lm_head.", "embed_out."}};
+
+constexpr Names kGpt2Names = {.embedding = "transformer.wte",
+                              .positions = "transformer.wpe",
+                              .final_norm = "transformer.ln_f",
+                              .layer = "transformer.h.{}.",
+                              .attention_norm = "ln_1",
+                              .mlp_norm = "ln_2",
+                              .qkv = "attn.c_attn",
+                              .attention_out = "attn.c_proj",
+                              .gate = {},
+                              .up = "mlp.c_fc",
+                              .down = "mlp.c_proj"};
+constexpr Prefix kGpt2Prefixes[] = {{"transformer.", ""}};
+
+// What must hold of a config.json, for there is no kernel for anything else.
+constexpr FlagKey kCausal[] = {{"use_bidirectional_attention", false}};
+constexpr FlagKey kNoHeadNorms[] = {{"qk_layernorm", false}};
+constexpr FlagKey kGpt2Needs[] = {
+    {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
 
 constexpr Family kFamilies[] = {
     {.model_type = "llama",

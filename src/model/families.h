@@ -31,6 +31,14 @@ struct Names {
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj";
   std::string_view gate_up = {};  // instead of the two; no gate at all where `gate` and this are empty
   std::string_view down = "mlp.down_proj";
+  // Of layers with experts: the router, and gate_up_proj and down_proj of all experts in one, as transformers
+  // holds them in memory. In files each expert has matrices of its own, after its number.
+  std::string_view router = {}, experts = "mlp.experts.";
+  std::string_view expert = "mlp.experts.{}.";
+  std::string_view expert_gate = "gate_proj", expert_up = "up_proj", expert_down = "down_proj";
+  std::string_view shared_router = {};  // of the expert that every token goes to
+  std::string_view shared_gate = "mlp.shared_expert.gate_proj", shared_up = "mlp.shared_expert.up_proj",
+                   shared_down = "mlp.shared_expert.down_proj";
   // Attention sinks, gates of its output, and layers that take an earlier layer's keys will have theirs here.
 };
 
@@ -69,8 +77,10 @@ struct Sizes {
 enum class WindowRule : uint8_t {
   none,
   every_layer,
-  late_layers,  // from "max_window_layers" on
-  pattern,      // all but every n-th
+  late_layers,      // from "max_window_layers" on
+  pattern,          // all but every n-th
+  unturned_layers,  // those without rotary embedding
+  early_layers,     // every other one of those before "max_window_layers"
 };
 struct Window {
   WindowRule rule = WindowRule::none;  // "layer_types" comes before it, except for every_layer
@@ -85,9 +95,10 @@ struct Rope {
   NumberKey theta = {"rope_theta", 10000.0};
   NumberKey partial =
       {};  // share of a head that is turned; without a key all of it, and nothing else is known
-  NumberKey sliding_theta = {};     // of layers with a window, where theirs is another one
-  int64_t original_positions = 0;   // where "original_max_position_embeddings" is not there
-  bool old_longrope_names = false;  // "su" and "yarn" mean longrope
+  NumberKey sliding_theta = {};        // of layers with a window, where theirs is another one
+  SizeKey unturned_every = {nullptr};  // layers that turn nothing; "no_rope_layers" comes before it
+  int64_t original_positions = 0;      // where "original_max_position_embeddings" is not there
+  bool old_longrope_names = false;     // "su" and "yarn" mean longrope
 };
 
 struct Scales {
@@ -101,6 +112,18 @@ struct Scales {
 };
 
 inline constexpr NumberKey kAttentionDropout[] = {{"attention_dropout", 0}};
+
+// Of a family whose names have a router.
+struct Experts {
+  SizeKey count = {"num_experts"};  // or "num_local_experts"
+  SizeKey chosen = {"num_experts_per_tok"};
+  SizeKey width = {"moe_intermediate_size"};
+  SizeKey shared_width = {"shared_expert_intermediate_size"};
+  FlagKey normalised = {"norm_topk_prob", false};
+  // Layers before every n-th are dense, and so are those that "mlp_only_layers" lists.
+  SizeKey every = {"decoder_sparse_step", 1};
+  NumberKey balance = {"router_aux_loss_coef", 0.001};
+};
 
 struct Family {
   std::string_view model_type;       // config.json's; also GGUF's general.architecture
@@ -123,10 +146,15 @@ struct Family {
   Window window = {};
   Rope rope = {};
   Scales scales = {};
+  Experts experts = {};
   std::span<const NumberKey> dropouts = kAttentionDropout;  // that training would apply
-  bool padding_row = true;   // lookups do not train the embedding's row of pad_token_id
-  bool transposed = false;   // weights of layers are [in, out]
-  bool qkv_by_head = false;  // rows of qkv: q, k and v of the first head, of the second ...
+  // Training divides the loss by all labels, though the first of a row is no target: transformers' Trainer
+  // does so for classes that are not called ...ForCausalLM.
+  bool counts_first_labels = false;
+  bool padding_row = true;               // lookups do not train the embedding's row of pad_token_id
+  bool transposed = false;               // weights of layers are [in, out]
+  bool qkv_by_head = false;              // rows of qkv: q, k and v of the first head, of the second ...
+  std::span<const FlagKey> needed = {};  // what config.json must say where it says something
   // GGUF keeps rows of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d / 2).
   bool gguf_interleaved_rope = false;
 };

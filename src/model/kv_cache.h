@@ -22,6 +22,7 @@ struct KvCache {
   int64_t first_rows = 1;  // of the first page, at least
   at::ScalarType type = at::kFloat;
   std::vector<LayerCache> layers;
+  std::vector<int32_t> ids;  // of the positions held
 
   // Makes room for `more` further positions, in a new page if needed; an Error leaves all as it was. The
   // type is that of the first call.

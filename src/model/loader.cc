@@ -32,16 +32,26 @@ int64_t layer_of(std::string_view name, std::string_view pattern) {
   return -1;
 }
 
+// What some files hold beside weights: angles and masks, which follow from config.json.
+bool is_buffer(std::string_view name) {
+  if (name == "rope_freqs.weight") return true;
+  for (const std::string_view end :
+       {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias"}) {
+    if (name.ends_with(end)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Loader::Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-               std::vector<std::unique_ptr<tensor::Parameter>>& parameters)
+               LoadedParameters& loaded)
     : config_(config),
       names_(config.family->names),
       source_(source),
       dtype_(dtype),
       device_(device),
-      parameters_(parameters),
+      loaded_(loaded),
       tensors_(std::ssize(source.others({}))) {}
 
 tensor::Parameter* Loader::embedding() {
@@ -49,6 +59,11 @@ tensor::Parameter* Loader::embedding() {
       matrix(std::string(names_.embedding), config_.vocab_size, config_.hidden_size);
   embedding->padding_row = config_.pad_token_id;
   return embedding;
+}
+
+tensor::Parameter* Loader::positions() {
+  if (names_.positions.empty()) return nullptr;
+  return matrix(std::string(names_.positions), config_.max_position_embeddings, config_.hidden_size);
 }
 
 tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
@@ -67,8 +82,13 @@ std::unique_ptr<DecoderLayer> Loader::layer(int64_t index) {
   };
   auto layer = std::make_unique<DecoderLayer>();
   layer->attention = attention(prefix, index);
-  layer->mlp = mlp(prefix);
+  if (config_.expert_layers[static_cast<size_t>(index)]) {
+    layer->experts = experts(prefix);
+  } else {
+    layer->mlp = mlp(prefix);
+  }
   layer->parallel = config_.parallel;
+  layer->branch_scale = config_.residual_scale;
   layer->attention_norm = norm_of(names_.attention_norm);
   layer->attention_post_norm = norm_of(names_.attention_post_norm);
   if (!config_.parallel || !config_.family->one_norm_if_parallel) layer->mlp_norm = norm_of(names_.mlp_norm);
@@ -84,10 +104,9 @@ BlockAttention Loader::attention(const std::string& prefix, int64_t index) {
                        .head_dim = c.head_dim,
                        .by_head = c.family->qkv_by_head,
                        .whole_norms = c.family->qk_norm_whole,
-                       .rope = c.rope.type == "none"      ? -1
-                               : slides && c.sliding_rope ? 1
-                                                          : 0,
+                       .rope = slides && c.sliding_rope ? 1 : 0,
                        .rope_layout = c.rope.layout};
+  if (!c.turned_layers[static_cast<size_t>(index)]) block.rope = -1;
   block.options.scale = c.attention_scale;
   block.options.window = slides ? c.sliding_window : 0;
   block.options.softcap = c.attention_softcap;
@@ -127,6 +146,54 @@ BlockMlp Loader::mlp(const std::string& prefix) {
   return block;
 }
 
+BlockMlp Loader::shared_expert(const std::string& prefix) {
+  const int64_t hidden = config_.hidden_size, width = config_.experts.shared_width;
+  const auto part = [&](std::string_view name, int64_t in, int64_t out) {
+    return projection(prefix + std::string(name), in, out, false);
+  };
+  BlockMlp block{.activation = config_.activation};
+  block.in = {part(names_.shared_gate, hidden, width), part(names_.shared_up, hidden, width)};
+  block.out = part(names_.shared_down, width, hidden);
+  return block;
+}
+
+BlockExperts Loader::experts(const std::string& prefix) {
+  const ExpertsConfig& c = config_.experts;
+  const int64_t hidden = config_.hidden_size;
+  BlockExperts block{.chosen = c.chosen, .normalised = c.normalised, .activation = config_.activation};
+  std::vector<StoredPart> gate_up, down;
+  for (int64_t i = 0; i < c.count; ++i) {
+    const std::string expert = prefix + numbered(names_.expert, i);
+    gate_up.push_back({expert + std::string(names_.expert_gate) + ".weight", i, 0, c.width});
+    gate_up.push_back({expert + std::string(names_.expert_up) + ".weight", i, c.width, c.width});
+    down.push_back({expert + std::string(names_.expert_down) + ".weight", i});
+  }
+  const std::string all = prefix + std::string(names_.experts);
+  block.weights.gate_up = expert_weights(all + "gate_up_proj", 2 * c.width, hidden, gate_up);
+  block.weights.down = expert_weights(all + "down_proj", hidden, c.width, down);
+  block.router = projection(prefix + std::string(names_.router), hidden, c.count, false);
+  if (c.shared_width > 0) {
+    block.shared = shared_expert(prefix);
+    block.shared_gate = projection(prefix + std::string(names_.shared_router), hidden, 1, false);
+  }
+  return block;
+}
+
+tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows, int64_t columns,
+                                          const std::vector<StoredPart>& parts) {
+  at::Tensor values =
+      tensor::empty({config_.experts.count, rows, columns}, dtype_, tensor::MemoryKind::weights, device_);
+  for (const StoredPart& part : parts) {
+    at::Tensor place = part.of(values);
+    check(part.name, place.sizes().vec());
+    read(part.name, place);
+  }
+  tensor::Parameter* parameter =
+      loaded_.all.emplace_back(std::make_unique<tensor::Parameter>(name, values)).get();
+  loaded_.parts[parameter] = parts;
+  return parameter;
+}
+
 Norm Loader::norm(const std::string& name, int64_t width) {
   Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
   norm.weight = load(name + ".weight", {width}, false);
@@ -136,7 +203,8 @@ Norm Loader::norm(const std::string& name, int64_t width) {
 
 kernels::Projection Loader::projection(const std::string& name, int64_t in, int64_t out, bool bias) {
   const bool transposed = config_.family->transposed;
-  kernels::Projection projection{transposed ? matrix(name, in, out) : matrix(name, out, in), nullptr};
+  kernels::Projection projection{.weight = transposed ? matrix(name, in, out) : matrix(name, out, in),
+                                 .transposed = transposed};
   if (bias) projection.bias = load(name + ".bias", {out}, false);
   return projection;
 }
@@ -145,8 +213,19 @@ tensor::Parameter* Loader::matrix(const std::string& name, int64_t rows, int64_t
   return load(name + ".weight", {rows, columns}, true);
 }
 
+// The name in the files: the family's own, or with another prefix where that is what they have.
+std::string Loader::stored(const std::string& name) const {
+  if (source_.shape(name) != nullptr) return name;
+  for (const Prefix& prefix : config_.family->prefixes) {
+    if (!name.starts_with(prefix.ours)) continue;
+    const std::string other = std::string(prefix.theirs) + name.substr(prefix.ours.size());
+    if (source_.shape(other) != nullptr) return other;
+  }
+  return name;
+}
+
 // Tensors are taken from the source one by one, in the order in which they become parameters.
-tensor::Parameter* Loader::load(const std::string& name, const std::vector<int64_t>& shape, bool decay) {
+void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
   const std::vector<int64_t>* found = source_.shape(name);
   if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
   if (*found != shape) {
@@ -155,11 +234,16 @@ tensor::Parameter* Loader::load(const std::string& name, const std::vector<int64
   }
   base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
   used_.insert(name);
+}
+
+tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_t>& shape, bool decay) {
+  const std::string name = stored(own);
+  check(name, shape);
   at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
   read(name, values);
   auto parameter = std::make_unique<tensor::Parameter>(name, values);
   parameter->decay = decay;
-  return parameters_.emplace_back(std::move(parameter)).get();
+  return loaded_.all.emplace_back(std::move(parameter)).get();
 }
 
 void Loader::read(const std::string& name, at::Tensor& out) const {
@@ -171,7 +255,7 @@ void Loader::read(const std::string& name, at::Tensor& out) const {
 
 // A tied head that is stored as well must be the embedding: training would silently drop one of the two.
 void Loader::check_tied(tensor::Parameter& embedding) {
-  const std::string name = std::string(names_.head) + ".weight";
+  const std::string name = stored(std::string(names_.head) + ".weight");
   const std::vector<int64_t>* shape = source_.shape(name);
   if (shape == nullptr) return;
   used_.insert(name);
@@ -195,11 +279,11 @@ void Loader::report_others(base::LogSink* log) const {
   const int64_t layers = config_.num_hidden_layers;
   int64_t beyond = 0, last = 0;
   for (const std::string& name : source_.others(used_)) {
-    const bool buffer = name.find("rotary_emb.inv_freq") != std::string::npos || name == "rope_freqs.weight";
     const int64_t layer = layer_of(name, names_.layer);
     beyond += layer >= layers ? 1 : 0;
     last = std::max(last, layer);
-    if (!buffer && layer < layers) log->warning("model", "tensor {} is not used by this family", name);
+    if (!is_buffer(name) && layer < layers)
+      log->warning("model", "tensor {} is not used by this family", name);
   }
   if (beyond == 0) return;
   log->warning("model",

@@ -1,5 +1,6 @@
 // Reads the weights of a decoder as its row of the table of families names them.
 #pragma once
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -8,29 +9,42 @@
 #include "base/log.h"
 #include "model/config.h"
 #include "model/decoder_layer.h"
+#include "model/stored_part.h"
 #include "model/weights.h"
 
 namespace trl::model {
 
+struct LoadedParameters {
+  std::vector<std::unique_ptr<tensor::Parameter>> all;
+  std::map<const tensor::Parameter*, std::vector<StoredPart>> parts;  // of those that files have in parts
+};
+
 class Loader {
  public:
-  // parameters: gets each that is loaded, in that order.
+  // loaded: gets each parameter, in the order in which they are read.
   Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-         std::vector<std::unique_ptr<tensor::Parameter>>& parameters);
+         LoadedParameters& loaded);
 
   tensor::Parameter* embedding();
+  tensor::Parameter* positions();  // null: the family learns none
   tensor::Parameter* head(tensor::Parameter* embedding);
   Norm final_norm();
   std::unique_ptr<DecoderLayer> layer(int64_t index);
   void report_others(base::LogSink* log) const;
 
  private:
+  std::string stored(const std::string& name) const;
   tensor::Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay);
   tensor::Parameter* matrix(const std::string& name, int64_t rows, int64_t columns);
   Norm norm(const std::string& name, int64_t width);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   BlockAttention attention(const std::string& prefix, int64_t index);
   BlockMlp mlp(const std::string& prefix);
+  BlockMlp shared_expert(const std::string& prefix);
+  BlockExperts experts(const std::string& prefix);
+  tensor::Parameter* expert_weights(const std::string& name, int64_t rows, int64_t columns,
+                                    const std::vector<StoredPart>& parts);
+  void check(const std::string& name, const std::vector<int64_t>& shape);  // is there, and is taken
   void check_tied(tensor::Parameter& embedding);
   void read(const std::string& name, at::Tensor& out) const;
 
@@ -39,7 +53,7 @@ class Loader {
   const WeightSource& source_;
   const at::ScalarType dtype_;
   const at::Device device_;
-  std::vector<std::unique_ptr<tensor::Parameter>>& parameters_;
+  LoadedParameters& loaded_;
   const int64_t tensors_;  // that are stored
   std::set<std::string> used_;
 };

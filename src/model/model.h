@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/stored_part.h"
 #include "tensor/parameter.h"
 
 namespace trl::model {
@@ -30,12 +31,14 @@ struct ForwardOptions {
   // bfloat16.
   at::ScalarType compute = at::kFloat;
   bool checkpoint = false;                          // recompute each decoder layer in backward
-  kernels::Noise noise;                             // of the embeddings
+  kernels::Noise noise = {};                        // of the embeddings
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
+  bool router_loss = false;                         // of a mixture of experts
 };
 
 struct Output {
-  at::Tensor hidden;  // [tokens, hidden], after the final norm
+  at::Tensor hidden;       // [tokens, hidden], after the final norm
+  at::Tensor router_loss;  // float32 scalar, where it was asked for and the family has routers
 };
 
 // A projection of a layer, which may be replaced by another one of the same sizes, or get an adapter:
@@ -76,12 +79,22 @@ class Model {
   // parameter's value; seed: of the run.
   virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
-  virtual std::vector<Slot> slots() = 0;             // in the order of the layers
-  virtual Parameter& head() = 0;                     // lm_head, or the tied embedding
-  virtual at::ScalarType dtype() const = 0;          // of the weights
-  virtual at::Device device() const = 0;             // of the weights, and of what is computed
+  // What files hold of it.
+  virtual std::vector<StoredPart> stored(const Parameter& parameter) const = 0;
+  virtual std::vector<Slot> slots() = 0;     // in the order of the layers
+  virtual Parameter& head() = 0;             // lm_head, or the tied embedding
+  virtual at::ScalarType dtype() const = 0;  // of the weights
+  virtual at::Device device() const = 0;     // of the weights, and of what is computed
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
+  // How the head makes logits of hidden states, computed in what `wanted` comes to.
+  kernels::HeadOptions head_options(at::ScalarType wanted) const {
+    kernels::HeadOptions options;
+    options.compute = compute(wanted);
+    options.scale = config().logits_scale;
+    options.softcap = config().logits_softcap;
+    return options;
+  }
   static at::ScalarType compute(at::ScalarType weights, at::ScalarType wanted) {
     return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
   }

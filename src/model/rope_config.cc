@@ -14,7 +14,8 @@ namespace {
 
 using base::Json;
 
-constexpr std::array<std::string_view, 3> kTypes = {"default", "linear", "llama3"};
+constexpr std::array<std::string_view, 6> kTypes = {"default", "linear",   "dynamic",
+                                                    "yarn",    "longrope", "llama3"};
 
 const Json* find_object(const ConfigKeys& keys, const char* key) {
   const Json* given = keys.find(key);

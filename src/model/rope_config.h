@@ -22,10 +22,10 @@ struct RopeConfig {
   int64_t original_max_position_embeddings = 0;
   double partial = 1.0;  // share of each head that is turned
   int64_t max_position_embeddings = 0;
-  double beta_fast = 32, beta_slow = 1;           // of yarn
-  double mscale = 0, mscale_all_dim = 0;          // of yarn; 0: not given
-  bool truncate = true;                           // of yarn
-  std::optional<double> attention_factor = {};         // of yarn and longrope: of cosines and sines
+  double beta_fast = 32, beta_slow = 1;                     // of yarn
+  double mscale = 0, mscale_all_dim = 0;                    // of yarn; 0: not given
+  bool truncate = true;                                     // of yarn
+  std::optional<double> attention_factor = {};              // of yarn and longrope: of cosines and sines
   std::vector<double> short_factor = {}, long_factor = {};  // of longrope
   kernels::RopeLayout layout = kernels::RopeLayout::halves;
 };

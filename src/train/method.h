@@ -22,6 +22,12 @@ struct MethodLoss {
   MethodMetrics metrics;
 };
 
+// What the parts of a loss are divided by.
+struct Divisors {
+  double items = 1;    // sums over tokens (num_items_in_batch)
+  double batches = 1;  // means over a micro-batch
+};
+
 // Where a training forward stands in the run. Whatever is random in it is drawn by counter from here, so a
 // step that is tried again, or a run that is resumed, draws the same.
 struct Place {
@@ -32,11 +38,11 @@ struct Place {
 class Method {
  public:
   virtual ~Method() = default;
-  // What the losses of a window are divided by (num_items_in_batch); evaluation plans each batch by itself.
-  virtual double plan(std::span<const MicroBatch> window) const = 0;
+  // Of a window; evaluation (not training) plans each batch by itself.
+  virtual Divisors plan(std::span<const MicroBatch> window, bool training) const = 0;
   // Without a place: evaluation.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training) = 0;
-  virtual MethodLoss loss(const model::Output& output, const MicroBatch& batch, double items) = 0;
+  virtual MethodLoss loss(const model::Output& output, const MicroBatch& batch, const Divisors& divisors) = 0;
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.

@@ -52,7 +52,9 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.segments = copy_segments(batch);
   own.input_ids = copy(batch.input_ids, batch.tokens);
   own.position_ids = copy(batch.position_ids, batch.tokens);
-  own.targets = loss::shift_labels(copy(batch.labels, batch.tokens), *own.segments);
+  const at::Tensor labels = copy(batch.labels, batch.tokens);
+  own.targets = loss::shift_labels(labels, *own.segments);
+  own.labels = loss::count_targets(labels);
   own.row_ids.assign(batch.row_ids, batch.row_ids + batch.row_id_count);
   own.rows = batch.rows;
   own.width = batch.width;

@@ -19,6 +19,7 @@ struct MicroBatch {
   int64_t rows = 0;
   int64_t width = 0;     // of TRL's input_ids, whose padding is not here
   int64_t elements = 0;  // of TRL's input_ids
+  int64_t labels = 0;    // that are not -100, the first of a document too
   int64_t counted_tokens = 0;
   int64_t real_tokens = 0;  // that are not padding to Trainer
 };

@@ -184,14 +184,14 @@ double Trainer::grad_norm() const {
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
   zero_gradients();
   const at::AutoGradMode with_graph(true);
-  const double items = method_->plan(window);
+  const Divisors divisors = method_->plan(window, true);
   Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.num_input_tokens_seen, state_.total_flos};
   for (const MicroBatch& batch : window) {
     pass.num_tokens += batch.counted_tokens;
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
     const Place place{state_.global_step, &batch - window.data()};
-    const MethodLoss result = method_->loss(method_->forward(batch, place), batch, items);
+    const MethodLoss result = method_->loss(method_->forward(batch, place), batch, divisors);
     const float loss = result.loss.item<float>();
     pass.loss += loss;
     pass.skipped = !accepts(loss, "loss", {&batch});

@@ -245,7 +245,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"optim", "paged_adamw_8bit"},
       {"optim", "lomo"},
       {"lr_scheduler_type", "greedy"},
-      {"router_aux_loss_coef", "0.1"},
       {"activation_offloading", "true"},
       {"auto_find_batch_size", "true"},
       {"bf16_full_eval", "true"},

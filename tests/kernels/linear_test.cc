@@ -127,6 +127,24 @@ TEST(Linear, ForwardAndBackwardOfEveryMixOfTypes) {
   }
 }
 
+TEST(Linear, TransposedWeightIsTheSameProduct) {
+  for (const int64_t rows : {1, 40}) {
+    const at::Tensor x = random({rows, 24}, 1), w = random({10, 24}, 2), dy = random({rows, 10}, 3);
+    Parameter straight = parameter(w), turned = parameter(w.t().contiguous()),
+              bias = parameter(random({10}, 4)), same_bias = parameter(*bias.read());
+    const at::Tensor xa = leaf(x), xb = leaf(x);
+    const Projection projection{&turned, &same_bias, true};
+    const at::Tensor ya = linear(xa, straight, &bias, at::kFloat);
+    const at::Tensor yb = linear(xb, projection, at::kFloat)[0];
+    EXPECT_LT(error_of(yb, ya), 1e-6);
+    const at::Tensor ga = torch::autograd::grad({ya}, {xa}, {dy})[0];
+    const at::Tensor gb = torch::autograd::grad({yb}, {xb}, {dy})[0];
+    EXPECT_LT(error_of(gb, ga), 1e-6);
+    EXPECT_LT(error_of(turned.gradient().t(), straight.gradient()), 1e-6);
+    EXPECT_TRUE(same_bits(same_bias.gradient(), bias.gradient()));
+  }
+}
+
 TEST(Linear, SharedInputEqualsSeparateOnes) {
   const at::Tensor x = random({30, 24}, 1);
   Parameter w1 = parameter(random({10, 24}, 2)), w2 = parameter(random({12, 24}, 3));

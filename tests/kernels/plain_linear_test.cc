@@ -36,6 +36,16 @@ TEST(PlainLinear, GradientsAreDerivatives) {
   test::expect_gradients(linear_of(9, 13, 7, at::kFloat, at::kFloat, at::kFloat));
 }
 
+TEST(PlainLinear, TransposedFusedIsTheSame) {
+  const Comparison comparison = {
+      {random({40, 17}, 1)}, {random({17, 33}, 2) * 0.3, random({33}, 3)}, [](const auto& x, auto& w) {
+        const Projection projection{&w[0], &w[1], true};
+        return linear(x[0], projection, at::kFloat)[0];
+      }};
+  test::expect_fused_is_plain(comparison, 2e-6, 2);
+  test::expect_gradients(comparison);
+}
+
 struct Looked {
   at::Tensor y, grad;
 };

@@ -179,10 +179,16 @@ TEST(Config, RefusesByName) {
   expect_error(with(llama(), "architectures", {3}), Status::unsupported, "\"architectures\" begins with 3;");
   for (const Json& fine : {Json::array(), Json::array({"LlamaModel"}), Json::array({"MyForCausalLM"})})
     EXPECT_EQ(parse_config(with(llama(), "architectures", fine), "").head_dim, 16);
-  for (const char* type : {"dynamic", "yarn", "longrope", "su"}) {
+  for (const char* type : {"axial", "su"}) {
     expect_error(with(llama(), "rope_scaling", {{"rope_type", type}, {"factor", 2.0}}), Status::unsupported,
-                 fmt::format("rope type \"{}\" is not supported; these are: default, linear, llama3", type));
+                 fmt::format("rope type \"{}\" is not supported; these are: default, linear, dynamic, yarn, "
+                             "longrope, llama3",
+                             type));
   }
+  const Json factors = Json::array({1.0, 2.0});
+  expect_error(with(llama(), "rope_scaling",
+                    {{"rope_type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}),
+               Status::format, "\"short_factor\" is not a list of 8 positive numbers");
   expect_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}}), Status::format,
                "\"factor\" is missing");
   expect_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 0}}), Status::format,

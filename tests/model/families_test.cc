@@ -23,7 +23,7 @@ class Families : public testing::TestWithParam<std::string> {
 };
 
 at::Tensor logits_of(Model& model, const at::Tensor& hidden) {
-  return kernels::head_logits(hidden, model.head(), {.compute = at::kFloat});
+  return kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat));
 }
 
 // [tokens]: each position's successor in its row, -100 at the end of a row.
@@ -73,6 +73,11 @@ TEST_P(Families, ForwardAsRecorded) {
     const auto model = open();
     const std::vector<at::Tensor> states = model->hidden_states(test::forward_input(run["rows"]), {});
     compare_norms(states, run);
+    const Output output = model->forward(test::forward_input(run["rows"]), {.router_loss = true});
+    ASSERT_EQ(output.router_loss.defined(), run.contains("aux_loss"));
+    if (output.router_loss.defined()) {
+      EXPECT_TRUE(close(output.router_loss.item<double>(), run["aux_loss"], test::limits::forward));
+    }
     compare_predictions(logits_of(*model, states.back()), run);
   }
 }
@@ -127,8 +132,11 @@ TEST_P(Families, GradientsAsRecorded) {
     const auto model = open();
     for (Parameter* parameter : model->parameters())
       parameter->begin_training(at::zeros_like(*parameter->read()));
-    const at::Tensor hidden = model->forward(test::forward_input(rows), {at::kFloat, checkpoint, {}}).hidden;
-    const at::Tensor loss = kernels::head_loss(hidden, model->head(), targets, 1 / tokens, {}, nullptr);
+    const ForwardOptions options{.checkpoint = checkpoint, .router_loss = true};
+    const Output output = model->forward(test::forward_input(rows), options);
+    at::Tensor loss = kernels::head_loss(output.hidden, model->head(), targets, 1 / tokens,
+                                         model->head_options(at::kFloat), nullptr);
+    if (output.router_loss.defined()) loss = loss + model->config().experts.balance * output.router_loss;
     loss.backward();
     EXPECT_TRUE(close(loss.item<double>(), want["loss"], test::limits::forward)) << loss;
     double total = 0;

@@ -33,11 +33,11 @@ at::Tensor targets_of(const Json& labels, const GoldenBatch& batch) {
 
 double backward(Model& model, const GoldenBatch& batch, const at::Tensor& targets, double items,
                 const ForwardOptions& options, kernels::HeadSums* sums) {
-  const at::Tensor hidden = model.forward(batch.input, options).hidden;
-  kernels::HeadOptions head;
-  head.compute = model.compute(options.compute);
+  const Output output = model.forward(batch.input, options);
+  kernels::HeadOptions head = model.head_options(options.compute);
   head.tile_rows = 16;
-  const at::Tensor loss = kernels::head_loss(hidden, model.head(), targets, 1.0 / items, head, sums);
+  at::Tensor loss = kernels::head_loss(output.hidden, model.head(), targets, 1.0 / items, head, sums);
+  if (output.router_loss.defined()) loss = loss + model.config().experts.balance * output.router_loss;
   loss.backward();
   return loss.item<double>();
 }
@@ -61,36 +61,42 @@ void compare_tensor(const Parameter& parameter, const Json& want, const io::Safe
   EXPECT_LE((test::recorded_columns(got, recorded) - recorded).abs().max().item<double>(), limit);
 }
 
+struct Compared {
+  int tensors = 0;
+  int whole = 0;  // models of which every value was recorded
+};
+
+void compare_gradients(const std::string& name, Compared& compared) {
+  SCOPED_TRACE(name);
+  const Json json = test::golden_json("grads/" + name + "/case.json");
+  const std::string tensors = test::golden_path("grads/" + name + "/grads.safetensors");
+  const auto all = tensors.empty() ? nullptr : std::make_unique<io::Safetensors>(tensors);
+  const auto model = Model::open(test::golden_path("models/" + name), "float32");
+  make_gradients(*model);
+  const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
+  kernels::HeadSums sums;
+  const double loss = backward(*model, batch, targets_of(json["labels"], batch),
+                               json["num_label_tokens"].get<double>(), {.router_loss = true}, &sums);
+  EXPECT_EQ(sums.count, json["num_label_tokens"].get<int64_t>());
+  EXPECT_TRUE(test::close(loss, json["loss"].get<double>(), test::limits::forward)) << loss;
+  double total = 0;
+  for (const Parameter* parameter : model->parameters()) {
+    ASSERT_TRUE(json["grads"].contains(parameter->name)) << parameter->name;
+    compare_tensor(*parameter, json["grads"][parameter->name], all.get());
+    total += parameter->gradient().to(at::kDouble).square().sum().item<double>();
+    ++compared.tensors;
+  }
+  EXPECT_EQ(model->parameters().size(), json["grads"].size());
+  EXPECT_TRUE(test::close(std::sqrt(total), json["total_grad_norm"].get<double>(), test::limits::gradient));
+  compared.whole += all != nullptr;
+}
+
 TEST(Gradients, EveryTensorAsRecorded) {
   TRL_NEED_GOLDEN("grads/llama/case.json");
-  int compared = 0;
-  int whole = 0;
-  for (const std::string name : {"llama", "llama3", "mistral", "qwen2", "qwen3"}) {
-    SCOPED_TRACE(name);
-    const Json json = test::golden_json("grads/" + name + "/case.json");
-    const std::string tensors = test::golden_path("grads/" + name + "/grads.safetensors");
-    const auto all = tensors.empty() ? nullptr : std::make_unique<io::Safetensors>(tensors);
-    const auto model = Model::open(test::golden_path("models/" + name), "float32");
-    make_gradients(*model);
-    const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
-    kernels::HeadSums sums;
-    const double loss = backward(*model, batch, targets_of(json["labels"], batch),
-                                 json["num_label_tokens"].get<double>(), {}, &sums);
-    EXPECT_EQ(sums.count, json["num_label_tokens"].get<int64_t>());
-    EXPECT_TRUE(test::close(loss, json["loss"].get<double>(), test::limits::forward)) << loss;
-    double total = 0;
-    for (const Parameter* parameter : model->parameters()) {
-      ASSERT_TRUE(json["grads"].contains(parameter->name)) << parameter->name;
-      compare_tensor(*parameter, json["grads"][parameter->name], all.get());
-      total += parameter->gradient().to(at::kDouble).square().sum().item<double>();
-      ++compared;
-    }
-    EXPECT_EQ(model->parameters().size(), json["grads"].size());
-    EXPECT_TRUE(test::close(std::sqrt(total), json["total_grad_norm"].get<double>(), test::limits::gradient));
-    whole += all != nullptr;
-  }
-  EXPECT_EQ(whole, 3);
-  EXPECT_EQ(compared, 20 + 21 + 21 + 26 + 25);
+  Compared compared;
+  for (const char* name : {"llama", "llama3", "mistral", "qwen2", "qwen3"}) compare_gradients(name, compared);
+  EXPECT_EQ(compared.whole, 3);
+  EXPECT_EQ(compared.tensors, 20 + 21 + 21 + 26 + 25);
 }
 
 TEST(Gradients, CheckpointingChangesNoBit) {

@@ -48,6 +48,22 @@ TEST(Neftune, same_bits_in_every_run_and_for_any_number_of_threads) {
                      first));
 }
 
+TEST(RouterLoss, is_refused_of_a_model_without_routers) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = tiny_run({{"router_aux_loss_coef", "0.1"}});
+  try {
+    run.start();
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(
+        error.message().find("router_aux_loss_coef: 0.1 weights the routers' loss of a mixture of experts, "
+                             "and this model (qwen2) is none"),
+        std::string::npos)
+        << error.message();
+  }
+  tiny_run({{"router_aux_loss_coef", "0"}}).start();
+}
+
 // The noise of a step is alpha / sqrt(longest row * hidden size), drawn from seed, step and micro-batch;
 // evaluation has none.
 TEST(Neftune, size_and_key) {

@@ -43,13 +43,13 @@ class Summed {
   void add(const engine::Batch& batch, double items) {
     const at::AutoGradMode with_graph(true);
     const MicroBatch own = copy_batch(batch, vocab_size_);
-    const MethodLoss result = method_->loss(method_->forward(own, Place{}), own, items);
+    const MethodLoss result = method_->loss(method_->forward(own, Place{}), own, {.items = items});
     loss += static_cast<double>(*result.loss.data_ptr<float>());
     if (result.loss.requires_grad()) result.loss.backward();
   }
   double items(const engine::Batch& batch) const {
     const MicroBatch own = copy_batch(batch, vocab_size_);
-    return method_->plan({&own, 1});
+    return method_->plan({&own, 1}, true).items;
   }
   std::vector<at::Tensor> gradients() const {
     std::vector<at::Tensor> out;

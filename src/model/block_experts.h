@@ -1,0 +1,28 @@
+// The feed-forward part of a layer as a mixture of experts: a router, the experts, and where the family has
+// one, an expert that every token goes to.
+#pragma once
+#include <ATen/ATen.h>
+
+#include "kernels/experts.h"
+#include "model/block_mlp.h"
+
+namespace trl::model {
+
+struct BlockExperts {
+  kernels::Projection router = {};
+  kernels::ExpertWeights weights = {};
+  int64_t chosen = 1;       // experts of a token
+  bool normalised = false;  // their shares add up to 1
+  kernels::Activation activation = kernels::Activation::silu;
+  kernels::Projection shared_gate = {};  // one number a token; without a weight there is no shared expert
+  BlockMlp shared = {};
+
+  struct Result {
+    at::Tensor y;       // [tokens, hidden]
+    at::Tensor router;  // [tokens, experts], before the softmax
+  };
+  // x: [tokens, hidden]. again: as for kernels::linear().
+  Result forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
+};
+
+}  // namespace trl::model

@@ -1,0 +1,21 @@
+// What a parameter is in files: one tensor, or one for every part of it, as experts are.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace trl::model {
+
+struct StoredPart {
+  std::string name;
+  int64_t expert = -1;           // the first index; -1: all of it
+  int64_t first = 0, rows = -1;  // of the expert's matrix; -1: all
+  // values: of the parameter, or of its shape.
+  at::Tensor of(const at::Tensor& values) const {
+    if (expert < 0) return values;
+    const at::Tensor matrix = values.select(0, expert);
+    return rows < 0 ? matrix : matrix.narrow(0, first, rows);
+  }
+};
+
+}  // namespace trl::model
