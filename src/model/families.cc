@@ -84,6 +84,17 @@ constexpr Family kFamilies[] = {
      .qkv_bias = kAttentionBias,
      .out_bias = kAttentionBias,
      .window = {.rule = WindowRule::late_layers, .on = {"use_sliding_window", false}, .size = 4096}},
+    {.model_type = "phi3",
+     .architecture = "Phi3ForCausalLM",
+     .classifier = "Phi3ForSequenceClassification",
+     .names = {.qkv = "self_attn.qkv_proj", .gate_up = "mlp.gate_up_proj"},
+     .sizes = {.positions = {"max_position_embeddings", 4096}},
+     .eps = {"rms_norm_eps", 1e-5},
+     .window = {.rule = WindowRule::every_layer},
+     .rope = {.partial = {"partial_rotary_factor", 1.0},
+              .original_positions = 4096,
+              .old_longrope_names = true},
+     .dropouts = kResidualDropouts},
 };
 
 }  // namespace
