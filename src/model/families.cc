@@ -95,6 +95,18 @@ constexpr Family kFamilies[] = {
               .original_positions = 4096,
               .old_longrope_names = true},
      .dropouts = kResidualDropouts},
+    {.model_type = "gemma",
+     .architecture = "GemmaForCausalLM",
+     .classifier = "GemmaForSequenceClassification",
+     .sizes = {.positions = {"max_position_embeddings", 8192}, .head_dim = 256},
+     .tied = true,
+     .norm = NormKind::rms_offset,
+     .activation = "gelu_pytorch_tanh",
+     .gelu_is_tanh = true,
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .scales = {.embedding_by_width = true},
+     .needed = kCausal},
 };
 
 }  // namespace
