@@ -107,6 +107,23 @@ constexpr Family kFamilies[] = {
      .out_bias = kAttentionBias,
      .scales = {.embedding_by_width = true},
      .needed = kCausal},
+    {.model_type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .classifier = "Gemma2ForSequenceClassification",
+     .names = kSandwich,
+     .sizes = {.positions = {"max_position_embeddings", 8192}, .head_dim = 256},
+     .tied = true,
+     .norm = NormKind::rms_offset,
+     .activation_key = "hidden_activation",
+     .activation = "gelu_pytorch_tanh",
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .window = {.rule = WindowRule::pattern, .size = 4096, .pattern = 2},
+     .scales = {.embedding_by_width = true,
+                .attention_root = {"query_pre_attn_scalar", 256},
+                .attention_softcap = {"attn_logit_softcapping", 50},
+                .logits_softcap = {"final_logit_softcapping", 30}},
+     .needed = kCausal},
 };
 
 }  // namespace
