@@ -124,6 +124,24 @@ constexpr Family kFamilies[] = {
                 .attention_softcap = {"attn_logit_softcapping", 50},
                 .logits_softcap = {"final_logit_softcapping", 30}},
      .needed = kCausal},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .classifier = "Gemma3TextForSequenceClassification",
+     .names = kSandwichWithHeadNorms,
+     .sizes = kGemma3Sizes,
+     .tied = true,
+     .norm = NormKind::rms_offset,
+     .activation_key = "hidden_activation",
+     .activation = "gelu_pytorch_tanh",
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .window =
+         {.rule = WindowRule::pattern, .size = 4096, .pattern = 6, .pattern_key = "sliding_window_pattern"},
+     .rope = {.theta = {"rope_theta", 1e6}, .sliding_theta = {"rope_local_base_freq", 1e4}},
+     .scales = {.embedding_by_width = true,
+                .attention_root = {"query_pre_attn_scalar", 256},
+                .logits_softcap = {"final_logit_softcapping", 0}},
+     .needed = kCausal},
 };
 
 }  // namespace
