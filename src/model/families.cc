@@ -142,6 +142,15 @@ constexpr Family kFamilies[] = {
                 .attention_root = {"query_pre_attn_scalar", 256},
                 .logits_softcap = {"final_logit_softcapping", 0}},
      .needed = kCausal},
+    {.model_type = "granite",
+     .architecture = "GraniteForCausalLM",
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .mlp_bias = kMlpBias,
+     .scales = {.embedding = {"embedding_multiplier", 1},
+                .residual = {"residual_multiplier", 1},
+                .attention = {"attention_multiplier", 1},
+                .logits_divisor = {"logits_scaling", 1}}},
 };
 
 }  // namespace
