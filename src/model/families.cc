@@ -151,6 +151,16 @@ constexpr Family kFamilies[] = {
                 .residual = {"residual_multiplier", 1},
                 .attention = {"attention_multiplier", 1},
                 .logits_divisor = {"logits_scaling", 1}}},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .classifier = "SmolLM3ForSequenceClassification",
+     .sizes = {.positions = {"max_position_embeddings", 32768}},
+     .tied = true,
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .mlp_bias = kMlpBias,
+     .window = {.rule = WindowRule::unturned_layers, .on = {"use_sliding_window", false}},
+     .rope = {.theta = {"rope_theta", 2e6}, .unturned_every = {"no_rope_layer_interval", 4}}},
 };
 
 }  // namespace
