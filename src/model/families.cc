@@ -161,6 +161,20 @@ constexpr Family kFamilies[] = {
      .mlp_bias = kMlpBias,
      .window = {.rule = WindowRule::unturned_layers, .on = {"use_sliding_window", false}},
      .rope = {.theta = {"rope_theta", 2e6}, .unturned_every = {"no_rope_layer_interval", 4}}},
+    {.model_type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .classifier = "Olmo2ForSequenceClassification",
+     .names = {.attention_norm = {},
+               .attention_post_norm = "post_attention_layernorm",
+               .mlp_norm = {},
+               .mlp_post_norm = "post_feedforward_layernorm",
+               .q_norm = "self_attn.q_norm",
+               .k_norm = "self_attn.k_norm"},
+     .norm = NormKind::rms_wide,
+     .eps = {"rms_norm_eps", 1e-5},
+     .qk_norm_whole = true,
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias},
 };
 
 }  // namespace
