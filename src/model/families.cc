@@ -175,6 +175,19 @@ constexpr Family kFamilies[] = {
      .qk_norm_whole = true,
      .qkv_bias = kAttentionBias,
      .out_bias = kAttentionBias},
+    {.model_type = "stablelm",
+     .architecture = "StableLmForCausalLM",
+     .classifier = "StableLmForSequenceClassification",
+     .sizes = {.positions = {"max_position_embeddings", 4096}},
+     .norm = NormKind::layer,
+     .norm_bias = true,
+     .eps = {"layer_norm_eps", 1e-5},
+     .qkv_bias = {"use_qkv_bias", false},
+     .parallel = {"use_parallel_residual", false},
+     .one_norm_if_parallel = true,
+     .rope = {.partial = {"partial_rotary_factor", 0.25}},
+     .dropouts = kHiddenDropouts,
+     .needed = kNoHeadNorms},
 };
 
 }  // namespace
