@@ -188,6 +188,23 @@ constexpr Family kFamilies[] = {
      .rope = {.partial = {"partial_rotary_factor", 0.25}},
      .dropouts = kHiddenDropouts,
      .needed = kNoHeadNorms},
+    {.model_type = "gpt_neox",
+     .architecture = "GPTNeoXForCausalLM",
+     .classifier = "GPTNeoXForSequenceClassification",
+     .names = kNeoxNames,
+     .prefixes = kNeoxPrefixes,
+     .norm = NormKind::layer,
+     .norm_bias = true,
+     .eps = {"layer_norm_eps", 1e-5},
+     .activation = "gelu",
+     .qkv_bias = {"attention_bias", true},
+     .out_bias = {"attention_bias", true},
+     .mlp_bias = kAlways,
+     .parallel = {"use_parallel_residual", true},
+     .rope = {.theta = {"rotary_emb_base", 10000}, .partial = {"rotary_pct", 0.25}},
+     .dropouts = kHiddenDropouts,
+     .padding_row = false,
+     .qkv_by_head = true},
 };
 
 }  // namespace
