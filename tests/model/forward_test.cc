@@ -18,6 +18,10 @@ using test::GoldenBatch;
 std::vector<std::string> models() {
   std::vector<std::string> names = {"llama", "llama3",     "llama_sharded", "mistral",
                                     "qwen2", "qwen2_bf16", "qwen3"};
+  for (const char* name : {"phi3", "gemma2", "gemma3", "gpt2", "qwen3_moe"}) {
+    if (!test::golden_path(fmt::format("forward/{}/tensors.safetensors", name)).empty())
+      names.push_back(name);
+  }
   return names;
 }
 

@@ -99,6 +99,16 @@ TEST(Gradients, EveryTensorAsRecorded) {
   EXPECT_EQ(compared.tensors, 20 + 21 + 21 + 26 + 25);
 }
 
+// families_test.cc has these families too, with smaller cases.
+TEST(Gradients, OfOtherFamiliesAsRecorded) {
+  TRL_NEED_GOLDEN("grads/gemma2/case.json");
+  Compared compared;
+  for (const char* name : {"phi3", "gemma2", "gemma3", "gpt2", "qwen3_moe"})
+    compare_gradients(name, compared);
+  EXPECT_EQ(compared.whole, 1);
+  EXPECT_EQ(compared.tensors, 15 + 24 + 41 + 28 + 25);
+}
+
 TEST(Gradients, CheckpointingChangesNoBit) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
   int compared = 0;

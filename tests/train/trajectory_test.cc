@@ -125,6 +125,16 @@ INSTANTIATE_TEST_SUITE_P(Golden, Trajectory,
                                   std::get<1>(param.param);
                          });
 
+// Other families, whose models are in the whole collection alone.
+INSTANTIATE_TEST_SUITE_P(Families, Trajectory,
+                         testing::Combine(testing::Values("sft_phi3", "sft_gemma2_softcap", "sft_gemma3",
+                                                          "sft_gpt2", "sft_moe_aux", "sft_moe_no_aux"),
+                                          testing::Values("on", "off")),
+                         [](const auto& param) {
+                           return std::string(std::get<0>(param.param)) + "_fused_" +
+                                  std::get<1>(param.param);
+                         });
+
 class PluginTrajectory : public testing::TestWithParam<const char*> {};
 TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), "on", TRL_TEST_PLUGINS "/attention.so"); }
 INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,
