@@ -1,6 +1,7 @@
 // Facts from llama.cpp's llama-vocab.cpp; its patterns leave what they do not match as words of its own.
 #include "text/tokenizer/gguf_pre.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -63,15 +64,24 @@ const GgufPre kPre[] = {
 };
 }  // namespace
 
-const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin) {
+const GgufPre* find_gguf_pre_like(const std::function<bool(const GgufPre&)>& matches) {
+  const GgufPre* found = std::find_if(std::begin(kPre), std::end(kPre), matches);
+  return found == std::end(kPre) ? nullptr : found;
+}
+
+std::string known_gguf_pres() {
   std::vector<std::string_view> known;
-  for (const GgufPre& pre : kPre) {
-    if (pre.name == (name.empty() ? "default" : name)) return pre;
-    known.push_back(pre.name);
-  }
+  for (const GgufPre& pre : kPre) known.push_back(pre.name);
+  return base::join(known);
+}
+
+const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin) {
+  const std::string wanted = name.empty() ? "default" : name;
+  if (const GgufPre* pre = find_gguf_pre_like([&](const GgufPre& known) { return known.name == wanted; }))
+    return *pre;
   fail(Status::unsupported,
        "{}: tokenizer.ggml.pre: the pre-tokenizer '{}' is not read by this build; known are {}", origin, name,
-       base::join(known));
+       known_gguf_pres());
 }
 
 base::Json pre_tokenizer_of(const GgufPre& pre) {

@@ -1,5 +1,6 @@
 // The pre-tokenizers that tokenizer.ggml.pre names, as llama.cpp splits text for them.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "base/json.h"
@@ -18,6 +19,9 @@ struct GgufPre {
 
 // "": default. Throws Error(unsupported) for an unknown name; origin: for messages.
 const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin);
+// The first that matches, or nullptr.
+const GgufPre* find_gguf_pre_like(const std::function<bool(const GgufPre&)>& matches);
+std::string known_gguf_pres();                    // "default, gpt-2, ..."
 base::Json pre_tokenizer_of(const GgufPre& pre);  // as tokenizer.json has it
 
 }  // namespace trl::text

@@ -16,10 +16,6 @@ namespace trl::text {
 namespace {
 using base::Json;
 
-constexpr int32_t kUnknown = 2;
-constexpr int32_t kControl = 3;
-constexpr int32_t kUserDefined = 4;
-
 bool is_scored(const PlainVocabulary& v) { return v.model == "llama"; }
 
 void check(const PlainVocabulary& v, const std::string& origin) {

@@ -106,13 +106,14 @@ void set_model(Json& model, const ClassRow& row, const Settings& settings) {
 
 using Sorted = nlohmann::json;  // compares without regard to the order of keys
 
-// Without what says nothing: defaults, lists of one, how offsets are trimmed.
-Sorted bare(const Json& step) {
+}  // namespace
+
+nlohmann::json bare_step(const Json& step) {
   for (const char* key : {"pretokenizers", "normalizers"}) {
     if (!step.is_object() || !step.contains(key) || !step[key].is_array()) continue;
     Sorted all = Sorted::array();
     for (const Json& item : step[key]) {
-      Sorted one = bare(item);
+      Sorted one = bare_step(item);
       if (!one.is_array()) one = one.is_null() ? Sorted::array() : Sorted::array({one});
       all.insert(all.end(), one.begin(), one.end());
     }
@@ -133,17 +134,18 @@ Sorted bare(const Json& step) {
   return out;
 }
 
+namespace {
 std::string differences(const Json& before, const Json& after, const ClassRow& row) {
   std::string text;
   const auto compare = [&](const char* key, const Sorted& file, const Sorted& own) {
     if (file != own)
       text += fmt::format("{}{} is {} for {}", text.empty() ? "" : ", ", key, own.dump(), file.dump());
   };
-  compare("normalizer", bare(at(before, "normalizer")), bare(at(after, "normalizer")));
-  const Sorted words = bare(at(before, "pre_tokenizer"));
+  compare("normalizer", bare_step(at(before, "normalizer")), bare_step(at(after, "normalizer")));
+  const Sorted words = bare_step(at(before, "pre_tokenizer"));
   // No space is left for Gemma's own to split at.
   if (row.shape != Shape::gemma || !words.is_null())
-    compare("pre_tokenizer", words, bare(at(after, "pre_tokenizer")));
+    compare("pre_tokenizer", words, bare_step(at(after, "pre_tokenizer")));
   if (at(before, "ignore_merges") == true) compare("ignore_merges", true, false);
   const Json around = at(before, "post_processor");
   if (row.surround == Surround::nothing && around.dump().find("SpecialToken") != std::string::npos)

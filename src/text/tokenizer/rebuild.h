@@ -13,4 +13,8 @@ namespace trl::text {
 std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
                     const std::string& path);
 
+// A step without what says nothing: defaults, lists of one, how offsets are trimmed. Two that are equal do
+// the same.
+nlohmann::json bare_step(const base::Json& step);
+
 }  // namespace trl::text
