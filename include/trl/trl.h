@@ -940,6 +940,27 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
                                   trl_model** out_model, trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Converts a model's files: a Hugging Face directory into one GGUF file, which llama.cpp reads, or a GGUF
+ * file into such a directory. Tokenizer and chat template go along. No model is opened, and memory does not
+ * grow with the model. Opens the engine.
+ *
+ * What is written appears whole or not at all; a file of the same name is replaced, and of a directory that
+ * exists the other files stay. What GGUF cannot describe (a family, a kind of position, a tokenizer) is
+ * refused by name.
+ *
+ * @param runtime [in] nullable.
+ * @param path [in] the directory or file that is read.
+ * @param target [in] what is written: a GGUF file where path is a directory, a directory where it is a file.
+ * @param options [in] nullable; reads `convert.type`.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
+ * Contract: any thread; blocks on the files; log; after an error nothing is written.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char* target,
+                                     const trl_config* options, trl_error** error) TRL_NOEXCEPT;
+
+/**
  * What the model is, as a JSON object: parameters (their number) and config (as config.json).
  *
  * @param model [in] not changed.
@@ -1062,7 +1083,8 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
- * template. With `save.kind` checkpoint also all that a later trainer needs to go on from here bit by bit
+ * template; where the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
+ * which llama.cpp loads. With `save.kind` checkpoint also all that a later trainer needs to go on from here bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *
  * Written aside and then moved, so that no half directory is ever seen. Also after TRL_E_CANCELLED.

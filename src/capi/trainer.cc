@@ -7,6 +7,7 @@
 #include "base/writable_directory.h"
 #include "capi/callback.h"
 #include "capi/config.h"
+#include "capi/convert.h"
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/prepare.h"
@@ -159,6 +160,12 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.eval = eval_batches_.get();
   spec.events = &events_;
   spec.files = named;
+  std::optional<EncodedVocabulary> vocabulary;
+  if (arguments.save_format == config::SaveFormat::gguf) {
+    const base::Json model_config = base::parse_json(model_->config_json(), "config.json");
+    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_path_), model_path_);
+    spec.vocabulary = vocabulary->view();
+  }
   spec.tokens = special_tokens(tokenizer_->get(), config_);
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;

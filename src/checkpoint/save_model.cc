@@ -1,11 +1,14 @@
 #include "checkpoint/save_model.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/gguf_file.h"
 #include "tensor/device.h"
 
 namespace trl::checkpoint {
@@ -50,32 +53,92 @@ void check_name(std::string_view name) {
     fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
 }
 
+std::vector<std::string> write_files(base::StagedDirectory& staged, const DirectoryFiles& all,
+                                     int64_t max_shard_bytes) {
+  for (const engine::NamedBytes& file : all.files) check_name(file.name);
+  std::vector<std::string> weights = io::write_weights(staged, all.tensors, max_shard_bytes);
+  for (const engine::NamedBytes& file : all.files) staged.write(file.name, file.bytes);
+  staged.write(kGenerationConfig, json_text(all.generation_config));
+  staged.write(kConfig, json_text(all.config));
+  return weights;
+}
+
+// write: the names of the weight files that it wrote.
+void save(const std::string& directory, const base::WriteFault* fault,
+          const std::function<std::vector<std::string>(base::StagedDirectory&)>& write) {
+  refuse_checkpoint(directory);
+  base::StagedDirectory staged(directory, fault);
+  const std::vector<std::string> written = write(staged);
+  if (base::is_directory(directory)) {
+    for (const std::string& name : base::list_directory(directory)) {
+      if (io::is_weight_file(name) && std::find(written.begin(), written.end(), name) == written.end())
+        staged.replaces(name);
+    }
+  }
+  staged.commit();
+}
+
+// The weights of a model in memory, for the writer of GGUF files.
+class MemoryWeights final : public model::WeightSource {
+ public:
+  explicit MemoryWeights(model::Model& model) {
+    for (io::NamedTensor& tensor : tensors_of(model, host_)) tensors_.emplace(tensor.name, std::move(tensor));
+  }
+  std::string place(const std::string& name) const override { return "tensor " + name; }
+  std::string asks(const std::string&) const override { return "the model asks"; }
+  const std::vector<int64_t>* shape(const std::string& name) const override {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second.shape;
+  }
+  void read(const std::string&, at::Tensor&) const override {
+    fail(Status::internal, "a trained model is read in parts");
+  }
+  void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
+    const io::NamedTensor& tensor = tensors_.at(name);
+    io::read_floats(tensor.type, tensor.data, first, count, out);
+  }
+  void forget(const std::string&) const override {}
+  std::string type(const std::string& name) const override {
+    return std::string(io::element_name(tensors_.at(name).type));
+  }
+  std::vector<std::string> others(const std::set<std::string>&) const override { return {}; }
+
+ private:
+  std::vector<at::Tensor> host_;
+  std::map<std::string, io::NamedTensor> tensors_;
+};
+
 }  // namespace
 
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {
-  for (const engine::NamedBytes& file : files) check_name(file.name);
   std::vector<at::Tensor> host;
-  std::vector<std::string> weights = io::write_weights(staged, tensors_of(model, host), max_shard_bytes);
-  for (const engine::NamedBytes& file : files) staged.write(file.name, file.bytes);
-  staged.write(kGenerationConfig, json_text(model.generation_config_json()));
-  staged.write(kConfig, json_text(saved_config(model)));
-  return weights;
+  return write_files(staged,
+                     {tensors_of(model, host), saved_config(model), model.generation_config_json(), files},
+                     max_shard_bytes);
 }
 
 void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
                 const base::WriteFault* fault, int64_t max_shard_bytes) {
-  refuse_checkpoint(directory);
-  base::StagedDirectory staged(directory, fault);
-  const std::vector<std::string> written = write_model(staged, model, files, max_shard_bytes);
-  if (base::is_directory(directory)) {
-    for (const std::string& name : base::list_directory(directory)) {
-      if (io::is_weight_file(name) && std::find(written.begin(), written.end(), name) == written.end()) {
-        staged.replaces(name);
-      }
-    }
-  }
-  staged.commit();
+  save(directory, fault,
+       [&](base::StagedDirectory& staged) { return write_model(staged, model, files, max_shard_bytes); });
+}
+
+void save_files(const std::string& directory, const DirectoryFiles& files) {
+  save(directory, nullptr,
+       [&](base::StagedDirectory& staged) { return write_files(staged, files, io::kMaxShardBytes); });
+}
+
+void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,
+               base::LogSink* log, const base::WriteFault* fault) {
+  const MemoryWeights weights(model);
+  const std::string_view dtype = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+  const GgufModel written{base::file_name(directory),    model.config(),   model.end_ids(), weights,
+                          gguf_type(format.type, dtype), format.vocabulary};
+  save(directory, fault, [&](base::StagedDirectory& staged) -> std::vector<std::string> {
+    staged.write(io::kGgufFile, [&](base::FileWriter& writer) { write_gguf(writer, written, log); });
+    return {std::string(io::kGgufFile)};
+  });
 }
 
 }  // namespace trl::checkpoint

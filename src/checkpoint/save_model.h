@@ -1,5 +1,5 @@
 // What a saved model directory holds: weights, config.json, generation_config.json, and files of the caller
-// (tokenizer, chat template). transformers loads it unchanged.
+// (tokenizer, chat template), which transformers loads unchanged; or one GGUF file, which llama.cpp loads.
 #pragma once
 #include <span>
 #include <string>
@@ -20,5 +20,21 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
 // other files stay, weight files of an earlier save that are not written again go.
 void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
                 const base::WriteFault* fault = nullptr, int64_t max_shard_bytes = io::kMaxShardBytes);
+
+// The same of a model that is not open.
+struct DirectoryFiles {
+  std::vector<io::NamedTensor> tensors;
+  base::Json config, generation_config;
+  std::span<const engine::NamedBytes> files;
+};
+void save_files(const std::string& directory, const DirectoryFiles& files);
+
+// model.gguf alone, which holds all of it: save_format gguf.
+struct GgufFormat {
+  std::string type;  // as gguf_type() has it; auto: the type of the weights
+  engine::GgufVocabulary vocabulary;
+};
+void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,
+               base::LogSink* log = nullptr, const base::WriteFault* fault = nullptr);
 
 }  // namespace trl::checkpoint

@@ -26,6 +26,7 @@ const std::map<std::string, Command>& commands() {
   static const std::map<std::string, Command> kCommands = {
       {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
       {"generate", {generate, "complete a prompt with a model"}},
+      {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
       {"options", {options, "list the keys that --config and the flags take", "trl options [trainer]"}},
       {"env", {env, "print versions and what this machine offers", "trl env"}},

@@ -89,6 +89,8 @@ void read_checkpoints(const Config& config, TrainingArguments& out) {
   out.save_total_limit = config.get_optional_int("save_total_limit");
   if (out.save_total_limit && *out.save_total_limit <= 0) out.save_total_limit.reset();
   out.save_only_model = config.get_bool("save_only_model");
+  out.save_format = config.get("save_format") == "gguf" ? SaveFormat::gguf : SaveFormat::safetensors;
+  out.save_gguf_type = config.get("save_gguf_type");
   out.load_best_model_at_end = config.get_bool("load_best_model_at_end");
   out.metric_for_best_model = config.get_text("metric_for_best_model").value_or("");
   const bool compares =

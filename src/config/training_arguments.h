@@ -15,6 +15,7 @@
 namespace trl::config {
 
 enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
+enum class SaveFormat : uint8_t { safetensors, gguf };
 enum class FusedKernels : uint8_t { automatic, on, off };
 enum class TokensSeen : uint8_t { no, all, non_padding };   // include_num_input_tokens_seen
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
@@ -74,6 +75,8 @@ struct TrainingArguments {
   double save_steps = 500;  // below 1: a ratio of max_steps
   std::optional<int64_t> save_total_limit;
   bool save_only_model = false;
+  SaveFormat save_format = SaveFormat::safetensors;
+  std::string save_gguf_type = "auto";
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // "eval_..."; empty: nothing is compared
   bool greater_is_better = false;

@@ -11,7 +11,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 2;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 3;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -114,6 +114,21 @@ class EventSink {
   ~EventSink() = default;
 };
 
+// A tokenizer as encoded metadata of a GGUF file.
+struct GgufVocabulary {
+  uint64_t pairs = 0;
+  std::string_view bytes;
+  int32_t eos = -1;  // the token that its metadata name as EOS
+};
+
+struct ConvertSpec {
+  std::string_view path;    // Hugging Face directory or one GGUF file
+  std::string_view target;  // a GGUF file where vocabulary is given, else a directory
+  std::string_view type;    // auto, f32, f16, bf16, q8_0, q4_0
+  const GgufVocabulary* vocabulary = nullptr;
+  std::span<const NamedBytes> files;  // of the tokenizer, for a directory
+};
+
 struct ModelSpec {
   std::string_view path;       // Hugging Face directory or one GGUF file
   std::string_view dtype;      // auto, float32, bfloat16
@@ -198,6 +213,7 @@ struct TrainerSpec {
   BatchSource* eval = nullptr;        // or null
   EventSink* events = nullptr;        // or null
   std::span<const NamedBytes> files;  // go into every saved directory (tokenizer, chat template); copied
+  GgufVocabulary vocabulary;          // of save_format gguf; copied
   SpecialTokens tokens;               // go into config.json and generation_config.json
 };
 
@@ -233,6 +249,8 @@ class Engine {
   // it.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
+  // The files of a model in the other form; no model is opened.
+  virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
 

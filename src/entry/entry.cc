@@ -4,6 +4,7 @@
 
 #include "base/isa.h"
 #include "base/json.h"
+#include "checkpoint/convert.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "entry/attention.h"
@@ -88,6 +89,19 @@ class EngineObject final : public engine::Engine {
     *out = nullptr;
     return compute(host_, error, [&] {
       *out = new ModelObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+  int32_t convert(const engine::ConvertSpec& spec, engine::ErrorSink& error) noexcept override {
+    return compute(host_, error, [&] {
+      HostLog log(host_);
+      const std::string path(spec.path), target(spec.target);
+      if (spec.vocabulary != nullptr) {
+        checkpoint::convert_to_gguf(path, target, spec.type, *spec.vocabulary, &log);
+      } else {
+        checkpoint::convert_to_directory(path, target, spec.type, spec.files, &log);
+      }
       return Status::ok;
     });
   }

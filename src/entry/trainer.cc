@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "entry/attention.h"
+#include "model/gguf_metadata.h"
 
 namespace trl::entry {
 
@@ -30,6 +31,10 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.events = events_.get();
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
   setup.log = &log_;
+  if (setup.arguments.save_format == config::SaveFormat::gguf)  // refused before it trains, not at the end
+    model::gguf_metadata(model_.get().config(), {}, nullptr);
+  vocabulary_ = spec.vocabulary.bytes;
+  setup.vocabulary = {spec.vocabulary.pairs, vocabulary_, spec.vocabulary.eos};
   setup.options = config::result_options(config);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());

@@ -39,6 +39,7 @@ class TrainerObject final : public engine::Trainer {
   HostLog log_;
   ModelObject& model_;
   std::vector<std::pair<std::string, std::string>> files_;
+  std::string vocabulary_;  // encoded, of save_format gguf
   std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
   telemetry::Record record_;  // what metrics_ points into

@@ -7,16 +7,9 @@
 
 #include "model/loader.h"
 #include "model/model.h"
-#include "model/weights.h"
+#include "model/open.h"
 
 namespace trl::model {
-
-struct ModelFiles {
-  ModelConfig config;
-  base::Json config_json;
-  base::Json generation_config_json;
-  std::vector<int32_t> end_ids;
-};
 
 class Decoder final : public Model {
  public:

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/families.h"
+#include "model/gguf_names.h"
 #include "model/rope.h"
 
 namespace trl::model {
@@ -15,37 +15,57 @@ using base::Json;
 
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
+// Llama's own first.
+std::vector<int64_t> original_lengths() {
+  std::vector<int64_t> lengths = {8192};
+  for (int64_t length = 32; length <= int64_t{1} << 22; length *= 2) lengths.push_back(length);
+  return lengths;
+}
+
+bool gives_back(const RopeConfig& rope, const std::vector<float>& divisors, int64_t head_dim) {
+  const std::vector<float> plain = inverse_frequencies({.theta = rope.theta}, head_dim);
+  const std::vector<float> scaled = inverse_frequencies(rope, head_dim);
+  bool same = true;
+  for (size_t i = 0; i < divisors.size(); ++i)
+    same = same && std::abs(plain[i] / scaled[i] / divisors[i] - 1) < 1e-4f;
+  return same;
+}
+
 // Llama 3.1's scaling is stored as one divisor per frequency; config.json wants the rule behind them. Llama's
-// released models share all but the factor, so the rule is rebuilt from the largest divisor and must give
-// back every other.
+// models share all but the factor and the original length, so the rule is rebuilt from the largest divisor
+// and the power of two that gives back every other.
 Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double theta, int64_t head_dim) {
-  RopeConfig rope{.type = "llama3", .theta = theta, .original_max_position_embeddings = 8192};
-  bool same = divisors.type_name == "F32" && divisors.shape == std::vector<int64_t>{head_dim / 2};
-  if (same) {
+  RopeConfig rope{.type = "llama3", .theta = theta};
+  bool same = false;
+  if (divisors.type_name == "F32" && divisors.shape == std::vector<int64_t>{head_dim / 2}) {
     std::vector<float> stored(static_cast<size_t>(head_dim / 2));
     io::dequantize(divisors, 0, head_dim / 2, stored.data());
     rope.factor = *std::max_element(stored.begin(), stored.end());
-    const std::vector<float> plain = inverse_frequencies({.theta = theta}, head_dim);
-    const std::vector<float> scaled = inverse_frequencies(rope, head_dim);
-    for (size_t i = 0; i < stored.size(); ++i)
-      same = same && std::abs(plain[i] / scaled[i] / stored[i] - 1) < 1e-4f;
+    for (const int64_t length : original_lengths()) {
+      rope.original_max_position_embeddings = length;
+      same = gives_back(rope, stored, head_dim);
+      if (same) break;
+    }
   }
   if (!same) {
-    fail(Status::unsupported,
-         "{}: tensor {}: not the rope scaling of Llama 3.1 (low 1, high 4, original length 8192)",
-         file.path(), kRopeFactors);
+    fail(
+        Status::unsupported,
+        "{}: tensor {}: not the rope scaling of Llama 3.1 (low 1, high 4, a power of two as original length)",
+        file.path(), kRopeFactors);
   }
-  return {{"rope_type", "llama3"},  {"rope_theta", theta},     {"factor", rope.factor},
-          {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}};
+  return {
+      {"rope_type", "llama3"},   {"rope_theta", theta},
+      {"factor", rope.factor},   {"low_freq_factor", 1.0},
+      {"high_freq_factor", 4.0}, {"original_max_position_embeddings", rope.original_max_position_embeddings}};
 }
 
 class Metadata {
  public:
   explicit Metadata(const io::Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {
-    family_ = find_family(architecture_);
+    family_ = is_gguf_family(architecture_) ? find_family(architecture_) : nullptr;
     if (family_ == nullptr) {
       fail(Status::unsupported, "{}: general.architecture \"{}\" is not a known family; these are: {}",
-           file.path(), architecture_, known_families());
+           file.path(), architecture_, gguf_families());
     }
   }
   const Family& family() const { return *family_; }
@@ -149,13 +169,16 @@ Json gguf_config_json(const io::Gguf& file) {
 Json gguf_generation_config_json(const io::Gguf& file) {
   Json config = {{"_from_model_config", true}};
   add_token_ids(file, config);
-  // The end of a turn, where it is not the end of the text (Llama 3): generation stops at either.
-  constexpr const char* kEndOfTurn = "tokenizer.ggml.eot_token_id";
-  if (file.find(kEndOfTurn) != nullptr && config.contains("eos_token_id")) {
-    const int64_t turn = file.integer(kEndOfTurn);
-    const int64_t text = config["eos_token_id"].get<int64_t>();
-    if (turn != text) config["eos_token_id"] = {text, turn};
+  // The ends of a turn and of a message, where they are not the end of the text (Llama 3): generation stops
+  // at each.
+  std::vector<int64_t> ends;
+  for (const char* key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    if (file.find(key) == nullptr) continue;
+    const int64_t id = file.integer(key);
+    if (std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
   }
+  if (ends.size() > 1 && config.contains("eos_token_id")) config["eos_token_id"] = ends;
   return config;
 }
 

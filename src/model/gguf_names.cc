@@ -50,4 +50,33 @@ std::string gguf_name(const Family& family, std::string_view name) {
   return {};
 }
 
+namespace {
+// Model type, and llama.cpp's name. It has no architecture of Mistral's own: windows apart, that is a Llama.
+constexpr std::pair<std::string_view, std::string_view> kArchitectures[] = {
+    {"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}};
+}  // namespace
+
+bool is_gguf_family(std::string_view model_type) { return !gguf_architecture(model_type).empty(); }
+
+std::string gguf_families() {
+  std::string names;
+  for (const auto& [model_type, architecture] : kArchitectures)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", model_type);
+  return names;
+}
+
+std::string_view gguf_architecture(std::string_view model_type) {
+  for (const auto& [known, architecture] : kArchitectures) {
+    if (known == model_type) return architecture;
+  }
+  return {};
+}
+
+RowOrder::RowOrder(const ModelConfig& config)
+    : head_dim_(config.head_dim), half_(config.head_dim / 2), pairs_(config.family->gguf_interleaved_rope) {}
+
+bool RowOrder::differs(std::string_view name) const {
+  return pairs_ && (name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos);
+}
+
 }  // namespace trl::model

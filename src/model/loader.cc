@@ -259,13 +259,8 @@ void Loader::check_tied(tensor::Parameter& embedding) {
   const std::vector<int64_t>* shape = source_.shape(name);
   if (shape == nullptr) return;
   used_.insert(name);
-  bool same = *shape == embedding.shape().vec();
-  if (same) {
-    at::Tensor stored = tensor::empty(*shape, dtype_, tensor::MemoryKind::workspace);
-    source_.read(name, stored);
-    const at::Tensor values = tensor::on_host(*embedding.read());
-    same = std::memcmp(stored.data_ptr(), values.data_ptr(), values.nbytes()) == 0;
-  }
+  const bool same =
+      *shape == embedding.shape().vec() && holds(source_, name, tensor::on_host(*embedding.read()));
   if (!same) {
     fail(Status::format,
          "{} differs from the embedding although tie_word_embeddings is true; set it to false",

@@ -1,4 +1,5 @@
-// Model::open: a Hugging Face directory or one GGUF file.
+#include "model/open.h"
+
 #include "base/error.h"
 #include "model/decoder.h"
 #include "model/gguf_config.h"
@@ -27,13 +28,7 @@ std::string stored_dtype(const base::Json& config, const Family& family, const i
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
-struct Opened {
-  ModelFiles files;
-  at::ScalarType dtype;
-  std::unique_ptr<WeightSource> weights;
-};
-
-Opened open_directory(const std::string& path, std::string_view dtype) {
+OpenedFiles open_directory(const std::string& path) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
     fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
@@ -51,46 +46,43 @@ Opened open_directory(const std::string& path, std::string_view dtype) {
     files.end_ids = parse_end_ids(files.generation_config_json, config_path);
   }
   io::Weights weights = io::Weights::open_directory(path);
-  const at::ScalarType type =
-      choose_dtype(dtype, stored_dtype(files.config_json, *files.config.family, weights));
-  return {std::move(files), type, directory_weights(std::move(weights))};
+  std::string dtype = stored_dtype(files.config_json, *files.config.family, weights);
+  return {std::move(files), std::move(dtype), directory_weights(std::move(weights))};
 }
 
-Opened open_gguf(const std::string& path, std::string_view dtype) {
+OpenedFiles open_gguf(const std::string& path) {
   const auto file = std::make_shared<const io::Gguf>(path);
   ModelFiles files;
   files.config_json = gguf_config_json(*file);
   files.generation_config_json = gguf_generation_config_json(*file);
   files.config = parse_config(files.config_json, path);
   files.end_ids = parse_end_ids(files.generation_config_json, path);
-  const at::ScalarType type =
-      choose_dtype(dtype, file->tensors().find("token_embd.weight")->second.type_name);
   auto weights = gguf_weights(file, files.config);
-  return {std::move(files), type, std::move(weights)};
-}
-
-// Files are mapped; no weight is read.
-Opened open_files(const std::string& path, std::string_view dtype) {
-  if (base::is_directory(path)) return open_directory(path, dtype);
-  if (!base::file_exists(path)) {
-    fail(Status::not_found,
-         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
-  }
-  if (io::is_gguf(path)) return open_gguf(path, dtype);
-  fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
+  return {std::move(files), file->tensors().find("token_embd.weight")->second.type_name, std::move(weights)};
 }
 
 }  // namespace
 
+OpenedFiles open_files(const std::string& path) {
+  if (base::is_directory(path)) return open_directory(path);
+  if (!base::file_exists(path)) {
+    fail(Status::not_found,
+         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
+  }
+  if (io::is_gguf(path)) return open_gguf(path);
+  fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
+}
+
 std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
                                    at::Device device) {
-  Opened opened = open_files(path, dtype);
-  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, opened.dtype, device, log);
+  OpenedFiles opened = open_files(path);
+  const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
+  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, type, device, log);
 }
 
 Outline Model::outline(const std::string& path, std::string_view dtype) {
-  const Opened opened = open_files(path, dtype);
-  return {opened.files.config, opened.dtype};
+  const OpenedFiles opened = open_files(path);
+  return {opened.files.config, choose_dtype(dtype, opened.stored_dtype)};
 }
 
 }  // namespace trl::model

@@ -2,6 +2,7 @@
 #include "model/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 
@@ -15,16 +16,37 @@ namespace {
 
 constexpr int64_t kPiece = 4096;  // elements converted at once, on the stack; a multiple of every block
 
-// read(first, count, float*) for pieces of each row; row_of(i): the source row of row i.
+// body(begin, end) for stretches of the `rows` rows of a mapped tensor. The next one is fetched meanwhile,
+// and each goes out of memory when it has been read, so that no file lies there beside what is made of it.
+template <typename Body>
+void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) {
+  constexpr int64_t kStretch = int64_t{32} << 20;
+  if (rows == 0) return;
+  const int64_t size = static_cast<int64_t>(bytes) / rows;
+  const int64_t at_once = std::max<int64_t>(1, kStretch / std::max<int64_t>(1, size));
+  const auto part = [&](int64_t begin) {
+    const int64_t count = std::clamp<int64_t>(rows - begin, 0, at_once);
+    return std::string_view(static_cast<const char*>(data) + begin * size, static_cast<size_t>(count * size));
+  };
+  base::MappedFile::fetch(part(0));
+  for (int64_t begin = 0; begin < rows; begin += at_once) {
+    if (begin + at_once < rows) base::MappedFile::fetch(part(begin + at_once));
+    body(begin, std::min(rows, begin + at_once));
+    base::MappedFile::drop(part(begin));
+  }
+}
+
+// Rows first to last of out. read(first, count, float*) for pieces of each row; row_of(i): the source row of
+// row i.
 template <typename Read, typename RowOf>
-void convert(at::Tensor& out, int64_t rows, const Read& read, const RowOf& row_of) {
-  const int64_t width = rows > 0 ? out.numel() / rows : 0;
+void convert(at::Tensor& out, int64_t width, int64_t first, int64_t last, const Read& read,
+             const RowOf& row_of) {
   const bool narrow = out.scalar_type() == at::kBFloat16;
   void* data = out.data_ptr();
-  tensor::parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
+  tensor::parallel_for(last - first, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
                        [&](int64_t begin, int64_t end) {
                          float piece[kPiece];
-                         for (int64_t row = begin; row < end; ++row) {
+                         for (int64_t row = first + begin; row < first + end; ++row) {
                            for (int64_t at = 0; at < width; at += kPiece) {
                              const int64_t count = std::min(kPiece, width - at);
                              const int64_t from = row_of(row) * width + at;
@@ -39,6 +61,14 @@ void convert(at::Tensor& out, int64_t rows, const Read& read, const RowOf& row_o
                            }
                          }
                        });
+}
+
+void copy(const io::TensorView& view, int64_t first, int64_t last, int64_t rows, char* out) {
+  const int64_t size = static_cast<int64_t>(view.bytes) / rows;
+  const char* from = static_cast<const char*>(view.data) + first * size;
+  tensor::parallel_for((last - first) * size, 1 << 20, [&](int64_t begin, int64_t end) {
+    std::memcpy(out + first * size + begin, from + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 int64_t row_count(const std::vector<int64_t>& shape) { return shape.size() > 1 ? shape.front() : 1; }
@@ -56,34 +86,28 @@ class DirectoryWeights final : public WeightSource {
     return view != nullptr ? &view->shape : nullptr;
   }
   void read(const std::string& name, at::Tensor& out) const override {
-    const io::TensorView& view = *weights_.find(name);
+    const io::TensorView& view = stored(name);
     const bool same = (view.type == io::ElementType::f32 && out.scalar_type() == at::kFloat) ||
                       (view.type == io::ElementType::bf16 && out.scalar_type() == at::kBFloat16);
-    if (same) {
-      char* to = static_cast<char*>(out.data_ptr());
-      const char* from = static_cast<const char*>(view.data);
-      tensor::parallel_for(static_cast<int64_t>(view.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
-        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-      });
-      return;
-    }
-    switch (view.type) {
-      case io::ElementType::f32:
-      case io::ElementType::f16:
-      case io::ElementType::bf16:
-      case io::ElementType::f64:
-        break;
-      default:
-        fail(Status::unsupported, "{}: dtype {} is not supported; these are: F32, BF16, F16, F64",
-             place(name), view.type_name);
-    }
-    convert(
-        out, row_count(view.shape),
-        [&](int64_t first, int64_t count, float* to) {
-          io::read_floats(view.type, view.data, first, count, to);
-        },
-        [](int64_t row) { return row; });
+    const int64_t rows = row_count(view.shape);
+    const int64_t width = rows > 0 ? out.numel() / rows : 0;
+    by_stretch(view.data, view.bytes, rows, [&](int64_t first, int64_t last) {
+      if (same) return copy(view, first, last, rows, static_cast<char*>(out.data_ptr()));
+      convert(
+          out, width, first, last,
+          [&](int64_t at, int64_t count, float* to) { io::read_floats(view.type, view.data, at, count, to); },
+          [](int64_t row) { return row; });
+    });
   }
+  void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
+    const io::TensorView& view = stored(name);
+    io::read_floats(view.type, view.data, first, count, out);
+  }
+  void forget(const std::string& name) const override {
+    const io::TensorView& view = *weights_.find(name);
+    base::MappedFile::drop({static_cast<const char*>(view.data), view.bytes});
+  }
+  std::string type(const std::string& name) const override { return weights_.find(name)->type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::vector<std::string> names = weights_.names();
     std::erase_if(names, [&](const std::string& name) { return used.contains(name); });
@@ -91,6 +115,20 @@ class DirectoryWeights final : public WeightSource {
   }
 
  private:
+  const io::TensorView& stored(const std::string& name) const {
+    const io::TensorView& view = *weights_.find(name);
+    switch (view.type) {
+      case io::ElementType::f32:
+      case io::ElementType::f16:
+      case io::ElementType::bf16:
+      case io::ElementType::f64:
+        return view;
+      default:
+        fail(Status::unsupported, "{}: dtype {} is not supported; these are: F32, BF16, F16, F64",
+             place(name), view.type_name);
+    }
+  }
+
   io::Weights weights_;
 };
 
@@ -105,7 +143,7 @@ std::string_view size_key(std::string_view name) {
 class GgufWeights final : public WeightSource {
  public:
   GgufWeights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config)
-      : file_(std::move(file)), family_(*config.family), head_dim_(config.head_dim) {}
+      : file_(std::move(file)), family_(*config.family), order_(config) {}
 
   std::string place(const std::string& name) const override {
     return fmt::format("{}: tensor {}", file_->path(), gguf_name(family_, name));
@@ -120,24 +158,32 @@ class GgufWeights final : public WeightSource {
     return found == file_->tensors().end() ? nullptr : &found->second.shape;
   }
   void read(const std::string& name, at::Tensor& out) const override {
-    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
+    const io::GgufTensor& tensor = stored(name);
     const auto read = [&](int64_t first, int64_t count, float* to) {
       io::dequantize(tensor, first, count, to);
     };
-    const bool rotated =
-        name.find(".q_proj.") != std::string::npos || name.find(".k_proj.") != std::string::npos;
-    if (!family_.gguf_interleaved_rope || !rotated)
-      return convert(out, row_count(tensor.shape), read, [](int64_t row) { return row; });
-    // Row j d/2 + i of a head (half j, frequency i) is row 2i + j in the file. A bias is a column of rows.
-    if (tensor.shape.size() == 1 && tensor.type_name.starts_with("Q")) {
-      fail(Status::unsupported, "{}: a bias of type {} is not supported; F32, F16 and BF16 are", place(name),
-           tensor.type_name);
-    }
-    const int64_t half = head_dim_ / 2;
-    convert(out, tensor.shape.front(), read, [&](int64_t row) {
-      const int64_t in_head = row % head_dim_;
-      return row - in_head + in_head % half * 2 + in_head / half;
+    const bool differs = order_.differs(name);
+    const int64_t rows = differs ? tensor.shape.front() : row_count(tensor.shape);
+    by_stretch(tensor.data, tensor.bytes, rows, [&](int64_t first, int64_t last) {
+      convert(out, out.numel() / rows, first, last, read,
+              [&](int64_t row) { return differs ? order_.in_gguf(row) : row; });
     });
+  }
+  void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
+    const io::GgufTensor& tensor = stored(name);
+    if (!order_.differs(name)) return io::dequantize(tensor, first, count, out);
+    const int64_t width = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
+    each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
+      io::dequantize(tensor, order_.in_gguf(row) * width + column, part, out);
+      out += part;
+    });
+  }
+  void forget(const std::string& name) const override {
+    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
+    base::MappedFile::drop({static_cast<const char*>(tensor.data), tensor.bytes});
+  }
+  std::string type(const std::string& name) const override {
+    return file_->tensors().find(gguf_name(family_, name))->second.type_name;
   }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::set<std::string> theirs;
@@ -150,12 +196,54 @@ class GgufWeights final : public WeightSource {
   }
 
  private:
+  // Of a bias whose rows are in another order each element is a row.
+  const io::GgufTensor& stored(const std::string& name) const {
+    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
+    if (order_.differs(name) && tensor.shape.size() == 1 &&
+        io::find_ggml_type(tensor.type)->dequantize != nullptr) {
+      fail(Status::unsupported, "{}: a bias of type {} is not supported; F32, F16 and BF16 are", place(name),
+           tensor.type_name);
+    }
+    return tensor;
+  }
+
   std::shared_ptr<const io::Gguf> file_;
   const Family& family_;
-  int64_t head_dim_;
+  RowOrder order_;
 };
 
 }  // namespace
+
+bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values) {
+  constexpr int64_t kAtOnce = int64_t{8} << 20;  // elements compared before the file's pages go
+  source.read(name, 0, 0, nullptr);              // throws where its type is not read
+  const bool narrow = values.scalar_type() == at::kBFloat16;
+  const void* data = values.data_ptr();
+  std::atomic<bool> same{true};
+  const auto compare = [&](int64_t at, int64_t count) {
+    float piece[kPiece];
+    source.read(name, at, count, piece);
+    if (!narrow) {
+      const float* floats = static_cast<const float*>(data) + at;
+      return std::memcmp(floats, piece, static_cast<size_t>(count) * sizeof(float)) == 0;
+    }
+    const uint16_t* bits = static_cast<const uint16_t*>(data) + at;
+    for (int64_t i = 0; i < count; ++i) {
+      if (bits[i] != io::float_to_bfloat16(piece[i])) return false;
+    }
+    return true;
+  };
+  for (int64_t first = 0; first < values.numel() && same; first += kAtOnce) {
+    const int64_t elements = std::min(kAtOnce, values.numel() - first);
+    tensor::parallel_for((elements + kPiece - 1) / kPiece, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * kPiece; at < std::min(end * kPiece, elements) && same; at += kPiece) {
+        if (!compare(first + at, std::min(kPiece, elements - at))) same = false;
+      }
+    });
+    source.forget(name);
+  }
+  return same;
+}
 
 std::unique_ptr<WeightSource> directory_weights(io::Weights weights) {
   return std::make_unique<DirectoryWeights>(std::move(weights));

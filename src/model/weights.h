@@ -24,9 +24,19 @@ class WeightSource {
   virtual std::string asks(const std::string& name) const = 0;
   // Fills out (contiguous, that shape, float32 or bfloat16), rounding to nearest even.
   virtual void read(const std::string& name, at::Tensor& out) const = 0;
+  // Elements [first, first + count) of the flattened tensor, which is there; both multiples of 256 where no
+  // row ends before.
+  virtual void read(const std::string& name, int64_t first, int64_t count, float* out) const = 0;
+  virtual void forget(
+      const std::string& name) const = 0;  // its pages may leave memory until it is read again
+  virtual std::string type(const std::string& name) const = 0;  // of one that is there: "BF16", "Q8_0"
   // Tensors of the source, by their names there, that are none of `used` (Hugging Face's names).
   virtual std::vector<std::string> others(const std::set<std::string>& used) const = 0;
 };
+
+// Whether the stored tensor, rounded to the type of values (contiguous, on the host, of its shape), is that
+// one.
+bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values);
 
 std::unique_ptr<WeightSource> directory_weights(io::Weights weights);
 std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config);

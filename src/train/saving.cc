@@ -6,9 +6,12 @@
 
 namespace trl::train {
 
-void Trainer::save_model(const std::string& directory) {
-  checkpoint::save_model(directory.empty() ? arguments().output_dir : directory, *setup_.model, setup_.files,
-                         setup_.write_fault);
+void Trainer::save_model(const std::string& given) {
+  const std::string& directory = given.empty() ? arguments().output_dir : given;
+  if (arguments().save_format == config::SaveFormat::safetensors)
+    return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault);
+  checkpoint::save_gguf(directory, *setup_.model, {arguments().save_gguf_type, setup_.vocabulary}, setup_.log,
+                        setup_.write_fault);
 }
 
 std::string Trainer::checkpoint_directory() const {

@@ -35,6 +35,7 @@ struct Setup {
   engine::BatchSource* eval = nullptr;                       // or null
   engine::EventSink* events = nullptr;                       // or null
   std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
+  engine::GgufVocabulary vocabulary = {};                    // of save_format gguf; outlives the trainer
   base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
   const base::WriteFault* write_fault = nullptr;             // of the tests

@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft generate profile options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft generate convert profile options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -284,6 +284,27 @@ case_generate_chat_wraps_the_prompt() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 5; cp out plain
   run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 5 --chat
   cmp -s out plain && die "--chat changed nothing" || true
+}
+case_converts_to_gguf_and_back() {
+  run 0 convert --model_name_or_path "$model" --output m.gguf --type f32; [ ! -s out ] || die "convert printed"
+  run 0 convert --model_name_or_path m.gguf --output back
+  for path in "$model" m.gguf back; do
+    run 0 generate --model_name_or_path "$path" --prompt "Once upon" --max_new_tokens 8; mv out "out.${path##*/}"
+  done
+  cmp out.qwen2 out.m.gguf && cmp out.qwen2 out.back || die "another model"
+  run 2 convert --model_name_or_path "$model"; says err "--output"
+  run 2 convert --model_name_or_path "$model" --output x.gguf --type q4_k; says err "q4_0"
+  run 1 convert --model_name_or_path m.gguf --output x --type q8_0; says err "f32, f16, bf16"; [ ! -e x ] || die "x"
+  run 1 convert --model_name_or_path gone --output x.gguf; says err "gone"
+}
+case_saves_as_gguf() {
+  run 0 "${sft[@]}" --max_steps 2 --save_strategy no; mv model plain
+  run 0 "${sft[@]}" --max_steps 2 --save_strategy no --save_format gguf
+  [ -s model/model.gguf ] && [ ! -e model/model.safetensors ] || die "files: $(ls model)"
+  for path in plain model/model.gguf; do
+    run 0 generate --model_name_or_path "$path" --prompt "Once upon" --max_new_tokens 8; mv out "out.${path##*/}"
+  done
+  cmp out.plain out.model.gguf || die "another model"
 }
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
 case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }

@@ -92,7 +92,7 @@ TEST(OptionTable, OwnKeysAreMarked) {
        {"eval_dataset_name", "dataset_columns", "method", "memory_budget", "offload_dir", "on_nonfinite",
         "optimizer_in_backward", "stochastic_rounding", "generation_dtype", "share_prompt", "fused_kernels",
         "profile_parts", "runtime.threads", "runtime.host_memory_limit", "generate.max_new_tokens",
-        "save.kind"}) {
+        "save.kind", "save_format", "save_gguf_type", "convert.type"}) {
     ASSERT_NE(find_option(name), nullptr) << name;
     EXPECT_EQ(find_option(name)->origin, "ours") << name;
   }

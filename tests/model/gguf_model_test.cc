@@ -182,7 +182,7 @@ TEST(GgufModel, Llama3ScalingIsRebuiltFromItsDivisors) {
   divisors[3] *= 1.5f;
   other.tensor("rope_freqs.weight", {8}, divisors);
   expect_refused(directory.write("m.gguf", other.bytes()), Status::unsupported,
-               "tensor rope_freqs.weight: not the rope scaling");
+                 "tensor rope_freqs.weight: not the rope scaling");
 }
 
 TEST(GgufModel, RefusesWhatIsWrong) {
@@ -191,28 +191,33 @@ TEST(GgufModel, RefusesWhatIsWrong) {
   const auto base = Model::open(test::golden_path("models/llama"), "float32");
   const std::string good = written(*base).bytes();
   expect_refused(directory.write("m.gguf", good.substr(0, good.size() / 2)), Status::format,
-               "m.gguf: truncated: tensor");
+                 "m.gguf: truncated: tensor");
   GgufWriter unknown;
   unknown.add("general.architecture", "mamba");
   expect_refused(
       directory.write("m.gguf", unknown.bytes()), Status::unsupported,
       "general.architecture \"mamba\" is not a known family; these are: llama, mistral, qwen2, qwen3");
+  GgufWriter other_family;  // of the table, but its files are not read yet
+  other_family.add("general.architecture", "qwen2_moe");
+  expect_refused(
+      directory.write("m.gguf", other_family.bytes()), Status::unsupported,
+      "general.architecture \"qwen2_moe\" is not a known family; these are: llama, mistral, qwen2, qwen3");
   GgufWriter bare;
   bare.add("general.architecture", "llama");
   expect_refused(directory.write("m.gguf", bare.bytes()), Status::format,
-               "tensor token_embd.weight is missing");
+                 "tensor token_embd.weight is missing");
   bare.tensor("token_embd.weight", {4, 4}, std::vector<float>(16));
   expect_refused(directory.write("m.gguf", bare.bytes()), Status::format,
-               "metadata key llama.embedding_length is missing");
+                 "metadata key llama.embedding_length is missing");
   GgufWriter scaled = written(*base);
   scaled.add("llama.rope.scaling.type", "yarn");
   expect_refused(directory.write("m.gguf", scaled.bytes()), Status::unsupported,
-               "llama.rope.scaling.type is \"yarn\"");
+                 "llama.rope.scaling.type is \"yarn\"");
   GgufWriter empty;
   write_metadata(empty, base->config());
   empty.tensor("token_embd.weight", {448, 64}, std::vector<float>(448 * 64));
   expect_refused(directory.write("m.gguf", empty.bytes()), Status::format,
-               "tensor blk.0.attn_q.weight is missing");
+                 "tensor blk.0.attn_q.weight is missing");
 }
 
 // As llama.cpp has it, and the message names the key.
@@ -221,9 +226,9 @@ TEST(GgufModel, WithoutKeyValueHeadsEveryHeadIsOne) {
   const TemporaryDirectory directory;
   const auto base = Model::open(test::golden_path("models/qwen2"), "float32");
   expect_refused(directory.write("m.gguf", written(*base, false, false).bytes()), Status::format,
-               "tensor blk.0.attn_k.weight has shape [32, 64], the metadata (qwen2.attention.head_count_kv "
-               "is missing: "
-               "attention.head_count counts) ask for [64, 64]");
+                 "tensor blk.0.attn_k.weight has shape [32, 64], the metadata (qwen2.attention.head_count_kv "
+                 "is missing: "
+                 "attention.head_count counts) ask for [64, 64]");
 }
 
 TEST(GgufModel, RefusesABiasInBlocks) {
@@ -242,7 +247,7 @@ TEST(GgufModel, RefusesABiasInBlocks) {
                         : std::string_view(static_cast<const char*>(value.data_ptr()), value.nbytes()));
   }
   expect_refused(directory.write("m.gguf", writer.bytes()), Status::unsupported,
-               "blk.0.attn_q.bias: a bias of type Q8_0");
+                 "blk.0.attn_q.bias: a bias of type Q8_0");
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// A model as one GGUF file.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "io/write_gguf.h"
+#include "model/open.h"
+#include "model/tensor_list.h"
+
+namespace trl::checkpoint {
+
+// "f32", "f16", "bf16", "q8_0", "q4_0"; "auto": that of a stored dtype ("bfloat16", "F16", "Q8_0"), or else
+// float32. Throws Error(unsupported) with the list.
+const io::GgmlType& gguf_type(std::string_view name, std::string_view stored_dtype);
+
+struct GgufModel {
+  std::string name;  // general.name
+  const model::ModelConfig& config;
+  const std::vector<int32_t>& end_ids;
+  const model::WeightSource& weights;
+  const io::GgmlType& type;  // of matrices; vectors are float32
+  const engine::GgufVocabulary& vocabulary;
+};
+// Does not close. Vectors, and rows that are no multiple of the type's block, have a wider type. log may be
+// nullptr.
+void write_gguf(base::FileWriter& writer, const GgufModel& model, base::LogSink* log);
+
+// Throws Error(format) naming a tensor that is missing or has another shape, Error(unsupported) one whose
+// type is not read.
+void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor);
+
+// The elements [first, first + count) of a tensor in a type, converted on all threads; place: of the tensor,
+// for the message about one that the type cannot hold. read(first, count, float*) must not throw.
+void encode(const io::GgmlType& type, const std::string& place, int64_t first, int64_t count, uint8_t* out,
+            const std::function<void(int64_t, int64_t, float*)>& read);
+
+}  // namespace trl::checkpoint

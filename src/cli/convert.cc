@@ -1,0 +1,34 @@
+// trl convert: a model directory into a GGUF file, and back.
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+
+namespace trl::cli {
+
+int convert(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  std::optional<std::string> output;
+  const CommandLine line{
+      "convert",
+      "Convert a Hugging Face model directory into a GGUF file, which llama.cpp reads, or a GGUF file into "
+      "such a directory.",
+      "",
+      {"convert", "runtime"},
+      {"model_name_or_path"},
+      {{"output", "The GGUF file, or of a GGUF file the directory, that is written", &output}}};
+  if (parse(line, words, config)) return 0;
+  const std::string path = get(config, "model_name_or_path");
+  if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+  if (!output || output->empty())
+    throw Failure(kUsage, "--output is needed: a GGUF file, or a directory where the model is a GGUF file");
+
+  Runtime runtime;
+  open_runtime(config, runtime);
+  check(trl_model_convert(runtime.get(), path.c_str(), output->c_str(), config.get(), error.out()), error);
+  return 0;
+}
+
+}  // namespace trl::cli

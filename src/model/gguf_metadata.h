@@ -1,0 +1,22 @@
+// A configuration as the metadata of a GGUF file, in the words that llama.cpp reads (gguf_config.h is the way
+// back).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "io/write_gguf.h"
+#include "model/config.h"
+
+namespace trl::model {
+
+// name: general.name. log, which may be nullptr, is warned where llama.cpp would compute something else
+// behind some length, which context_length then ends at. Throws Error(unsupported) for what it cannot
+// compute.
+io::GgufPairs gguf_metadata(const ModelConfig& config, const std::string& name, base::LogSink* log);
+
+// What the frequencies of Llama 3.1's scaling are divided by: the tensor rope_freqs.weight [head_dim / 2].
+// Empty: the configuration has another scaling.
+std::vector<float> rope_divisors(const ModelConfig& config);
+
+}  // namespace trl::model

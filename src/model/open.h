@@ -1,0 +1,28 @@
+// The files of a model, opened: a Hugging Face directory or one GGUF file. No weight is read.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace trl::model {
+
+struct ModelFiles {
+  ModelConfig config;
+  base::Json config_json;
+  base::Json generation_config_json;
+  std::vector<int32_t> end_ids;
+};
+
+struct OpenedFiles {
+  ModelFiles files;
+  std::string
+      stored_dtype;  // as config.json or else the embedding's tensor has it: "bfloat16", "F16", "Q8_0"
+  std::unique_ptr<WeightSource> weights;
+};
+OpenedFiles open_files(const std::string& path);
+
+}  // namespace trl::model

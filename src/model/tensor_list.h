@@ -1,0 +1,18 @@
+// The tensors that a model consists of, without opening one: of the families that are written to GGUF files.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace trl::model {
+
+struct TensorShape {
+  std::string name;  // Hugging Face's
+  std::vector<int64_t> shape;
+};
+// In the order of the layers; a tied head is not among them.
+std::vector<TensorShape> tensor_list(const ModelConfig& config);
+
+}  // namespace trl::model
