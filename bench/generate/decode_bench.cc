@@ -1,4 +1,4 @@
-// usage: decode_bench --model DIR|random:qwen2.5-0.5b [--peer PYTHON [--llama PYTHON --convert FILE]] ...
+// usage: decode_bench --model DIR|random:qwen2.5-0.5b [--peer PYTHON] [--llama PYTHON] ...
 // Greedy decoding of one prompt: tokens a second and peak resident memory, through the C ABI in bfloat16;
 // with --peer also by transformers in bfloat16, with --llama also by llama.cpp in float16. Each run is a
 // process of its own, in the order A B B A, on the same ids. Prints JSON lines.
@@ -18,7 +18,7 @@ using namespace trl::bench;
 constexpr const char* kRandom = "random:qwen2.5-0.5b";
 
 struct Settings : PeerSettings {
-  std::string model, tokenizer, peer, llama, convert;
+  std::string model, tokenizer, peer, llama;
   std::string prompt = "Once upon a time, in a village by the sea, there lived a fisherman who";
   int tokens = 200;
 };
@@ -88,9 +88,10 @@ struct Side {
 
 // llama.cpp reads float16 weights from a file of its own.
 std::string converted(const Settings& s, const Scratch& scratch) {
-  std::string file = scratch.file("f16.gguf");
-  run_child({s.peer, s.convert, s.model, "--outtype", "f16", "--outfile", file});
-  if (!fs::exists(file)) throw std::runtime_error("--convert: " + s.convert + " made no GGUF file");
+  const std::string file = scratch.file("f16.gguf");
+  trl_config* const config = config_of({{"convert.type", "f16"}});
+  TRL_CHECK(trl_model_convert(nullptr, s.model.c_str(), file.c_str(), config, &error));
+  trl_config_destroy(config);
   return file;
 }
 
@@ -154,12 +155,9 @@ int run(int argc, char** argv) {
   app.add_option("--tokens", s.tokens, "new ones at most")->check(CLI::Range(2, 1 << 20));
   app.add_option("--peer", s.peer, "a Python that has transformers");
   app.add_option("--llama", s.llama, "a Python that has llama_cpp");
-  app.add_option("--convert", s.convert, "convert_hf_to_gguf.py of llama.cpp's source, run by --peer");
   s.add_to(app);
   CLI11_PARSE(app, argc, argv);
   if (!s.child.empty()) return run_ours(Json::parse(s.child));
-  if (!s.llama.empty() && (s.peer.empty() || !fs::exists(s.convert)))
-    throw std::runtime_error("--llama: give --peer and --convert too");
   const Scratch scratch(s.scratch);
   if (s.model == kRandom) {
     s.model = scratch.file("model");
