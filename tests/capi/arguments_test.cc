@@ -244,6 +244,10 @@ std::vector<Case> nullable_cases() {
            return trl_tokenizer_open(as<trl_runtime>(h), "/tmp", nullptr, o, e);
          });
        }},
+      {"trl_model_convert",
+       [](void* h, trl_error** e) {
+         return trl_model_convert(as<trl_runtime>(h), "/tmp/no_model", "/tmp/no_target", nullptr, e);
+       }},
       {"trl_model_open",
        [](void* h, trl_error** e) {
          return with_out<trl_model>(
@@ -356,6 +360,8 @@ TEST(Arguments, OutputsAreNeeded) {
   EXPECT_TRUE(error.names("out_train")) << error.message();
   EXPECT_EQ(trl_tokenizer_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_model_open(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_model_convert(nullptr, "/tmp", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("target")) << error.message();
   EXPECT_EQ(trl_trainer_create(nullptr, config.get(), nullptr, nullptr, nullptr, error),
             TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_config_set(config.get(), nullptr, "1", error), TRL_E_INVALID_ARGUMENT);
@@ -387,7 +393,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 75);
+  EXPECT_EQ(functions, 76);
 }
 
 }  // namespace
