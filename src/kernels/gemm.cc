@@ -146,11 +146,17 @@ void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_ty
 // Measured on Zen 5: full rows of C are best, because B is packed once per tile. With a long sum (the head's
 // grad hidden) a tile's B must be narrow to stay in the cache; few rows leave only columns to divide, many
 // columns (the head's logits) allow tall tiles. Gradients of weights (A transposed, packed as well) of a few
-// hundred rows gain a tenth by smaller tiles.
+// hundred rows gain a tenth by smaller tiles. Where many products are there to divide, each is a tile: no
+// operand is packed twice.
 struct Tiling {
   int64_t rows, cols;
-  Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed) : rows(m >= 1024 ? 256 : 128), cols(n) {
+  Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool many)
+      : rows(m >= 1024 ? 256 : 128), cols(n) {
     constexpr int64_t kLong = 8192;
+    if (many && m <= kLong && n <= kLong) {
+      rows = m;
+      return;
+    }
     const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
     if (n > kLong) {
       cols = split(16);
@@ -164,6 +170,8 @@ struct Tiling {
   }
 };
 
+constexpr size_t kMany = 32;
+
 struct Tile {
   std::shared_ptr<const Product> product;
   char *a, *b, *c;
@@ -176,9 +184,9 @@ Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t col
 }
 
 // Empty: this machine's oneDNN has no such product.
-std::vector<Tile> cut(Products& products, const Matrix& a, const Matrix& b, const Matrix& c,
-                      bool accumulate) {
-  const Tiling tiling(a.rows, b.cols, a.cols, a.transposed);
+std::vector<Tile> cut(Products& products, const Matrix& a, const Matrix& b, const Matrix& c, bool accumulate,
+                      bool many) {
+  const Tiling tiling(a.rows, b.cols, a.cols, a.transposed, many);
   std::vector<Tile> tiles;
   for (int64_t row = 0; row < a.rows; row += tiling.rows) {
     const int64_t rows = std::min(tiling.rows, a.rows - row);
@@ -246,10 +254,10 @@ void clear(const Multiplication& m) {
   }
 }
 
-std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m) {
+std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m, bool many) {
   try {
     const Matrix whole{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
-    return cut(products, m.a, m.b, whole, m.beta == 1.0f);
+    return cut(products, m.a, m.b, whole, m.beta == 1.0f, many);
   } catch (const dnnl::error& error) {
     fail(error.status == dnnl_out_of_memory ? Status::out_of_memory : Status::internal,
          "oneDNN: product {}x{}x{}: {}", m.a.rows, m.a.cols, m.b.cols, error.what());
@@ -277,7 +285,7 @@ void gemm(at::ArrayRef<Multiplication> all) {
       if (m.beta == 0.0f) clear(m);
       continue;
     }
-    std::vector<Tile> own = cut_or_fail(products, m);
+    std::vector<Tile> own = cut_or_fail(products, m, all.size() >= kMany);
     if (own.empty()) widened.push_back(&m);
     std::move(own.begin(), own.end(), std::back_inserter(tiles));
   }

@@ -2,6 +2,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/reference.h"
+#include "support/interrupts.h"
 
 namespace trl::kernels::experts_test {
 namespace {
@@ -117,20 +118,48 @@ TEST(Experts, FrozenWeightsPassTheGradientOn) {
   EXPECT_FALSE(gate_up.has_gradient());
 }
 
+// Few products, which are cut into tiles, and many.
 TEST(Experts, SameBitsForAnyNumberOfThreads) {
-  const at::Tensor x = leaf(random({300, 24}, 1)), logits = leaf(random({300, 7}, 2)),
-                   dy = random({300, 24}, 3);
-  std::vector<std::vector<at::Tensor>> all;
-  for (const int threads : {1, 2, 5}) {
-    const Threads scoped(threads);
-    Block block(7, 24, 10, at::kFloat);
-    const at::Tensor y = experts(x, route(logits, 3, true), block.weights(), Activation::silu, at::kBFloat16);
-    all.push_back(torch::autograd::grad({y}, {x, logits}, {dy.to(at::kBFloat16)}));
-    all.back().insert(all.back().end(), {y.detach(), block.gate_up.gradient(), block.down.gradient()});
+  for (const int64_t count : {7, 40}) {
+    const at::Tensor x = leaf(random({300, 24}, 1)), logits = leaf(random({300, count}, 2)),
+                     dy = random({300, 24}, 3, at::kBFloat16);
+    std::vector<std::vector<at::Tensor>> all;
+    for (const int threads : {1, 2, 5}) {
+      const Threads scoped(threads);
+      Block block(count, 24, 10, at::kFloat);
+      const at::Tensor y =
+          experts(x, route(logits, 3, true), block.weights(), Activation::silu, at::kBFloat16);
+      all.push_back(torch::autograd::grad({y}, {x, logits}, {dy}));
+      all.back().insert(all.back().end(), {y.detach(), block.gate_up.gradient(), block.down.gradient()});
+    }
+    for (const size_t other : {1u, 2u}) {
+      for (size_t i = 0; i < all[0].size(); ++i) EXPECT_TRUE(same_bits(all[0][i], all[other][i])) << i;
+    }
   }
-  for (const size_t other : {1u, 2u}) {
-    for (size_t i = 0; i < all[0].size(); ++i) EXPECT_TRUE(same_bits(all[0][i], all[other][i])) << i;
+}
+
+template <typename Body>
+void expect_cancelled(const Body& body) {
+  try {
+    body();
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::cancelled);
   }
+}
+
+TEST(Experts, EndWhereTheCallIsCancelled) {
+  Block block(6, 24, 10, at::kFloat);
+  const at::Tensor x = leaf(random({300, 24}, 1)), logits = leaf(random({300, 6}, 2));
+  const Routing routing = route(logits, 2, true);
+  const auto forward = [&] { return experts(x, routing, block.weights(), Activation::silu, at::kFloat); };
+  const at::Tensor y = forward(), balance = balance_loss({logits}, 2);
+  test::Stops stops;
+  const base::InterruptScope scope(&stops);
+  expect_cancelled(forward);
+  expect_cancelled([&] { route(logits, 2, true); });
+  expect_cancelled([&] { torch::autograd::grad({y}, {x}, {at::ones({300, 24})}); });
+  expect_cancelled([&] { torch::autograd::grad({balance}, {logits}); });
 }
 
 TEST(Experts, MakeTheirInputAgain) {
