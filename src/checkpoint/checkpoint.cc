@@ -105,7 +105,7 @@ void check_owner(const std::string& directory, const std::string& run) {
 void save_checkpoint(const std::string& directory, const Contents& contents, const base::WriteFault* fault) {
   check_owner(directory, contents.run);
   base::StagedDirectory staged(directory, fault);
-  write_model(staged, *contents.model, contents.files, io::kMaxShardBytes);
+  write_model(staged, *contents.model, contents.files, contents.max_shard_bytes);
   staged.write(kTrainerState, contents.trainer_state);
   if (contents.resumable) {
     staged.write(kOptimizer, [&](base::FileWriter& writer) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "config/byte_size.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -91,6 +92,7 @@ void read_checkpoints(const Config& config, TrainingArguments& out) {
   out.save_only_model = config.get_bool("save_only_model");
   out.save_format = config.get("save_format") == "gguf" ? SaveFormat::gguf : SaveFormat::safetensors;
   out.save_gguf_type = config.get("save_gguf_type");
+  out.max_shard_bytes = byte_size(config, "max_shard_size");
   out.load_best_model_at_end = config.get_bool("load_best_model_at_end");
   out.metric_for_best_model = config.get_text("metric_for_best_model").value_or("");
   const bool compares =

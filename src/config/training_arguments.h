@@ -77,6 +77,7 @@ struct TrainingArguments {
   bool save_only_model = false;
   SaveFormat save_format = SaveFormat::safetensors;
   std::string save_gguf_type = "auto";
+  int64_t max_shard_bytes = 50'000'000'000;
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // "eval_..."; empty: nothing is compared
   bool greater_is_better = false;

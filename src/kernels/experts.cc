@@ -233,9 +233,9 @@ struct Experts : torch::autograd::Function<Experts> {
     state.gate_up.add([&](at::Tensor& gradient) {
       add_products(groups, d_gate_up, gathered(operand(context, saved[3], state.compute), groups), gradient);
     });
-    state.gate_up.end();
     const at::Tensor dx = tensor::empty(dy.sizes(), state.x_type, MemoryKind::activations);
     combine(product(groups, d_gate_up, *state.weights.gate_up, false, MemoryKind::workspace), groups, {}, dx);
+    state.gate_up.end();
     return {dx, d_shares, {}, {}, {}, {}, {}};
   }
 

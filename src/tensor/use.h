@@ -29,7 +29,9 @@ class Use {
   void add(const Body& body) const {
     if (gradient_ != nullptr) body(gradient_->sum);
   }
-  void end();  // nothing will be added any more; a second call does nothing
+  // This use adds nothing and reads no values any more: the event may change them. A second call does
+  // nothing.
+  void end();
 
  private:
   std::shared_ptr<Gradient> gradient_;

@@ -9,7 +9,8 @@ namespace trl::train {
 void Trainer::save_model(const std::string& given) {
   const std::string& directory = given.empty() ? arguments().output_dir : given;
   if (arguments().save_format == config::SaveFormat::safetensors)
-    return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault);
+    return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault,
+                                  arguments().max_shard_bytes);
   checkpoint::save_gguf(directory, *setup_.model, {arguments().save_gguf_type, setup_.vocabulary}, setup_.log,
                         setup_.write_fault);
 }
@@ -38,6 +39,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   contents.run = run_;
   contents.model = setup_.model;
   contents.files = setup_.files;
+  contents.max_shard_bytes = arguments().max_shard_bytes;
   contents.trainer_state = telemetry::trainer_state_json(state);
   contents.resumable = !arguments().save_only_model;
   if (contents.resumable) {

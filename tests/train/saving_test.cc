@@ -56,6 +56,33 @@ class Saving : public testing::Test {
   const TemporaryDirectory directory_ = TemporaryDirectory::in_memory();
 };
 
+TEST_F(Saving, WeightsInFilesOfAtMostMaxShardSize) {
+  const auto shards = [](const std::string& directory) {
+    int count = 0;
+    for (const std::string& name : base::list_directory(directory)) {
+      if (!name.starts_with("model-")) continue;
+      ++count;
+      int64_t bytes = 0;
+      const io::Safetensors file(base::join_path(directory, name));
+      for (const auto& [tensor, view] : file.tensors()) bytes += static_cast<int64_t>(view.bytes);
+      EXPECT_TRUE(bytes <= 100'000 || file.tensors().size() == 1) << name << " " << bytes;
+    }
+    return count;
+  };
+  SavingRun run(out(), {{"max_steps", "1"}, {"max_shard_size", "100KB"}});
+  Trainer& trainer = run.train();
+  trainer.save_model();
+  EXPECT_GE(shards(out()), 3);
+  EXPECT_EQ(shards(base::join_path(out(), "checkpoint-1")), shards(out()));
+  EXPECT_FALSE(base::file_exists(base::join_path(out(), "model.safetensors")));
+  const auto model = model::Model::open(out(), "float32");
+  const std::vector<at::Tensor> weights = run.sft.weights();
+  for (size_t i = 0; i < weights.size(); ++i)
+    EXPECT_TRUE(at::equal(weights[i], *model->parameters()[i]->read()));
+  SavingRun resumed(out(), {{"max_steps", "2"}, {"resume_from_checkpoint", "true"}});
+  EXPECT_EQ(resumed.train().state().global_step, 2);
+}
+
 TEST_F(Saving, Strategies) {
   const std::pair<Settings, Names> cases[] = {
       {{{"save_steps", "2"}}, {"checkpoint-2", "checkpoint-4", "checkpoint-5"}},
