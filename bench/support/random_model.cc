@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -40,15 +42,17 @@ std::vector<uint16_t> normal_table() {
   return table;
 }
 
-struct Tensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  int64_t count() const { return shape.size() == 2 ? shape[0] * shape[1] : shape[0]; }
-};
+int64_t count_of(const RandomTensor& tensor) {
+  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
+}
 
-std::vector<Tensor> tensors_of(const ModelShape& s) {
+bool is_norm(const RandomTensor& tensor) {
+  return tensor.shape.size() == 1 && tensor.name.ends_with(".weight");
+}
+
+std::vector<RandomTensor> tensors_of(const ModelShape& s) {
   const int64_t kv = s.hidden_size / s.num_attention_heads * s.num_key_value_heads;
-  std::vector<Tensor> all = {{"model.embed_tokens.weight", {s.vocab_size, s.hidden_size}}};
+  std::vector<RandomTensor> all = {{"model.embed_tokens.weight", {s.vocab_size, s.hidden_size}}};
   for (int64_t i = 0; i < s.num_hidden_layers; ++i) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
     const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
@@ -69,11 +73,11 @@ std::vector<Tensor> tensors_of(const ModelShape& s) {
   return all;
 }
 
-void write_weights(const std::vector<Tensor>& tensors, const fs::path& path) {
+void write_weights(const std::vector<RandomTensor>& tensors, const fs::path& path) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   int64_t at = 0;
-  for (const Tensor& tensor : tensors) {
-    const int64_t end = at + 2 * tensor.count();
+  for (const RandomTensor& tensor : tensors) {
+    const int64_t end = at + 2 * count_of(tensor);
     header[tensor.name] = {{"dtype", "BF16"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
@@ -86,9 +90,9 @@ void write_weights(const std::vector<Tensor>& tensors, const fs::path& path) {
   const std::vector<uint16_t> table = normal_table();
   uint64_t state = 1;
   std::vector<uint16_t> values;
-  for (const Tensor& tensor : tensors) {
-    values.resize(static_cast<size_t>(tensor.count()));
-    if (tensor.name.ends_with("norm.weight")) {
+  for (const RandomTensor& tensor : tensors) {
+    values.resize(static_cast<size_t>(count_of(tensor)));
+    if (is_norm(tensor)) {
       std::fill(values.begin(), values.end(), bfloat16(1));
     } else {
       for (size_t i = 0; i < values.size(); i += 4) {
@@ -104,7 +108,8 @@ void write_weights(const std::vector<Tensor>& tensors, const fs::path& path) {
 
 }  // namespace
 
-void write_random_model(const ModelShape& s, const std::string& tokenizer, const std::string& directory) {
+void write_random_model(const std::string& config, const std::vector<RandomTensor>& tensors,
+                        const std::string& tokenizer, const std::string& directory) {
   const fs::path to(directory);
   fs::create_directories(to);
   if (!fs::exists(fs::path(tokenizer) / "tokenizer.json"))
@@ -113,6 +118,11 @@ void write_random_model(const ModelShape& s, const std::string& tokenizer, const
     const fs::path from = fs::path(tokenizer) / name;
     if (fs::exists(from)) fs::copy_file(from, to / name);
   }
+  std::ofstream(to / "config.json") << config << "\n";
+  write_weights(tensors, to / "model.safetensors");
+}
+
+void write_random_model(const ModelShape& s, const std::string& tokenizer, const std::string& directory) {
   const Json config = {{"architectures", {"Qwen2ForCausalLM"}},
                        {"model_type", "qwen2"},
                        {"hidden_act", "silu"},
@@ -129,8 +139,7 @@ void write_random_model(const ModelShape& s, const std::string& tokenizer, const
                        {"use_sliding_window", false},
                        {"tie_word_embeddings", true},
                        {"torch_dtype", "bfloat16"}};
-  std::ofstream(to / "config.json") << config.dump(2) << "\n";
-  write_weights(tensors_of(s), to / "model.safetensors");
+  write_random_model(config.dump(2), tensors_of(s), tokenizer, directory);
 }
 
 }  // namespace trl::bench

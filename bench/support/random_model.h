@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace trl::bench {
 
@@ -14,5 +15,13 @@ inline constexpr ModelShape kQwen2_5_0_5B = {24, 896, 4864, 14, 2, 151936};
 
 // config.json, model.safetensors and the tokenizer's files of another directory; always the same weights.
 void write_random_model(const ModelShape& shape, const std::string& tokenizer, const std::string& directory);
+
+struct RandomTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+// The same for any model. config: the text of config.json.
+void write_random_model(const std::string& config, const std::vector<RandomTensor>& tensors,
+                        const std::string& tokenizer, const std::string& directory);
 
 }  // namespace trl::bench

@@ -1,10 +1,10 @@
-// usage: sft_bench --model DIR|FILE.gguf|random:qwen2.5-0.5b --dataset FILE [--columns MAP] [--precision ...]
-// SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a process of its own, in
-// the order A B B A. JSON lines: equality of the losses on identical batches; useful (not padding) tokens a
-// second, the mean over the steps after the first with the smallest and the largest of them, peak resident
-// memory and what of it is beyond weights, gradients and optimizer state, seconds from process start to the
-// end of step one; the share of the roofline; where the time goes; the ratios. Exit status 1 where the losses
-// are not equal.
+// usage: sft_bench --model DIR|FILE.gguf|random:qwen2.5-0.5b|random:FAMILY --dataset FILE [--columns MAP]
+// [--precision ...] SFT through the C ABI and, with --peer, by TRL in PYTHON: whole steps, each run in a
+// process of its own, in the order A B B A. JSON lines: equality of the losses on identical batches; useful
+// (not padding) tokens a second, the mean over the steps after the first with the smallest and the largest of
+// them, peak resident memory and what of it is beyond weights, gradients and optimizer state, seconds from
+// process start to the end of step one; the share of the roofline; where the time goes; the ratios. Exit
+// status 1 where the losses are not equal.
 #include <filesystem>
 
 #include "support/random_model.h"
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using namespace trl::bench;
 
 constexpr int kWarmSteps = 4;  // of each side that is compared, at least
-constexpr const char* kRandom = "random:qwen2.5-0.5b";
+constexpr std::string_view kRandom = "random:", kQwen = "qwen2.5-0.5b";
 
 struct Settings : PeerSettings {
   std::string model, tokenizer, dataset, columns, peer;
@@ -27,6 +27,8 @@ struct Settings : PeerSettings {
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
   bool packing = false, no_padding = false;
 };
+
+bool is_random(const Settings& s) { return s.model.starts_with(kRandom); }
 
 // autocast: TRL's defaults (float32 weights, bfloat16 autocast, checkpointing); the others without either.
 Json precision_options(const std::string& precision) {
@@ -136,10 +138,10 @@ void check(Settings& s) {
   need(s.batch > 0 && s.max_length > 0, "--batch and --max_length must be at least 1");
   need(!s.packing || s.tokens_per_step % s.max_length == 0,
        "--tokens-per-step: not a multiple of --max_length");
-  need(s.peer.empty() || fs::is_directory(s.model) || s.model == kRandom,
+  need(s.peer.empty() || fs::is_directory(s.model) || is_random(s),
        "--peer: the model must be a directory, which both sides read");
-  need(s.model != kRandom || !s.tokenizer.empty(), "--model random:...: give --tokenizer too");
-  need(fs::exists(s.model) || s.model == kRandom, "--model: not there");
+  need(!is_random(s) || !s.tokenizer.empty(), "--model random:...: give --tokenizer too");
+  need(fs::exists(s.model) || is_random(s), "--model: not there");
   for (const std::string& precision : s.precisions) {
     need(precision == "bf16" || precision == "autocast" || precision == "fp32",
          "--precision: accepted are bf16, autocast, fp32");
@@ -160,7 +162,9 @@ void check(Settings& s) {
 int run(int argc, char** argv) {
   Settings s;
   CLI::App app("SFT: tokens a second, memory, roofline; beside TRL");
-  app.add_option("--model", s.model, "model directory, GGUF file or random:qwen2.5-0.5b (its shape)");
+  app.add_option(
+      "--model", s.model,
+      "model directory, GGUF file, random:qwen2.5-0.5b (its shape) or random:FAMILY (random:llama ...)");
   app.add_option("--tokenizer", s.tokenizer, "for a random model: a directory with its tokenizer's files");
   app.add_option("--dataset", s.dataset, "JSON lines");
   app.add_option("--columns", s.columns, R"(dataset_columns, as JSON: {"question": "prompt", ...})");
@@ -181,9 +185,14 @@ int run(int argc, char** argv) {
   if (!s.child.empty()) return sft_child(s.child);
   check(s);
   const Scratch scratch(s.scratch);
-  if (s.model == kRandom) {
+  if (is_random(s)) {
+    const std::string name = s.model.substr(kRandom.size());
     s.model = scratch.file("model");
-    write_random_model(kQwen2_5_0_5B, s.tokenizer, s.model);
+    if (name == kQwen) {
+      write_random_model(kQwen2_5_0_5B, s.tokenizer, s.model);
+    } else {
+      run_json({TRL_RANDOM_MODEL, name, s.tokenizer, s.model});
+    }
   }
   if (s.no_padding) {
     write_long_rows(s.dataset, scratch.file("rows.jsonl"), s.max_length);

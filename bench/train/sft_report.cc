@@ -1,6 +1,8 @@
 #include "train/sft_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace trl::bench {
 
@@ -32,16 +34,23 @@ double rounded(double value, double parts) { return std::round(value * parts) / 
 
 Architecture architecture_of(const Json& description) {
   const Json& config = description.at("config");
-  const auto number = [&](const char* key) { return config.at(key).get<double>(); };
+  const auto number = [&](std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      if (config.contains(key) && config[key].is_number()) return config[key].get<double>();
+    }
+    return 0.0;
+  };
   Architecture model;
   model.parameters = description.at("parameters").get<double>();
-  model.head = number("vocab_size") * number("hidden_size");
+  const double hidden = number({"hidden_size", "n_embd"});
+  model.head = number({"vocab_size"}) * hidden;
   const bool tied = config.value("tie_word_embeddings", false);
-  model.blocks = model.parameters - (tied ? 1 : 2) * model.head;
-  model.layers = number("num_hidden_layers");
-  const double heads = number("num_attention_heads");
-  const bool given = config.contains("head_dim") && config["head_dim"].is_number();
-  model.attention_width = given ? heads * number("head_dim") : number("hidden_size");
+  model.layers = number({"num_hidden_layers", "n_layer"});
+  const double idle = number({"num_experts", "num_local_experts"}) - number({"num_experts_per_tok"});
+  const double expert = 3 * hidden * number({"moe_intermediate_size", "intermediate_size"});
+  model.blocks = model.parameters - (tied ? 1 : 2) * model.head - std::max(0.0, idle) * expert * model.layers;
+  const double heads = number({"num_attention_heads", "n_head"}), head_dim = number({"head_dim"});
+  model.attention_width = head_dim > 0 ? heads * head_dim : hidden;
   return model;
 }
 

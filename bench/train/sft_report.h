@@ -5,7 +5,7 @@
 namespace trl::bench {
 
 struct Architecture {
-  double parameters = 0, blocks = 0, head = 0;  // N, N_b, N_h
+  double parameters = 0, blocks = 0, head = 0;  // N, N_b (active for a token), N_h
   double layers = 0, attention_width = 0;       // L, d: all query heads together
 };
 Architecture architecture_of(const Json& description);  // of describe_model

@@ -13,10 +13,6 @@ namespace trl::model {
 
 namespace {
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 // "model.layers.{}." -> "model.layers.3."
 std::string numbered(std::string_view pattern, int64_t number) {
   return fmt::format(fmt::runtime(pattern), number);
@@ -226,12 +222,7 @@ std::string Loader::stored(const std::string& name) const {
 
 // Tensors are taken from the source one by one, in the order in which they become parameters.
 void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
-  const std::vector<int64_t>* found = source_.shape(name);
-  if (found == nullptr) fail(Status::format, "{} is missing", source_.place(name));
-  if (*found != shape) {
-    fail(Status::format, "{} has shape {}, {} for {}", source_.place(name), shape_text(*found),
-         source_.asks(name), shape_text(shape));
-  }
+  source_.need(name, shape);
   base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
   used_.insert(name);
 }

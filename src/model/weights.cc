@@ -245,6 +245,14 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
   return same;
 }
 
+void WeightSource::need(const std::string& name, const std::vector<int64_t>& wanted) const {
+  const std::vector<int64_t>* found = shape(name);
+  if (found == nullptr) fail(Status::format, "{} is missing", place(name));
+  if (*found == wanted) return;
+  fail(Status::format, "{} has shape [{}], {} for [{}]", place(name), fmt::join(*found, ", "), asks(name),
+       fmt::join(wanted, ", "));
+}
+
 std::unique_ptr<WeightSource> directory_weights(io::Weights weights) {
   return std::make_unique<DirectoryWeights>(std::move(weights));
 }

@@ -20,6 +20,8 @@ class WeightSource {
   virtual std::string place(
       const std::string& name) const = 0;  // for messages: "<file>: tensor <its name there>"
   virtual const std::vector<int64_t>* shape(const std::string& name) const = 0;  // null: not there
+  // Throws Error(format) unless the tensor is there with this shape.
+  virtual void need(const std::string& name, const std::vector<int64_t>& shape) const;
   // For messages: what a shape is taken from, "config.json asks".
   virtual std::string asks(const std::string& name) const = 0;
   // Fills out (contiguous, that shape, float32 or bfloat16), rounding to nearest even.
