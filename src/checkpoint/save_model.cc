@@ -44,6 +44,8 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
                          values.sizes().vec(), values.data_ptr()});
     }
   }
+  for (const model::Model::Carried& carried : model.carried())
+    tensors.push_back({carried.name, carried.view->type, carried.view->shape, carried.view->data});
   return tensors;
 }
 

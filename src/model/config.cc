@@ -221,26 +221,47 @@ void check_needed(const ConfigKeys& keys, const Family& family) {
 
 // A classifier's weights are a language model's but for the head, which would be missing or made of the
 // embedding. A name without a task (LlamaModel) promises none.
-void check_architecture(const ConfigKeys& keys, const Family& family) {
+void check_architecture(const ConfigKeys& keys, const Family& family, Head head) {
+  if (head == Head::scores && family.classifier.empty()) {
+    fail(Status::unsupported, "{}: transformers has no sequence classification of model_type \"{}\"",
+         keys.origin(), family.model_type);
+  }
   const Json* given = keys.find("architectures");
   if (given == nullptr || (given->is_array() && given->empty())) return;
   const Json& first = given->is_array() ? given->front() : *given;
   const std::string name = first.is_string() ? first.get<std::string>() : "For";
-  if (const size_t task = name.find("For"); task == std::string::npos || name.substr(task) == "ForCausalLM")
-    return;
-  fail(Status::unsupported, "{}: \"architectures\" begins with {}; a language model ({}) is expected",
-       keys.origin(), first.dump(), family.architecture);
+  const size_t task = name.find("For");
+  const std::string_view wanted = head == Head::scores ? family.classifier : family.architecture;
+  if (task == std::string::npos || name == wanted) return;
+  if (name.substr(task) == (head == Head::scores ? "ForSequenceClassification" : "ForCausalLM")) return;
+  fail(Status::unsupported, "{}: \"architectures\" begins with {}; a {} ({}) is expected", keys.origin(),
+       first.dump(), head == Head::scores ? "classifier" : "language model", wanted);
+}
+
+// As transformers counts them.
+int64_t count_labels(const ConfigKeys& keys) {
+  const Json* names = keys.find("id2label");
+  if (names != nullptr && names->is_object() && !names->empty()) return std::ssize(*names);
+  return keys.size_or("num_labels", 2);
+}
+
+const Json& text_part(const Json& json, const ConfigKeys& keys, const Family& family) {
+  if (family.text == nullptr) return json;
+  const Json& part = keys.need(family.text);
+  if (!part.is_object()) fail(Status::format, "{}: \"{}\" is not an object", keys.origin(), family.text);
+  return part;
 }
 
 }  // namespace
 
-ModelConfig parse_config(const Json& json, std::string_view origin) {
+ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
-  const ConfigKeys keys(json, origin);
-  const Family& family = need_family(keys);
-  check_architecture(keys, family);
+  const ConfigKeys whole(json, origin);
+  const Family& family = need_family(whole);
+  check_architecture(whole, family, head);
+  const ConfigKeys keys(text_part(json, whole, family), origin);
   check_needed(keys, family);
-  if (keys.find("quantization_config") != nullptr) {
+  if (whole.find("quantization_config") != nullptr) {
     fail(Status::unsupported,
          "{}: \"quantization_config\": quantised weights are not supported; give a float32, "
          "bfloat16 or float16 model",
@@ -249,12 +270,13 @@ ModelConfig parse_config(const Json& json, std::string_view origin) {
   ModelConfig config;
   config.family = &family;
   config.model_type = family.model_type;
-  config.architecture = family.architecture;
+  config.architecture = head == Head::scores ? family.classifier : family.architecture;
+  config.labels = head == Head::scores ? count_labels(whole) : 0;
   parse_sizes(keys, family.sizes, config);
   config.pad_token_id = family.padding_row ? keys.row_or_none("pad_token_id", config.vocab_size) : -1;
   config.norm_eps = positive_of(keys, family.eps);
   config.activation = parse_activation(keys, family);
-  config.tie_word_embeddings = keys.flag_or("tie_word_embeddings", family.tied);
+  config.tie_word_embeddings = head == Head::language && keys.flag_or("tie_word_embeddings", family.tied);
   config.attention_qkv_bias = flag_of(keys, family.qkv_bias);
   config.attention_out_bias = flag_of(keys, family.out_bias);
   config.mlp_bias = flag_of(keys, family.mlp_bias);

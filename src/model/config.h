@@ -22,10 +22,14 @@ struct ExpertsConfig {
   double balance = 0;        // coefficient of the routers' loss
 };
 
+// What a model has at its end.
+enum class Head : uint8_t { language, scores };
+
 struct ModelConfig {
   const Family* family = nullptr;
   std::string model_type;    // "llama", "mistral", "qwen2" ...
   std::string architecture;  // "LlamaForCausalLM"
+  int64_t labels = 0;        // of a classifier: its scores; 0: a language model
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -67,8 +71,9 @@ struct ModelConfig {
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing
-// or wrong key by name; an unknown family or rope type with the list of those known (unsupported).
-ModelConfig parse_config(const base::Json& config, std::string_view origin);
+// or wrong key by name; an unknown family or rope type with the list of those known, or another head
+// (unsupported).
+ModelConfig parse_config(const base::Json& config, std::string_view origin, Head head = Head::language);
 
 // eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws
 // Error(format): it is neither.

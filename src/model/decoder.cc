@@ -26,15 +26,17 @@ std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_
 
 }  // namespace
 
-Decoder::Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
-                 base::LogSink* log)
+Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
+                 at::Device device, base::LogSink* log)
     : files_(std::move(files)), dtype_(dtype), device_(device) {
-  Loader loader(config(), source, dtype, device, loaded_);
+  Loader loader(config(), *source, dtype, device, loaded_);
   embedding_ = loader.embedding();
   positions_ = loader.positions();
   for (int64_t i = 0; i < config().num_hidden_layers; ++i) layers_.push_back(loader.layer(i));
   norm_ = loader.final_norm();
   head_ = loader.head(embedding_);
+  carried_ = loader.carried();
+  if (!carried_.empty()) source_ = std::move(source);
   loader.report_others(log);
 }
 
@@ -51,14 +53,23 @@ void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
   const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
   embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));
   if (embedding_->padding_row >= rows) embedding_->padding_row = -1;
-  if (head_ != embedding_) head_->replace(on(resize.head(tensor::on_host(*head_->read()))));
+  if (head_ != embedding_ && config().labels == 0)
+    head_->replace(on(resize.head(tensor::on_host(*head_->read()))));
   files_.config.vocab_size = rows;
-  files_.config_json["vocab_size"] = rows;
+  const char* text = config().family->text;
+  base::Json& json = text == nullptr ? files_.config_json : files_.config_json[text];
+  json[config().family->sizes.vocab.key] = rows;
 }
 
 std::vector<Parameter*> Decoder::parameters() {
   std::vector<Parameter*> all;
   for (const auto& parameter : loaded_.all) all.push_back(parameter.get());
+  return all;
+}
+
+std::vector<Model::Carried> Decoder::carried() const {
+  std::vector<Carried> all;
+  for (const std::string& name : carried_) all.push_back({name, source_->raw(name)});
   return all;
 }
 

@@ -13,8 +13,8 @@ namespace trl::model {
 
 class Decoder final : public Model {
  public:
-  Decoder(ModelFiles files, const WeightSource& source, at::ScalarType dtype, at::Device device,
-          base::LogSink* log);
+  Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
+          at::Device device, base::LogSink* log);
 
   const ModelConfig& config() const override { return files_.config; }
   const base::Json& config_json() const override { return files_.config_json; }
@@ -23,6 +23,7 @@ class Decoder final : public Model {
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) override;
   void resize_embeddings(int64_t rows, uint64_t seed) override;
   std::vector<Parameter*> parameters() override;
+  std::vector<Carried> carried() const override;
   std::vector<StoredPart> stored(const Parameter& parameter) const override;
   std::vector<Slot> slots() override;
   Parameter& head() override { return *head_; }
@@ -45,6 +46,8 @@ class Decoder final : public Model {
   at::ScalarType dtype_;
   at::Device device_;
   LoadedParameters loaded_;
+  std::vector<std::string> carried_;
+  std::shared_ptr<const WeightSource> source_;  // of what is carried; else null
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   Parameter* embedding_ = nullptr;
   Parameter* positions_ = nullptr;  // null: none are learned

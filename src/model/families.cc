@@ -58,6 +58,44 @@ constexpr FlagKey kNoHeadNorms[] = {{"qk_layernorm", false}};
 constexpr FlagKey kGpt2Needs[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
 
+constexpr Family kGemma3Text = {
+    .model_type = "gemma3_text",
+    .architecture = "Gemma3ForCausalLM",
+    .classifier = "Gemma3TextForSequenceClassification",
+    .names = kSandwichWithHeadNorms,
+    .sizes = kGemma3Sizes,
+    .tied = true,
+    .norm = NormKind::rms_offset,
+    .activation_key = "hidden_activation",
+    .activation = "gelu_pytorch_tanh",
+    .qkv_bias = kAttentionBias,
+    .out_bias = kAttentionBias,
+    .window = {.rule = WindowRule::pattern,
+               .size = 4096,
+               .pattern = 6,
+               .pattern_key = "sliding_window_pattern"},
+    .rope = {.theta = {"rope_theta", 1e6}, .sliding_theta = {"rope_local_base_freq", 1e4}},
+    .scales = {.embedding_by_width = true,
+               .attention_root = {"query_pre_attn_scalar", 256},
+               .logits_softcap = {"final_logit_softcapping", 0}},
+    .needed = kCausal};
+
+// The same inside a model that sees.
+constexpr Prefix kGemma3Prefixes[] = {{"model.", "model.language_model."},
+                                      {"model.", "language_model.model."},
+                                      {"lm_head.", "language_model.lm_head."}};
+constexpr std::string_view kVision[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr Family gemma3(Family family) {
+  family.model_type = "gemma3";
+  family.architecture = "Gemma3ForConditionalGeneration";
+  family.classifier = "Gemma3ForSequenceClassification";
+  family.prefixes = kGemma3Prefixes;
+  family.text = "text_config";
+  family.carried = kVision;
+  return family;
+}
+
 constexpr Family kFamilies[] = {
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",
@@ -124,24 +162,8 @@ constexpr Family kFamilies[] = {
                 .attention_softcap = {"attn_logit_softcapping", 50},
                 .logits_softcap = {"final_logit_softcapping", 30}},
      .needed = kCausal},
-    {.model_type = "gemma3_text",
-     .architecture = "Gemma3ForCausalLM",
-     .classifier = "Gemma3TextForSequenceClassification",
-     .names = kSandwichWithHeadNorms,
-     .sizes = kGemma3Sizes,
-     .tied = true,
-     .norm = NormKind::rms_offset,
-     .activation_key = "hidden_activation",
-     .activation = "gelu_pytorch_tanh",
-     .qkv_bias = kAttentionBias,
-     .out_bias = kAttentionBias,
-     .window =
-         {.rule = WindowRule::pattern, .size = 4096, .pattern = 6, .pattern_key = "sliding_window_pattern"},
-     .rope = {.theta = {"rope_theta", 1e6}, .sliding_theta = {"rope_local_base_freq", 1e4}},
-     .scales = {.embedding_by_width = true,
-                .attention_root = {"query_pre_attn_scalar", 256},
-                .logits_softcap = {"final_logit_softcapping", 0}},
-     .needed = kCausal},
+    kGemma3Text,
+    gemma3(kGemma3Text),
     {.model_type = "granite",
      .architecture = "GraniteForCausalLM",
      .qkv_bias = kAttentionBias,

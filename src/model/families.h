@@ -129,8 +129,10 @@ struct Family {
   std::string_view model_type;       // config.json's; also GGUF's general.architecture
   std::string_view architecture;     // the language model's class in transformers
   std::string_view classifier = {};  // ...ForSequenceClassification; empty: transformers has none
+  const char* text = nullptr;        // the key of config.json under which the language model stands
   Names names = {};
   std::span<const Prefix> prefixes = {};
+  std::span<const std::string_view> carried = {};  // weights that begin so are saved as they came
   Sizes sizes = {};
   bool tied = false;  // where "tie_word_embeddings" is not there
   kernels::NormKind norm = kernels::NormKind::rms;

@@ -63,6 +63,7 @@ tensor::Parameter* Loader::positions() {
 }
 
 tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
+  if (config_.labels > 0) return matrix(std::string(names_.score), config_.labels, config_.hidden_size);
   if (!config_.tie_word_embeddings)
     return matrix(std::string(names_.head), config_.vocab_size, config_.hidden_size);
   check_tied(*embedding);
@@ -257,6 +258,17 @@ void Loader::check_tied(tensor::Parameter& embedding) {
          "{} differs from the embedding although tie_word_embeddings is true; set it to false",
          source_.place(name));
   }
+}
+
+std::vector<std::string> Loader::carried() {
+  std::vector<std::string> names;
+  for (const std::string& name : source_.others(used_)) {
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    if (std::any_of(config_.family->carried.begin(), config_.family->carried.end(), begins))
+      names.push_back(name);
+  }
+  used_.insert(names.begin(), names.end());
+  return names;
 }
 
 void Loader::report_others(base::LogSink* log) const {

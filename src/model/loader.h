@@ -30,6 +30,7 @@ class Loader {
   tensor::Parameter* head(tensor::Parameter* embedding);
   Norm final_norm();
   std::unique_ptr<DecoderLayer> layer(int64_t index);
+  std::vector<std::string> carried();  // names of weights that are saved as they came
   void report_others(base::LogSink* log) const;
 
  private:

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "io/safetensors.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
 #include "model/stored_part.h"
@@ -62,9 +63,11 @@ class Model {
  public:
   // path: a Hugging Face directory or a GGUF file. dtype: "float32", "bfloat16", or "auto": what config.json
   // or else the embedding's tensor says; float16 and block types become float32. log: told of tensors that
-  // are not used; may be null.
+  // are not used; may be null. head: a
+  // classifier (...ForSequenceClassification) is opened where scores are asked for.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
-                                     base::LogSink* log = nullptr, at::Device device = at::kCPU);
+                                     base::LogSink* log = nullptr, at::Device device = at::kCPU,
+                                     Head head = Head::language);
   static Outline outline(const std::string& path, std::string_view dtype);  // as open() has it
   virtual ~Model() = default;
 
@@ -79,10 +82,16 @@ class Model {
   // parameter's value; seed: of the run.
   virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
+  // Weights beside the language model, which are saved as they came.
+  struct Carried {
+    std::string name;
+    const io::TensorView* view;
+  };
+  virtual std::vector<Carried> carried() const = 0;
   // What files hold of it.
   virtual std::vector<StoredPart> stored(const Parameter& parameter) const = 0;
   virtual std::vector<Slot> slots() = 0;     // in the order of the layers
-  virtual Parameter& head() = 0;             // lm_head, or the tied embedding
+  virtual Parameter& head() = 0;             // lm_head, the tied embedding, or a classifier's
   virtual at::ScalarType dtype() const = 0;  // of the weights
   virtual at::Device device() const = 0;     // of the weights, and of what is computed
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
@@ -91,6 +100,7 @@ class Model {
   kernels::HeadOptions head_options(at::ScalarType wanted) const {
     kernels::HeadOptions options;
     options.compute = compute(wanted);
+    if (config().labels > 0) return options;
     options.scale = config().logits_scale;
     options.softcap = config().logits_softcap;
     return options;

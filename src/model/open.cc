@@ -28,7 +28,7 @@ std::string stored_dtype(const base::Json& config, const Family& family, const i
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
-OpenedFiles open_directory(const std::string& path) {
+OpenedFiles open_directory(const std::string& path, Head head) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
     fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
@@ -36,7 +36,7 @@ OpenedFiles open_directory(const std::string& path) {
   }
   ModelFiles files;
   files.config_json = base::read_json_file(config_path);
-  files.config = parse_config(files.config_json, config_path);
+  files.config = parse_config(files.config_json, config_path, head);
   const std::string generation_path = base::join_path(path, "generation_config.json");
   if (base::file_exists(generation_path)) {
     files.generation_config_json = base::read_json_file(generation_path);
@@ -63,21 +63,21 @@ OpenedFiles open_gguf(const std::string& path) {
 
 }  // namespace
 
-OpenedFiles open_files(const std::string& path) {
-  if (base::is_directory(path)) return open_directory(path);
+OpenedFiles open_files(const std::string& path, Head head) {
+  if (base::is_directory(path)) return open_directory(path, head);
   if (!base::file_exists(path)) {
     fail(Status::not_found,
          "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
   }
-  if (io::is_gguf(path)) return open_gguf(path);
+  if (io::is_gguf(path) && head == Head::language) return open_gguf(path);
   fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
 }
 
 std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
-                                   at::Device device) {
-  OpenedFiles opened = open_files(path);
+                                   at::Device device, Head head) {
+  OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
-  return std::make_unique<Decoder>(std::move(opened.files), *opened.weights, type, device, log);
+  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device, log);
 }
 
 Outline Model::outline(const std::string& path, std::string_view dtype) {

@@ -23,6 +23,6 @@ struct OpenedFiles {
       stored_dtype;  // as config.json or else the embedding's tensor has it: "bfloat16", "F16", "Q8_0"
   std::unique_ptr<WeightSource> weights;
 };
-OpenedFiles open_files(const std::string& path);
+OpenedFiles open_files(const std::string& path, Head head = Head::language);
 
 }  // namespace trl::model

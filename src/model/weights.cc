@@ -81,6 +81,7 @@ class DirectoryWeights final : public WeightSource {
     return fmt::format("{}: tensor {}", weights_.directory(), name);
   }
   std::string asks(const std::string&) const override { return "config.json asks"; }
+  const io::TensorView* raw(const std::string& name) const override { return weights_.find(name); }
   const std::vector<int64_t>* shape(const std::string& name) const override {
     const io::TensorView* view = weights_.find(name);
     return view != nullptr ? &view->shape : nullptr;

@@ -32,6 +32,8 @@ class WeightSource {
   virtual void forget(
       const std::string& name) const = 0;  // its pages may leave memory until it is read again
   virtual std::string type(const std::string& name) const = 0;  // of one that is there: "BF16", "Q8_0"
+  // A tensor as it lies there, while the source lives; null: it is not there, or in blocks.
+  virtual const io::TensorView* raw(const std::string&) const { return nullptr; }
   // Tensors of the source, by their names there, that are none of `used` (Hugging Face's names).
   virtual std::vector<std::string> others(const std::set<std::string>& used) const = 0;
 };
