@@ -803,6 +803,30 @@ TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl
                                            const char** out_text, trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Tokenises one row as SFT does, to see what it trains on.
+ *
+ * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 where the token is not trained on) and
+ * `texts` (what each token adds to the text; the bytes of a character come with the token that ends it).
+ * Reads the keys that make examples (`dataset_text_field`, `completion_only_loss`, `assistant_only_loss`,
+ * `chat_template`, `max_length` ...); the row is cut as in training, but neither dropped nor packed.
+ *
+ * @param dataset [in] not changed; rows of a callback are read from their start.
+ * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
+ * @param options [in] nullable: the defaults.
+ * @param row [in] counted from 0; the rows before it are read over.
+ * @param out_json [out] borrowed until dataset is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a row that the dataset has not, TRL_E_INVALID_CONFIG,
+ * TRL_E_FORMAT, TRL_E_IO, TRL_E_CALLBACK and others.
+ * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
+ * rewind; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                           const trl_config* options, int64_t row, const char** out_json,
+                                           trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Frees a dataset; a trainer made with it goes on.
  *
  * @param dataset [in] nullable; consumed.
@@ -818,7 +842,8 @@ TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
  * Opens the tokenizer of a model directory or of a GGUF file. Opens no engine.
  *
  * @param runtime [in] nullable.
- * @param path [in] a directory with tokenizer.json, or a GGUF file.
+ * @param path [in] a directory with tokenizer.json or (where the build has SentencePiece) tokenizer.model,
+ * or a GGUF file.
  * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
  * the tokenizer's own. Keys that are no tokenizer's are not read.
  * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.

@@ -11,6 +11,8 @@ int sft(const Words& words);
 int generate(const Words& words);
 int convert(const Words& words);
 int profile(const Words& words);
+int tokenize(const Words& words);
+int template_command(const Words& words);
 int options(const Words& words);
 int env(const Words& words);
 

@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft generate convert profile options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -121,6 +121,28 @@ case_malformed_row_names_file_and_line() {
   run 1 sft --model_name_or_path "$model" --dataset_name bad.jsonl --output_dir m; says err "bad.jsonl:2"
 }
 case_help_lists_options() { run 0 sft --help; says out "--learning_rate"; says out "--learning-rate"; says out "--dataset_name"; }
+
+case_tokenize_prints_ids_and_texts() {
+  run 0 tokenize --model_name_or_path "$data/tokenizers/bpe_digits" --text $'It is\n12 \xC3\xA9'
+  [ "$(cut -f2 out | tr -d '"' | tr -d '\n')" = 'It is\n12 é' ] || die "texts"
+  cut -f1 out | grep -vqE '^[0-9]+$' && die "ids"
+  run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it"; says out '"[CLS]"'
+  run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
+  run 2 tokenize --model_name_or_path "$model"; says err "--text is needed"
+  run 2 tokenize --text a; says err "--model_name_or_path is needed"
+}
+case_template_shows_what_is_trained_on() {
+  printf '{"prompt": "Who?", "completion": " Ines."}\n{"prompt": "Where?", "completion": " Here."}\n' >rows.jsonl
+  run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --row 1
+  grep -q 'trained' out || die "nothing is trained on"
+  [ "$(awk -F'\t' '$2 == "-"' out | cut -f3 | tr -d '"\n')" = "Where?" ] || die "the prompt"
+  case "$(awk -F'\t' '$2 == "trained"' out | cut -f3 | tr -d '"\n')" in " Here."*) ;; *) die "the completion" ;; esac
+  run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --completion_only_loss false
+  ! grep -qP '\t-\t' out || die "a token is not trained on"
+  run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --json; says out '"labels":[-100,'
+  run 1 template --model_name_or_path "$model" --dataset_name rows.jsonl --row 2; says err "row: 2: "; says err "has 2 rows"
+  run 2 template --model_name_or_path "$model" --dataset_name rows.jsonl --row x; says err "'x' is no number of a row"
+}
 
 # The recorded run sft_plain, through the command: eight records with TRL's names and numbers on stdout.
 case_trains_like_trl() {
