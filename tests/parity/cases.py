@@ -262,6 +262,14 @@ CASES = {
     "stablelm_parallel": (
         "StableLmConfig",
         sizes(
+            use_parallel_residual=True,
+            num_hidden_layers=2,
+            rope_parameters=rope("default", partial_rotary_factor=0.5),
+        ),
+    ),
+    "stablelm_head_norms": (
+        "StableLmConfig",
+        sizes(
             qk_layernorm=True,
             use_parallel_residual=True,
             num_hidden_layers=2,
