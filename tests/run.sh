@@ -77,8 +77,10 @@ suite address build/address "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_
 suite thread build/thread "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
 # The collection has more than tests/data: published templates and tokenizers, and all values of large tensors.
 whole=text.Published
-[ -z "$collection" ] ||
-  whole+='|TokenizerText|Tokenizer.Recorded|Recorded.PreparedDatasets|model.Forward|model.Gradients|Trajectory.*sft_plain'
+if [ -n "$collection" ]; then
+  whole+='|TokenizerText|Tokenizer.Recorded|Recorded.PreparedDatasets|model.Forward|model.Gradients|model.Classifier'
+  whole+='|Trajectory.*sft_plain|FamilyTrajectories'
+fi
 TRL_GOLDEN=$collection suite collection build/release "-R $whole"
 if [ $slow = yes ]; then
   suite slow build/release '-L slow'

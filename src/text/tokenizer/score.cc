@@ -36,8 +36,10 @@ Parts read_parts(std::string_view number) {
   bool full = false;
   bool fraction = false;
   for (const char c : number) {
-    if (c == '.') fraction = true;
-    if (!is_digit(c)) continue;
+    if (!is_digit(c)) {
+      fraction = true;  // the point, which the JSON parser has replaced by that of the locale
+      continue;
+    }
     const auto digit = static_cast<uint64_t>(c - '0');
     full |= parts.digits > (std::numeric_limits<uint64_t>::max() - digit) / 10;
     if (full) {
