@@ -30,8 +30,13 @@ std::string module_path() {
   return {};
 }
 
-// The library's names and those of the Protocol Buffers in it stay within the module. AddressSanitizer ends a
-// process that asks for that; there no other Protocol Buffers must be about.
+// Sanitizers end a process that asks for RTLD_DEEPBIND.
+bool is_sanitized() {
+  return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
+}
+
+// The library's names and those of the Protocol Buffers in it stay within the module, except under a
+// sanitizer; there no other Protocol Buffers must be about.
 const Module& open_module(const std::string& model) {
   const std::string path = module_path();
   if (path.empty())
@@ -40,8 +45,7 @@ const Module& open_module(const std::string& model) {
          "libsentencepiece-dev "
          "is installed; a tokenizer.json beside it is read in any case",
          model, sentencepiece::kModuleFile);
-  const bool sanitized = ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | (sanitized ? 0 : RTLD_DEEPBIND));
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | (is_sanitized() ? 0 : RTLD_DEEPBIND));
   if (library == nullptr) fail(Status::unsupported, "{} cannot be opened: {}", path, ::dlerror());
   const auto entry = reinterpret_cast<sentencepiece::Entry>(::dlsym(library, sentencepiece::kEntryName));
   const Module* module = entry != nullptr ? entry() : nullptr;
