@@ -68,7 +68,7 @@ int run_ours(const Json& work) {
   trl_model* model = nullptr;
   TRL_CHECK(trl_runtime_create(config, &runtime, &error));
   if (trl_model_open(runtime, first.c_str(), config, &model, nullptr) >= 0)  // opens the engine, and fails
-    throw std::runtime_error(first + " is no model");
+    throw std::runtime_error(first + " is not a model");
   Watch anonymous("RssAnon");
   const double begin = now();
   TRL_CHECK(trl_model_open(runtime, path.c_str(), config, &model, &error));

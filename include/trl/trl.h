@@ -1109,7 +1109,7 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
  * template; where the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
- * which llama.cpp loads. With `save.kind` checkpoint also all that a later trainer needs to go on from here
+ * which llama.cpp loads. With `save.kind` checkpoint also all that a later trainer needs to resume from here
  * bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *

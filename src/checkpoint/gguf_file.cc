@@ -40,8 +40,8 @@ const io::GgmlType& type_of(const model::TensorShape& tensor, const model::Famil
   if (tensor.shape.back() % wanted.block != 0) {
     if (log != nullptr)
       log->warning("checkpoint",
-                   "tensor {}: rows of {} are no multiple of the {} elements of a {} block: F16", tensor.name,
-                   tensor.shape.back(), wanted.block, wanted.name);
+                   "tensor {}: rows of {} elements are not a multiple of the {} elements of a {} block: F16",
+                   tensor.name, tensor.shape.back(), wanted.block, wanted.name);
     return *io::find_ggml_type(io::kGgmlF16);
   }
   const std::string_view layers = family.names.layer.substr(0, family.names.layer.find('{'));

@@ -24,8 +24,8 @@ struct GgufModel {
   const io::GgmlType& type;  // of matrices; vectors are float32
   const engine::GgufVocabulary& vocabulary;
 };
-// Does not close. Vectors, and rows that are no multiple of the type's block, have a wider type. log may be
-// nullptr.
+// Does not close. Vectors, and rows that are not a multiple of the type's block, have a wider type. log may
+// be nullptr.
 void write_gguf(base::FileWriter& writer, const GgufModel& model, base::LogSink* log);
 
 // Throws Error(format) naming a tensor that is missing or has another shape, Error(unsupported) one whose

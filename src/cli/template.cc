@@ -17,7 +17,7 @@ int64_t row_number(const std::optional<std::string>& text) {
   char* end = nullptr;
   const long long row = std::strtoll(text->c_str(), &end, 10);
   if (text->empty() || *end != '\0' || row < 0)
-    throw Failure(kUsage, "--row: '" + *text + "' is no number of a row; rows are counted from 0");
+    throw Failure(kUsage, "--row: '" + *text + "' is not the number of a row; rows are counted from 0");
   return row;
 }
 

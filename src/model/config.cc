@@ -104,7 +104,7 @@ void parse_heads(const ConfigKeys& keys, const Sizes& sizes, ModelConfig& config
       sizes.kv_heads.otherwise > 0 ? sizes.kv_heads.otherwise : config.num_attention_heads;
   config.num_key_value_heads = keys.size_or(sizes.kv_heads.key, as_many);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    fail(Status::format, "{}: \"{}\" ({}) is no multiple of \"{}\" ({})", keys.origin(), sizes.heads.key,
+    fail(Status::format, "{}: \"{}\" ({}) is not a multiple of \"{}\" ({})", keys.origin(), sizes.heads.key,
          config.num_attention_heads, sizes.kv_heads.key, config.num_key_value_heads);
   }
   if (keys.find("head_dim") != nullptr) {
@@ -114,7 +114,7 @@ void parse_heads(const ConfigKeys& keys, const Sizes& sizes, ModelConfig& config
   } else if (config.hidden_size % config.num_attention_heads == 0) {
     config.head_dim = config.hidden_size / config.num_attention_heads;
   } else {
-    fail(Status::format, "{}: \"{}\" ({}) is no multiple of \"{}\" ({})", keys.origin(), sizes.hidden.key,
+    fail(Status::format, "{}: \"{}\" ({}) is not a multiple of \"{}\" ({})", keys.origin(), sizes.hidden.key,
          config.hidden_size, sizes.heads.key, config.num_attention_heads);
   }
   if (config.head_dim % 2 != 0)

@@ -150,7 +150,7 @@ struct Family {
   Scales scales = {};
   Experts experts = {};
   std::span<const NumberKey> dropouts = kAttentionDropout;  // that training would apply
-  // Training divides the loss by all labels, though the first of a row is no target: transformers' Trainer
+  // Training divides the loss by all labels, though the first of a row is not a target: transformers' Trainer
   // does so for classes that are not called ...ForCausalLM.
   bool counts_first_labels = false;
   bool padding_row = true;               // lookups do not train the embedding's row of pad_token_id

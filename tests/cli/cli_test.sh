@@ -141,7 +141,7 @@ case_template_shows_what_is_trained_on() {
   ! grep -qP '\t-\t' out || die "a token is not trained on"
   run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --json; says out '"labels":[-100,'
   run 1 template --model_name_or_path "$model" --dataset_name rows.jsonl --row 2; says err "row: 2: "; says err "has 2 rows"
-  run 2 template --model_name_or_path "$model" --dataset_name rows.jsonl --row x; says err "'x' is no number of a row"
+  run 2 template --model_name_or_path "$model" --dataset_name rows.jsonl --row x; says err "'x' is not the number of a row"
 }
 
 # The recorded run sft_plain, through the command: eight records with TRL's names and numbers on stdout.

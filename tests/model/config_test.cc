@@ -159,9 +159,9 @@ TEST(Config, RefusesByName) {
     }
   }
   expect_error(with(llama(), "num_key_value_heads", 3), Status::format,
-               "\"num_attention_heads\" (4) is no multiple of \"num_key_value_heads\" (3)");
+               "\"num_attention_heads\" (4) is not a multiple of \"num_key_value_heads\" (3)");
   expect_error(with(llama(), "num_key_value_heads", 0), Status::format, "\"num_key_value_heads\" is 0");
-  expect_error(with(llama(), "hidden_size", 66), Status::format, "\"hidden_size\" (66) is no multiple");
+  expect_error(with(llama(), "hidden_size", 66), Status::format, "\"hidden_size\" (66) is not a multiple");
   expect_error(with(llama(), "head_dim", 15), Status::format, "\"head_dim\" is 15; expected an even number");
   expect_error(with(llama(), "hidden_act", "mish"), Status::unsupported,
                "\"hidden_act\" is \"mish\"; these are supported: silu, swish, gelu,");

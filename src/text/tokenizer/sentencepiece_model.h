@@ -15,7 +15,7 @@ namespace trl::text {
 class SentencePieceModel {
  public:
   // path: for messages. Throws Error(unsupported) where the module is not there, Error(format) for bytes that
-  // are no model.
+  // are not a model.
   SentencePieceModel(std::string_view bytes, std::string path);
 
   int32_t size() const { return module_->size(model_.get()); }

@@ -137,7 +137,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     return tokens;
   }
 
-  // Tokens that are no text of the model come alone (own), others together.
+  // Tokens that the model cannot write as text are decoded one by one (own), the others together.
   template <typename Body>
   void for_each_run(std::span<const int32_t> ids, const Body& body) const {
     const auto own = [&](int32_t id) {
