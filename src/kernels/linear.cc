@@ -6,50 +6,13 @@
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/weight_product.h"
 
 namespace trl::kernels {
 
 namespace {
 
 using Projections = std::vector<Projection>;
-
-// Rows of y start as the bias, so that product and bias are rounded together, once.
-void fill_rows(at::Tensor& y, const at::Tensor& row) {
-  const auto bytes = static_cast<size_t>(row.nbytes());
-  tensor::parallel_for(y.size(0), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::memcpy(at_byte(y, r * y.size(1)), row.data_ptr(), bytes);
-  });
-}
-
-at::Tensor project(const at::Tensor& x, const Projection& p, at::ScalarType compute) {
-  at::Tensor y = tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations);
-  if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
-  gemm(x, false, *read(*p.weight, compute), !p.transposed, y, p.bias != nullptr ? 1.0f : 0.0f);
-  return y;
-}
-
-// x has type `compute` already
-tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, at::ScalarType compute) {
-  tensor_list outputs;
-  const bool skinny = x.size(0) <= kSkinnyRows &&
-                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
-                        return p.weight->dtype() == compute && !p.transposed;
-                      });
-  if (!skinny) {
-    for (const Projection& p : projections) outputs.push_back(project(x, p, compute));
-    return outputs;
-  }
-  std::vector<SkinnyProduct> products;
-  std::vector<tensor::Reading> readings;
-  const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
-  for (const Projection& p : projections) {
-    outputs.push_back(tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations));
-    products.push_back(
-        {values(*p.weight), p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back()});
-  }
-  skinny_products(x, products);
-  return outputs;
-}
 
 struct LinearState {
   Projections projections;
@@ -61,7 +24,7 @@ struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
-    tensor_list outputs = project(operand, projections, compute);
+    tensor_list outputs = project(operand, projections);
     LinearState state{projections, {}, {}, x.scalar_type(), compute};
     bool trains = false;  // a weight: its gradient needs x
     for (const Projection& p : projections) {
@@ -101,7 +64,7 @@ struct Linear : torch::autograd::Function<Linear> {
     const Projection& p = state.projections[i];
     const float beta = dx.defined() ? 1.0f : 0.0f;
     if (!dx.defined()) dx = tensor::empty({dy.size(0), p.in()}, state.x_type, MemoryKind::activations);
-    gemm(dy, false, *read(*p.weight, state.compute), p.transposed, dx, beta);
+    input_gradient(dy, p, dx, beta);
     state.weights[i].add([&](at::Tensor& gradient) {
       gemm(p.transposed ? operand : dy, true, p.transposed ? dy : operand, false, gradient, 1.0f);
     });
@@ -223,40 +186,13 @@ struct Embedding : torch::autograd::Function<Embedding> {
 
 }  // namespace
 
-// A thread takes the next outputs when it is done, since other programs may slow any thread down at any time.
-void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
-  const tensor::Timed timed(tensor::Part::gemm);
-  constexpr int64_t kUnit = 16;  // outputs
-  std::vector<Skinny> all;
-  std::vector<int64_t> starts = {0};  // of each product among the units of all
-  for (const SkinnyProduct& p : products) {
-    const bool biased = p.bias.defined();
-    all.push_back({x.data_ptr(), p.w.data_ptr(), biased ? p.bias.data_ptr() : nullptr, p.y.data_ptr(),
-                   x.size(0), x.size(1), x.size(1), p.y.size(1), type_of(x), type_of(p.w),
-                   biased ? type_of(p.bias) : Type::f32, type_of(p.y)});
-    starts.push_back(starts.back() + (p.w.size(0) + kUnit - 1) / kUnit);
-  }
-  const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
-  const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 64);
-  std::atomic<int64_t> next{0};
-  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
-    for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
-      for (size_t i = 0; i < all.size(); ++i) {
-        const int64_t from = std::max(begin, starts[i]) - starts[i];
-        const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
-        if (from < to) cpu().skinny(all[i], from * kUnit, std::min(to * kUnit, all[i].y_stride));
-      }
-    }
-  });
-}
-
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again) {
   for (const Projection& p : projections) check(x, p);
   if (!fused(x)) return plain::linear(x, projections, compute);
   if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  return project(operand, projections, compute);
+  return project(operand, projections);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

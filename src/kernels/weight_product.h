@@ -1,0 +1,19 @@
+// Products with a weight: the only place that asks in which form its values are stored.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace trl::kernels {
+
+// y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32.
+// x: [tokens, in] -> [tokens, out] each
+std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections);
+
+// dx = dy w + beta dx, beta 0 or 1. dy: [tokens, out], of the type of the product; dx: [tokens, in], of its
+// own.
+void input_gradient(const at::Tensor& dy, const Projection& p, at::Tensor& dx, float beta);
+
+}  // namespace trl::kernels
