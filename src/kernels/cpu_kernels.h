@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/counter.h"
 #include "kernels/kinds.h"
 
 namespace trl::kernels {
@@ -51,6 +52,13 @@ struct Rope {
   Type type;
   RopeLayout layout;
   bool inverse;
+};
+// Element (r, c) is left out where the upper 24 of the bits that base::counter_bits draws for c by
+// base::counter_key({key, r}) are a number less than `below`; the others are multiplied by `scale`.
+struct Drop {
+  uint64_t key;
+  int32_t below;  // 0: none is left out
+  float scale;
 };
 // Rows of a document that comes later in the batch and sees this one before its own tokens.
 struct Branch {
@@ -145,6 +153,8 @@ struct CpuKernels {
   // out = a + scale * b, in a's type; scale * b is rounded to b's first, unless scale is 1
   void (*add)(const void* a, Type a_type, const void* b, Type b_type, float scale, void* out, int64_t count);
   void (*scale)(const void* x, Type x_type, float factor, void* y, Type y_type, int64_t count);
+  void (*dropout)(const Drop&, const void* x, void* y, Type type, int64_t width, int64_t begin,
+                  int64_t end);  // rows
   // sum[c] += x[r, c] over the rows, for columns [begin, end)
   void (*column_sum)(const void* x, Type x_type, int64_t rows, int64_t width, void* sum, Type sum_type,
                      int64_t begin, int64_t end);

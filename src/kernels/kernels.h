@@ -68,6 +68,16 @@ struct EmbeddingOptions {
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options = {});
 
+// Dropout (Srivastava et al. 2014): an element is left out with probability `rate`, the others are multiplied
+// by 1 / (1 - rate). Which ones, follows from the key and the element's row and column alone.
+struct Dropout {
+  double rate = 0;   // 0: none; 1: nothing is left
+  uint64_t key = 0;  // of the place in the model and in the run (base::counter_seed)
+};
+// x: [..., width], the last dimension being a row -> the same shape and type. The graph keeps nothing of x:
+// the gradient is that of y without the same elements, times 1 / (1 - rate). With rate 0 x itself.
+at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);
+
 // weight: [width], or [n, width]: rows of x take turns, row r has weight r % n (heads with norms of their
 // own). bias: of weight's shape, or null; layer norms only.
 struct Norm {

@@ -100,6 +100,12 @@ at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
 // What a branch gets of dy, the gradient of stream + scale * branch, in the branch's type.
 at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale);
+// dropout() without a graph: of a value, and of a gradient alike.
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout);
+inline Drop drop_of(const Dropout& dropout) {
+  return {dropout.key, static_cast<int32_t>(std::lround(dropout.rate * 0x1p24)),
+          dropout.rate < 1 ? static_cast<float>(1 / (1 - dropout.rate)) : 0.0f};
+}
 // gated() of [gate | up] without a graph, and the gradient of [gate | up].
 at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up);
 at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::Tensor& gate_up);

@@ -20,6 +20,12 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
                                at::ScalarType compute);
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options);
+at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);
+// What dropout multiplies the elements of these rows and columns by: float32 [rows, columns], on the host.
+struct Range {
+  int64_t begin, end;
+};
+at::Tensor dropout_factors(const Dropout& dropout, Range rows, Range columns);
 at::Tensor norm(const at::Tensor& x, const Norm& norm);
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale);
 at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout);
