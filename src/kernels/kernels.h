@@ -40,13 +40,21 @@ using Again = std::function<at::Tensor()>;
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,
                   const Again& again = {});
 
+// What an adapter adds to a projection: y += scale b (a x) (LoRA, Hu et al. 2021).
+struct LowRank {
+  Parameter* a = nullptr;  // [rank, in]; null: nothing is added
+  Parameter* b = nullptr;  // [out, rank]
+  double scale = 1;
+  int64_t rank() const { return a->size(0); }
+};
+
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.
 struct Projection {
   Parameter* weight = nullptr;
   Parameter* bias = nullptr;  // or none
   bool transposed = false;    // the weight is [in, out] (GPT-2)
-  // The low-rank terms of an adapter will be here, so that it changes nothing for the others.
+  LowRank low_rank = {};
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };

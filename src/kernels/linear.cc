@@ -4,6 +4,7 @@
 
 #include "base/counter.h"
 #include "kernels/gemm.h"
+#include "kernels/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 #include "kernels/weight_product.h"
@@ -17,25 +18,34 @@ using Projections = std::vector<Projection>;
 struct LinearState {
   Projections projections;
   std::vector<tensor::Use> weights, biases;  // one of each projection
+  LowRankTerms low_rank;
   at::ScalarType x_type, compute;
 };
+
+// x has the type of the products. reduced: what LowRankTerms keeps for backward.
+tensor_list projected(const at::Tensor& x, at::ArrayRef<Projection> projections, const LowRankTerms& low_rank,
+                      at::Tensor& reduced) {
+  tensor_list outputs = project(x, projections);
+  if (low_rank.empty()) return outputs;
+  reduced = low_rank.reduced(x);
+  low_rank.add_to(outputs, reduced);
+  return outputs;
+}
 
 struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
-    tensor_list outputs = project(operand, projections);
-    LinearState state{projections, {}, {}, x.scalar_type(), compute};
-    bool trains = false;  // a weight: its gradient needs x
+    LinearState state{projections, {}, {}, LowRankTerms(projections), x.scalar_type(), compute};
+    at::Tensor reduced;
+    tensor_list outputs = projected(operand, projections, state.low_rank, reduced);
+    bool trains = state.low_rank.needs_input();  // a weight: its gradient needs x
     for (const Projection& p : projections) {
       if (state.weights.emplace_back(*p.weight)) trains = true;
       state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
     }
-    if (trains && again) {
-      keep_again(context, again);
-    } else if (trains) {
-      context->save_for_backward({operand});
-    }
+    if (trains && again) keep_again(context, again);
+    context->save_for_backward({trains && !again ? operand : at::Tensor(), reduced});
     keep(context, std::move(state));
     return outputs;
   }
@@ -43,17 +53,18 @@ struct Linear : torch::autograd::Function<Linear> {
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<LinearState>(context);
     const auto saved = context->get_saved_variables();
-    at::Tensor operand = saved.empty() ? at::Tensor() : saved[0];
+    at::Tensor operand = saved[0];
     if (const Again again = taken(context)) {
       const at::NoGradGuard no_grad;
       operand = converted(again(), state.compute, MemoryKind::activations);
     }
     at::Tensor dx;
     for (size_t i = 0; i < state.projections.size(); ++i) {
-      if (grads[i].defined()) add(state, i, grads[i].contiguous(), operand, dx);
+      if (grads[i].defined()) add(state, i, grads[i] = grads[i].contiguous(), operand, dx);
       state.weights[i].end();
       state.biases[i].end();
     }
+    if (!state.low_rank.empty()) state.low_rank.backward(grads, saved[1], operand, dx);
     return {dx, {}, {}, {}};
   }
 
@@ -76,6 +87,10 @@ void check(const at::Tensor& x, const Projection& p) {
   need(x.dim() == 2 && p.weight->shape().size() == 2 && x.size(1) == p.in() && x.is_contiguous() &&
            (p.bias == nullptr || p.bias->count() == p.out()),
        "linear", "x [tokens, in], w [out, in] or transposed, b [out] are needed");
+  if (const LowRank& term = p.low_rank; term.a != nullptr) {
+    need(term.a->size(1) == p.in() && term.b->size(0) == p.out() && term.b->size(1) == term.rank(), "linear",
+         "a [rank, in] and b [out, rank] are needed");
+  }
   type_of(x);
   type_of(p.weight->dtype());
 }
@@ -192,7 +207,8 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   if (!fused(x)) return plain::linear(x, projections, compute);
   if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  return project(operand, projections);
+  at::Tensor reduced;
+  return projected(operand, projections, LowRankTerms(projections), reduced);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

@@ -67,6 +67,13 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   return values;
 }
 
+// x: of the type of the products, and of x's graph.
+at::Tensor low_rank(const at::Tensor& x, const LowRank& term) {
+  const at::ScalarType compute = x.scalar_type();
+  const at::Tensor reduced = at::linear(x, weight(x, *term.a).to(compute));
+  return at::linear(reduced * term.scale, weight(x, *term.b).to(compute));
+}
+
 }  // namespace
 
 at::Tensor weight(const at::Tensor& x, Parameter& w) {
@@ -83,6 +90,7 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
     const at::Tensor w = weight(x, *p.weight).to(compute);
     outputs.push_back(at::linear(operand, p.transposed ? w.t() : w, bias));
+    if (p.low_rank.a != nullptr) outputs.back() = outputs.back() + low_rank(operand, p.low_rank);
   }
   return outputs;
 }
