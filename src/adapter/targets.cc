@@ -1,0 +1,352 @@
+#include "adapter/targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "adapter/module_pattern.h"
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace trl::adapter {
+
+namespace {
+
+using config::LoraConfig;
+using config::ModuleNames;
+
+constexpr std::string_view kTargets = "target_modules";
+
+bool ends_after_dot(std::string_view name, std::string_view ending) {
+  return name == ending || (name.size() > ending.size() && name.ends_with(ending) &&
+                            name[name.size() - ending.size() - 1] == '.');
+}
+
+// What a name is compared with: a list, or an expression.
+class Names {
+ public:
+  Names(std::string_view key, const ModuleNames& names) : names_(names) {
+    if (names.pattern) pattern_.emplace(key, *names.pattern);
+  }
+  bool contain(std::string_view name) const {
+    if (pattern_) return pattern_->matches(name);
+    return std::any_of(names_.names.begin(), names_.names.end(),
+                       [&](const std::string& ending) { return ends_after_dot(name, ending); });
+  }
+
+ private:
+  const ModuleNames& names_;
+  std::optional<ModulePattern> pattern_;
+};
+
+// A module of named_modules(): one with parameters, or one that holds others.
+struct Entry {
+  std::string_view name;
+  const Module* module;  // null: it holds others
+};
+
+std::vector<Entry> entries(std::span<const Module> modules) {
+  std::vector<Entry> all;
+  std::set<std::string_view> holders;
+  for (const Module& module : modules) {
+    const std::string_view name = module.name;
+    for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+      if (holders.insert(name.substr(0, dot)).second) all.push_back({name.substr(0, dot), nullptr});
+    }
+    if (module.kind != ModuleKind::experts) all.push_back({name, &module});
+  }
+  return all;
+}
+
+// The last parts of the names that an adapter can be given to, each once: "q_proj, k_proj, ...".
+std::string there_are(std::span<const Module> modules) {
+  std::vector<std::string_view> names;
+  for (const Module& module : modules) {
+    if (module.head || module.kind == ModuleKind::other || module.kind == ModuleKind::experts) continue;
+    const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
+  }
+  return base::join(names);
+}
+
+// layers_to_transform, with the number of the layer as PEFT finds it in a name.
+class Layers {
+ public:
+  explicit Layers(const LoraConfig& config) : wanted_(config.layers_to_transform) {
+    if (wanted_.empty()) return;
+    for (const std::string& pattern : config.layers_pattern)
+      patterns_.emplace_back("layers_pattern", "(?:^|.*?\\.)" + pattern + "\\.(?P<layer>[0-9]+)\\..*");
+    if (patterns_.empty()) patterns_.emplace_back("layers_pattern", ".*?\\.[^.]*\\.(?P<layer>[0-9]+)\\..*");
+  }
+  bool contain(std::string_view name) {
+    if (wanted_.empty()) return true;
+    for (const ModulePattern& pattern : patterns_) {
+      if (!pattern.matches(name)) continue;
+      const std::optional<int64_t> layer = pattern.layer(name);
+      if (!layer) return false;
+      seen_.insert(*layer);
+      return std::find(wanted_.begin(), wanted_.end(), *layer) != wanted_.end();
+    }
+    return false;
+  }
+  // After every name was asked for.
+  void check() const {
+    for (const int64_t layer : wanted_) {
+      if (seen_.empty() || seen_.contains(layer)) continue;
+      fail_key("layers_to_transform", "layers_to_transform: {} is not a layer of this model: give {} to {}",
+               layer, *seen_.begin(), *seen_.rbegin());
+    }
+  }
+
+ private:
+  const std::vector<int64_t>& wanted_;
+  std::vector<ModulePattern> patterns_;
+  std::set<int64_t> seen_;
+};
+
+// rank_pattern or alpha_pattern: the first entry whose key the end of a name matches.
+template <typename T>
+class Patterns {
+ public:
+  Patterns(std::string_view key, const std::vector<std::pair<std::string, T>>& entries) : key_(key) {
+    for (const auto& [pattern, value] : entries) {
+      ModulePattern(key, pattern);  // "a)(b" must not be completed by what stands around it
+      all_.push_back({ModulePattern(key, "(.*\\.)?(" + pattern + ")"), pattern, value});
+    }
+  }
+  T of(std::string_view name, T otherwise) {
+    for (Item& item : all_) {
+      if (!item.pattern.matches(name)) continue;
+      item.used = true;
+      return item.value;
+    }
+    return otherwise;
+  }
+  void report(std::vector<std::string>& warnings) const {
+    for (const Item& item : all_) {
+      if (!item.used)
+        warnings.push_back(fmt::format("{}: '{}' matches no module that gets an adapter", key_, item.text));
+    }
+  }
+
+ private:
+  struct Item {
+    ModulePattern pattern;
+    std::string text;
+    T value;
+    bool used = false;
+  };
+  std::string_view key_;
+  std::vector<Item> all_;
+};
+
+[[noreturn]] void refuse_head(const Module& module) {
+  fail_key(
+      kTargets,
+      "{}: an adapter on the output head ({}) is refused, for the loss reads its weight alone; list it in "
+      "modules_to_save, or leave it out{}",
+      kTargets, module.name, module.name == "score" ? " (with task_type SEQ_CLS it is saved whole)" : "");
+}
+
+void check_form(const Entry& entry, std::span<const Module> modules) {
+  if (entry.module != nullptr && entry.module->head) refuse_head(*entry.module);
+  if (entry.module == nullptr || entry.module->kind == ModuleKind::other) {
+    fail_key(kTargets, "{}: {} is {}, and an adapter needs a linear layer or an embedding: there are {}",
+             kTargets, entry.name, entry.module ? "no such layer" : "a group of modules", there_are(modules));
+  }
+}
+
+// The gate of a shared expert gives one number a token: all-linear must not fail over it.
+void check_rank(const Module& module, int64_t r) {
+  const int64_t most = module.out == 1 ? module.in : std::min(module.in, module.out);
+  if (r >= 1 && r <= most) return;
+  fail_key("r", "r: {} does not fit {} of {} x {}: give 1 to {}", r, module.name, module.out, module.in,
+           most);
+}
+
+// Expressions of PEFT's own: an entry of modules_to_save keeps adapters off everything below it.
+std::vector<ModulePattern> saved_patterns(const std::vector<std::string>& names) {
+  std::vector<ModulePattern> all;
+  for (const std::string& name : names) all.emplace_back("modules_to_save", "(^|.*\\.)" + name + "($|\\..*)");
+  return all;
+}
+
+class Selector {
+ public:
+  Selector(const LoraConfig& config, std::span<const Module> modules, std::string_view model_type)
+      : config_(config),
+        modules_(modules),
+        entries_(entries(modules)),
+        wanted_(wanted(model_type)),
+        rank_("rank_pattern", config.rank_pattern),
+        alpha_("alpha_pattern", config.alpha_pattern) {}
+
+  Selection run() {
+    select_modules();
+    select_parameters();
+    check_any();
+    rank_.report(out_.warnings);
+    alpha_.report(out_.warnings);
+    std::sort(out_.targets.begin(), out_.targets.end(),
+              [](const Target& a, const Target& b) { return a.module < b.module; });
+    select_saved();
+    select_tokens();
+    select_biases();
+    return std::move(out_);
+  }
+
+ private:
+  size_t index(const Module& module) const { return static_cast<size_t>(&module - modules_.data()); }
+
+  ModuleNames wanted(std::string_view model_type) const {
+    if (!config_.target_modules) {
+      const std::vector<std::string> names = default_targets(model_type);
+      if (names.empty() && config_.target_parameters.empty()) {
+        fail_key(kTargets,
+                 "{}: PEFT has no choice of its own for model type {}: name the modules, there are {}",
+                 kTargets, model_type, there_are(modules_));
+      }
+      return {names, std::nullopt};
+    }
+    if (!config_.target_modules->all_linear()) return *config_.target_modules;
+    ModuleNames all;
+    for (const Module& module : modules_) {
+      const bool linear = module.kind == ModuleKind::linear || module.kind == ModuleKind::conv1d;
+      const bool skipped = module.head && (module.name != "score" || config_.task_type == "SEQ_CLS");
+      if (linear && !skipped) all.names.push_back(module.name);
+    }
+    return all;
+  }
+
+  void add(const Module& module) {
+    const int64_t r = rank_.of(module.name, config_.r);
+    const double alpha = alpha_.of(module.name, config_.lora_alpha);
+    check_rank(module, r);
+    out_.targets.push_back({index(module), r, alpha, config_.scaling(r, alpha)});
+  }
+
+  void select_modules() {
+    const Names wanted(kTargets, wanted_), excluded("exclude_modules", config_.exclude_modules);
+    const std::vector<ModulePattern> saved = saved_patterns(config_.modules_to_save);
+    Layers layers(config_);
+    bool any_excluded = false;
+    for (const Entry& entry : entries_) {
+      const bool is_excluded = excluded.contain(entry.name);
+      any_excluded |= is_excluded;
+      if (is_excluded || std::any_of(saved.begin(), saved.end(), [&](const ModulePattern& pattern) {
+            return pattern.matches(entry.name);
+          })) {
+        continue;
+      }
+      if (!wanted.contain(entry.name) || !layers.contain(entry.name)) continue;
+      check_form(entry, modules_);
+      add(*entry.module);
+    }
+    layers.check();
+    const bool excludes = config_.exclude_modules.pattern || !config_.exclude_modules.names.empty();
+    if (excludes && !any_excluded) out_.warnings.push_back("exclude_modules: no module was excluded");
+  }
+
+  void select_parameters() {
+    for (const std::string& name : config_.target_parameters) {
+      bool found = false;
+      for (const Module& module : modules_) {
+        if (module.kind != ModuleKind::experts || !ends_after_dot(module.name, name)) continue;
+        found = true;
+        if (!selected(module)) add(module);
+      }
+      if (!found) refuse_parameter(name);
+    }
+  }
+
+  [[noreturn]] void refuse_parameter(const std::string& name) const {
+    std::vector<std::string_view> there;
+    for (const Module& module : modules_) {
+      const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
+      if (module.kind == ModuleKind::experts && std::find(there.begin(), there.end(), last) == there.end())
+        there.push_back(last);
+    }
+    fail_key("target_parameters", "target_parameters: '{}' is no parameter of experts in this model: {}",
+             name, there.empty() ? "it has none" : "there are " + base::join(there));
+  }
+
+  bool selected(const Module& module) const {
+    return std::any_of(out_.targets.begin(), out_.targets.end(),
+                       [&](const Target& target) { return target.module == index(module); });
+  }
+
+  void check_any() const {
+    if (!out_.targets.empty()) return;
+    const std::string asked =
+        wanted_.pattern
+            ? "'" + *wanted_.pattern + "'"
+            : base::join(std::vector<std::string_view>(wanted_.names.begin(), wanted_.names.end()));
+    fail_key(kTargets, "{}: {} matches no module{}; there are {}", kTargets, asked.empty() ? "[]" : asked,
+             config_.exclude_modules.pattern || !config_.exclude_modules.names.empty() ||
+                     !config_.modules_to_save.empty() || !config_.layers_to_transform.empty()
+                 ? " that exclude_modules, modules_to_save and layers_to_transform leave"
+                 : "",
+             there_are(modules_));
+  }
+
+  // PEFT compares with the plain end of a name here; a module that holds others is saved with all of them.
+  void select_saved() {
+    for (const std::string& name : config_.modules_to_save) {
+      for (const Entry& entry : entries_) {
+        if (!entry.name.ends_with(name)) continue;
+        for (const Module& module : modules_) {
+          if (module.name == entry.name || module.name.starts_with(std::string(entry.name) + "."))
+            out_.saved.push_back(index(module));
+        }
+      }
+    }
+    std::sort(out_.saved.begin(), out_.saved.end());
+    out_.saved.erase(std::unique(out_.saved.begin(), out_.saved.end()), out_.saved.end());
+    if (config_.modules_to_save.empty() || !out_.saved.empty()) return;
+    const std::vector<std::string_view> names(config_.modules_to_save.begin(), config_.modules_to_save.end());
+    fail_key("modules_to_save", "modules_to_save: {} matches no module; there are {}", base::join(names),
+             there_are(modules_));
+  }
+
+  void select_tokens() {
+    for (const auto& [name, ids] : config_.trainable_token_indices) {
+      const auto found = std::find_if(modules_.begin(), modules_.end(), [&](const Module& module) {
+        return module.kind == ModuleKind::embedding && module.name.ends_with(name);
+      });
+      if (found == modules_.end()) {
+        fail_key("trainable_token_indices", "trainable_token_indices: '{}' is not an embedding of this model",
+                 name);
+      }
+      for (const int64_t id : ids) {
+        if (id >= 0 && id < found->in) continue;
+        fail_key("trainable_token_indices", "trainable_token_indices: {} is outside the {} rows of {}", id,
+                 found->in, found->name);
+      }
+      out_.tokens.emplace_back(index(*found), ids);
+    }
+  }
+
+  void select_biases() {
+    if (config_.bias == config::LoraBias::none) return;
+    for (const Module& module : modules_) {
+      if (module.bias && (config_.bias == config::LoraBias::all || selected(module)))
+        out_.biases.push_back(index(module));
+    }
+  }
+
+  const LoraConfig& config_;
+  const std::span<const Module> modules_;
+  const std::vector<Entry> entries_;
+  const ModuleNames wanted_;
+  Patterns<int64_t> rank_;
+  Patterns<double> alpha_;
+  Selection out_;
+};
+
+}  // namespace
+
+Selection select(const LoraConfig& config, std::span<const Module> modules, std::string_view model_type) {
+  return Selector(config, modules, model_type).run();
+}
+
+}  // namespace trl::adapter

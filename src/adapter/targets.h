@@ -1,0 +1,58 @@
+// Which modules of a model an adapter changes, by PEFT's rules (peft/tuners/tuners_utils.py,
+// check_target_module_exists and get_pattern_key).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/lora_config.h"
+
+namespace trl::adapter {
+
+enum class ModuleKind : uint8_t {
+  linear,
+  conv1d,     // of GPT-2: its weight is [in, out]
+  embedding,  // in: rows of the table, out: width
+  experts,    // one matrix of every expert, [experts, out, in]: a parameter, not a module of its own
+  other,      // norms, routers: what LoRA has no form for
+};
+
+// What has parameters in transformers' model, in the order of its named_modules(): adapters are made, and
+// their random numbers drawn, in this order.
+struct Module {
+  std::string
+      name;  // transformers': "model.layers.0.self_attn.q_proj", "model.layers.0.mlp.experts.down_proj"
+  ModuleKind kind = ModuleKind::linear;
+  int64_t in = 0, out = 0;
+  int64_t experts = 0;  // of kind experts
+  bool bias = false;
+  bool head = false;  // the output head: lm_head, or a classifier's score
+};
+
+struct Target {
+  size_t module;  // its index
+  int64_t r;
+  double alpha;    // lora_alpha, or what alpha_pattern says
+  double scaling;  // LoraConfig::scaling
+};
+
+struct Selection {
+  std::vector<Target> targets;                                  // in the order of the modules
+  std::vector<size_t> saved;                                    // modules_to_save, in that order
+  std::vector<size_t> biases;                                   // modules whose bias of the base is trained
+  std::vector<std::pair<size_t, std::vector<int64_t>>> tokens;  // trainable rows of embeddings
+  std::vector<std::string> warnings;
+};
+
+// model_type: of config.json. Throws Error(invalid_config) where nothing matches (naming the modules that
+// there are), for a rank that does not fit a module, an adapter on the head, a module that LoRA has no form
+// for, a layer that the model does not have, and a pattern that is no regular expression.
+Selection select(const config::LoraConfig& config, std::span<const Module> modules,
+                 std::string_view model_type);
+
+// What target_modules null stands for (peft/utils/constants.py); empty: PEFT has no entry for the type.
+std::vector<std::string> default_targets(std::string_view model_type);
+
+}  // namespace trl::adapter

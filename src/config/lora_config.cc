@@ -1,0 +1,237 @@
+#include "config/lora_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/nearest.h"
+#include "base/number.h"
+#include "config/lora_fields.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr std::string_view kOption = "peft_config";
+
+// What stands in adapter_config.json beside what an adapter is made of.
+constexpr std::string_view kPassedOver[] = {"peft_type",     "peft_version",  "inference_mode",
+                                            "auto_mapping",  "megatron_core", "qalora_group_size",
+                                            "fan_in_fan_out"};
+
+// Methods that PEFT's LoraConfig can ask for and that are not built, by the field that asks.
+struct NotBuilt {
+  std::string_view field, method;
+};
+constexpr NotBuilt kNotBuilt[] = {
+    {"eva_config", "EVA"},
+    {"corda_config", "CorDA"},
+    {"loftq_config", "LoftQ"},
+    {"lora_ga_config", "LoRA-GA"},
+    {"alora_invocation_tokens", "Activated LoRA (aLoRA)"},
+    {"arrow_config", "Arrow"},
+    {"kasa_config", "KaSA"},
+    {"velora_config", "VeLoRA"},
+    {"monteclora_config", "MonteCLoRA"},
+    {"use_bdlora", "BD-LoRA"},
+    {"use_qalora", "QALoRA"},
+    {"layer_replication", "layer replication"},
+    {"megatron_config", "LoRA over Megatron's layers"},
+    {"runtime_config", "offloading to another device"},
+    {"ensure_weight_tying", "tying the adapters of tied modules"},
+};
+
+LoraInit init_of(const LoraFields& fields, const base::Json& value, std::optional<int64_t>& iterations) {
+  if (value.is_boolean()) return value.get<bool>() ? LoraInit::standard : LoraInit::random;
+  const std::string name = value.is_string() ? value.get<std::string>() : value.dump();
+  constexpr std::string_view kFast = "pissa_niter_";
+  if (name.starts_with(kFast)) {
+    iterations = base::parse_int64(name.substr(kFast.size()));
+    if (iterations && *iterations >= 0) return LoraInit::pissa;
+  }
+  if (name == "gaussian") return LoraInit::gaussian;
+  if (name == "orthogonal") return LoraInit::orthogonal;
+  if (name == "olora") return LoraInit::olora;
+  if (name == "pissa") return LoraInit::pissa;
+  for (const std::string_view other : {"eva", "corda", "loftq", "lora_ga", "mica"}) {
+    if (name == other)
+      fields.refuse("init_lora_weights",
+                    fmt::format("{} is not built; give true, false, gaussian, orthogonal, "
+                                "olora, pissa or pissa_niter_N",
+                                other));
+  }
+  fields.refuse("init_lora_weights",
+                shown(name) +
+                    " is not accepted; give true, false, gaussian, orthogonal, olora, pissa or "
+                    "pissa_niter_N");
+}
+
+void refuse_not_built(LoraFields& fields) {
+  for (const NotBuilt& method : kNotBuilt) {
+    const base::Json* const value = fields.find(method.field);
+    if (value == nullptr || value->empty() || *value == base::Json(false)) continue;
+    fields.refuse(method.field, fmt::format("{} is not built", method.method));
+  }
+  for (const std::string_view field : kPassedOver) fields.find(field);
+  const base::Json* const type = fields.find("peft_type");
+  if (type != nullptr && *type != "LORA") {
+    fields.refuse("peft_type", fmt::format("{} is not built; LORA is", shown(as_text(*type))));
+  }
+}
+
+void read_modules(LoraFields& fields, LoraConfig& out) {
+  fields.modules("target_modules", out.target_modules);
+  std::optional<ModuleNames> excluded;
+  fields.modules("exclude_modules", excluded);
+  if (excluded) out.exclude_modules = *excluded;
+  fields.texts("target_parameters", out.target_parameters);
+  fields.texts("modules_to_save", out.modules_to_save);
+  fields.integers("layers_to_transform", out.layers_to_transform);
+  fields.texts("layers_pattern", out.layers_pattern);
+  fields.pattern("rank_pattern", out.rank_pattern);
+  fields.pattern("alpha_pattern", out.alpha_pattern);
+  fields.tokens("trainable_token_indices", out.trainable_token_indices);
+}
+
+void read_numbers(LoraFields& fields, LoraConfig& out) {
+  fields.integer("r", "> 0", out.r);
+  fields.number("lora_alpha", "> 0", out.lora_alpha);
+  fields.number("lora_dropout", "[0, 1]", out.lora_dropout);
+  fields.flag("lora_bias", out.lora_bias);
+  fields.flag("use_rslora", out.use_rslora);
+  fields.flag("use_dora", out.use_dora);
+  fields.flag("fan_in_fan_out", out.fan_in_fan_out);
+  if (const base::Json* const bias = fields.find("bias")) {
+    if (*bias == "none")
+      out.bias = LoraBias::none;
+    else if (*bias == "all")
+      out.bias = LoraBias::all;
+    else if (*bias == "lora_only")
+      out.bias = LoraBias::lora_only;
+    else
+      fields.refuse("bias", shown(as_text(*bias)) + " is not accepted; give none, all or lora_only");
+  }
+  if (const base::Json* const init = fields.find("init_lora_weights"))
+    out.init_lora_weights = init_of(fields, *init, out.pissa_iterations);
+}
+
+void read_origin(LoraFields& fields, LoraConfig& out) {
+  fields.text("task_type", out.task_type);
+  fields.text("base_model_name_or_path", out.base_model_name_or_path);
+  fields.text("revision", out.revision);
+  if (out.task_type.empty() || out.task_type == "CAUSAL_LM" || out.task_type == "SEQ_CLS") return;
+  fields.refuse("task_type", shown(out.task_type) + " is not accepted; give CAUSAL_LM or SEQ_CLS");
+}
+
+void check_together(const LoraFields& fields, const LoraConfig& config) {
+  const bool pattern = config.target_modules && config.target_modules->pattern;
+  if (pattern && !config.layers_to_transform.empty())
+    fields.refuse("layers_to_transform",
+                  "it is for a list of target_modules, and target_modules is an expression");
+  if (!config.layers_pattern.empty() && config.layers_to_transform.empty())
+    fields.refuse("layers_pattern", "it has an effect only with layers_to_transform");
+  const bool plain_init =
+      config.init_lora_weights == LoraInit::standard || config.init_lora_weights == LoraInit::random;
+  if (config.lora_bias && !plain_init)
+    fields.refuse("lora_bias", "it is for init_lora_weights true or false");
+  if (config.lora_bias && config.use_dora)
+    fields.refuse("lora_bias", "it cannot be had together with use_dora");
+  if (config.target_parameters.empty()) return;
+  if (config.lora_dropout > 0)
+    fields.refuse("target_parameters", "experts take no dropout: give lora_dropout 0");
+  if (config.use_dora) fields.refuse("target_parameters", "experts take no DoRA: give use_dora false");
+  if (config.lora_bias) fields.refuse("target_parameters", "experts take no bias: give lora_bias false");
+  if (!plain_init && config.init_lora_weights != LoraInit::gaussian)
+    fields.refuse("init_lora_weights", "experts take true, false or gaussian");
+}
+
+// A new head is trained whole, under both names that transformers has for it.
+void save_classifier(LoraConfig& config) {
+  if (config.task_type != "SEQ_CLS") return;
+  for (const char* const head : {"classifier", "score"}) {
+    std::vector<std::string>& saved = config.modules_to_save;
+    if (std::find(saved.begin(), saved.end(), head) == saved.end()) saved.push_back(head);
+  }
+}
+
+// TRL's flags that say what a field of peft_config says.
+constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+    {"lora_r", "r"},
+    {"lora_alpha", "lora_alpha"},
+    {"lora_dropout", "lora_dropout"},
+    {"lora_target_modules", "target_modules"},
+    {"lora_target_parameters", "target_parameters"},
+    {"lora_modules_to_save", "modules_to_save"},
+    {"lora_task_type", "task_type"},
+    {"use_rslora", "use_rslora"},
+    {"use_dora", "use_dora"},
+};
+
+base::Json list_or_null(const Config& config, std::string_view flag) {
+  return config.get_text(flag) ? base::Json(config.get_list(flag)) : base::Json(nullptr);
+}
+
+base::Json flags(const Config& config) {
+  base::Json all = base::Json::object();
+  all["r"] = config.get_int("lora_r");
+  all["lora_alpha"] = config.get_int("lora_alpha");
+  all["lora_dropout"] = config.get_double("lora_dropout");
+  all["target_modules"] = list_or_null(config, "lora_target_modules");
+  // As TRL has it: a list of one is that one, so that "all-linear" and an expression can be given.
+  if (all["target_modules"].size() == 1)
+    all["target_modules"] = config.get_list("lora_target_modules").front();
+  all["target_parameters"] = list_or_null(config, "lora_target_parameters");
+  all["modules_to_save"] = list_or_null(config, "lora_modules_to_save");
+  all["task_type"] = config.get("lora_task_type");
+  all["use_rslora"] = config.get_bool("use_rslora");
+  all["use_dora"] = config.get_bool("use_dora");
+  return all;
+}
+
+}  // namespace
+
+bool ModuleNames::all_linear() const {
+  constexpr std::string_view kAll = "all-linear";
+  return pattern &&
+         std::equal(pattern->begin(), pattern->end(), kAll.begin(), kAll.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+double LoraConfig::scaling(int64_t rank, double alpha) const {
+  const double root = std::sqrt(static_cast<double>(rank));
+  return alpha / (use_rslora ? root : static_cast<double>(rank));
+}
+
+LoraConfig read_lora_config(const base::Json& object, std::string_view origin, Status status,
+                            LoraConfig start) {
+  LoraFields fields(object, origin, status);
+  refuse_not_built(fields);
+  read_modules(fields, start);
+  read_numbers(fields, start);
+  read_origin(fields, start);
+  fields.finish();
+  check_together(fields, start);
+  save_classifier(start);
+  return start;
+}
+
+std::optional<LoraConfig> lora_config(const Config& config) {
+  const base::Json given = base::Json::parse(config.get_text(kOption).value_or("{}"));
+  if (!config.get_bool("use_peft")) {
+    if (given.empty()) return std::nullopt;
+    fail_key(kOption, "{}: it has an effect only with use_peft: give use_peft: true, or leave it out",
+             kOption);
+  }
+  base::Json all = flags(config);
+  for (const auto& [flag, field] : kFlags) {
+    if (!given.contains(field) || !config.is_set(flag) ||
+        given.at(std::string(field)) == all[std::string(field)])
+      continue;
+    fail_key(flag, "{}: {} contradicts {}: {}: {}; give one of them", flag, shown(config.get(flag)), kOption,
+             field, shown(as_text(given.at(std::string(field)))));
+  }
+  for (const auto& [field, value] : given.items()) all[field] = value;
+  return read_lora_config(all, kOption, Status::invalid_config);
+}
+
+}  // namespace trl::config

@@ -1,0 +1,178 @@
+// The modules that an adapter changes: PEFT's own choices for the same configurations.
+#include "adapter/targets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "support/error_of.h"
+#include "support/golden.h"
+
+namespace trl::adapter {
+namespace {
+
+const base::Json& recorded() { return test::golden_json("adapters/selections.json"); }
+
+std::vector<Module> modules_of(const base::Json& rows) {
+  const std::map<std::string, ModuleKind> kinds = {{"linear", ModuleKind::linear},
+                                                   {"conv1d", ModuleKind::conv1d},
+                                                   {"embedding", ModuleKind::embedding},
+                                                   {"experts", ModuleKind::experts},
+                                                   {"other", ModuleKind::other}};
+  std::vector<Module> all;
+  for (const base::Json& row : rows) {
+    Module module;
+    module.name = row[0];
+    module.kind = kinds.at(row[1]);
+    module.in = row[2];
+    module.out = row[3];
+    module.bias = row[4];
+    module.head = row[5];
+    module.experts = row[6];
+    all.push_back(module);
+  }
+  return all;
+}
+
+struct Model {
+  std::string type;
+  std::vector<Module> modules;
+};
+Model model_of(const std::string& name) {
+  const base::Json& model = recorded()["models"][name];
+  return {model[0], modules_of(model[1])};
+}
+
+config::LoraConfig read(const std::string& json) {
+  return config::read_lora_config(base::parse_json(json, "test"), "peft_config", Status::invalid_config);
+}
+
+Selection select_in(const std::string& name, const std::string& json) {
+  const Model model = model_of(name);
+  return select(read(json), model.modules, model.type);
+}
+
+// In the order of the modules, as all of a Selection is.
+base::Json as_recorded(const Selection& selection, const std::vector<Module>& modules) {
+  base::Json out = {{"targets", base::Json::array()}};
+  for (const Target& target : selection.targets)
+    out["targets"].push_back({modules[target.module].name, target.r, target.alpha, target.scaling});
+  for (const char* const part : {"saved", "biases"}) {
+    std::vector<std::string> names;
+    for (const size_t index : part[0] == 's' ? selection.saved : selection.biases)
+      names.push_back(modules[index].name);
+    std::sort(names.begin(), names.end());
+    out[part] = names;
+  }
+  return out;
+}
+
+// Experts' parameters are nested in PEFT, in an order of their own.
+base::Json sorted(base::Json targets) {
+  std::vector<std::string> lines;
+  for (const base::Json& target : targets)
+    lines.push_back(fmt::format("{} {} {} {}", target[0].get<std::string>(), target[1].get<int64_t>(),
+                                target[2].get<double>(), target[3].get<double>()));
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST(Targets, AreThoseOfPeft) {
+  int refused = 0;
+  for (const base::Json& one : recorded()["cases"]) {
+    const bool converted = one["model"] == "mixtral" || one["model"] == "qwen3_moe";
+    if (converted && one["config"].value("target_modules", base::Json()).is_string()) continue;
+    const Model model = model_of(one["model"]);
+    const auto chosen = [&] {
+      const config::LoraConfig config =
+          config::read_lora_config(one["config"], "peft_config", Status::invalid_config);
+      return as_recorded(select(config, model.modules, model.type), model.modules);
+    };
+    if (one.contains("error")) {
+      // Its map names modules for Mixtral, but the step that converts old adapters makes PEFT overlook them.
+      if (one["model"] == "mixtral" && one["config"].empty()) continue;
+      EXPECT_EQ(test::error_of(chosen).first, Status::invalid_config) << one;
+      ++refused;
+      continue;
+    }
+    base::Json got;
+    ASSERT_EQ(test::error_of([&] { got = chosen(); }).second, "") << one;
+    EXPECT_EQ(got["saved"], one["saved"]) << one;
+    EXPECT_EQ(got["biases"], one["biases"]) << one;
+    if (one["config"].contains("target_parameters")) {
+      EXPECT_EQ(sorted(got["targets"]), sorted(one["targets"])) << one;
+    } else {
+      ASSERT_EQ(got["targets"].size(), one["targets"].size()) << one;
+      for (size_t i = 0; i < got["targets"].size(); ++i) {
+        EXPECT_EQ(got["targets"][i][0], one["targets"][i][0]) << one;
+        EXPECT_EQ(got["targets"][i][1], one["targets"][i][1]) << one;
+        EXPECT_EQ(got["targets"][i][2], one["targets"][i][2].get<double>()) << one;
+        EXPECT_EQ(got["targets"][i][3], one["targets"][i][3].get<double>()) << one;
+      }
+    }
+  }
+  EXPECT_GE(refused, 18);
+}
+
+TEST(Targets, WhatMatchesNothingNamesTheModulesThereAre) {
+  const auto [status, message] =
+      test::error_of([] { select_in("llama", R"({"target_modules": ["query"]})"); });
+  EXPECT_EQ(status, Status::invalid_config);
+  EXPECT_EQ(
+      message,
+      "target_modules: query matches no module; there are embed_tokens, q_proj, k_proj, v_proj, o_proj, "
+      "gate_proj, up_proj, down_proj");
+}
+
+TEST(Targets, BadOnesAreRefusedWithTheReason) {
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"llama", R"({"target_modules": ["lm_head"]})", "an adapter on the output head (lm_head) is refused"},
+      {"llama", R"({"target_modules": ["norm"]})", "target_modules: model.norm is no such layer"},
+      {"llama", R"({"target_modules": ["mlp"]})", "target_modules: model.layers.0.mlp is a group of modules"},
+      {"llama", R"({"target_modules": ["k_proj"], "r": 17})",
+       "r: 17 does not fit model.layers.0.self_attn.k_proj of 16 x 32: give 1 to 16"},
+      {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"q_proj": 33}})", "r: 33 does not fit"},
+      {"llama", R"({"target_modules": ["q_proj"], "layers_to_transform": [2]})",
+       "layers_to_transform: 2 is not a layer of this model: give 0 to 1"},
+      {"llama", R"({"target_modules": "q_(proj"})",
+       "target_modules: 'q_(proj' is not a valid regular expression: missing closing parenthesis at byte 7"},
+      {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"a)(b": 2}})",
+       "rank_pattern: 'a)(b' is not a valid regular expression"},
+      {"llama", R"({"target_modules": ["q_proj"], "modules_to_save": ["nothing"]})",
+       "modules_to_save: nothing matches no module"},
+      {"llama", R"({"target_modules": ["q_proj"], "target_parameters": ["down_proj"]})",
+       "target_parameters: 'down_proj' is no parameter of experts in this model: it has none"},
+      {"qwen3_moe", R"({"target_modules": ["q_proj"], "target_parameters": ["up"]})",
+       "target_parameters: 'up' is no parameter of experts in this model: there are gate_up_proj, down_proj"},
+      {"llama", R"({"target_modules": ["q_proj"], "trainable_token_indices": [64]})",
+       "trainable_token_indices: 64 is outside the 64 rows of model.embed_tokens"},
+      {"qwen2 SEQ_CLS", R"({"target_modules": ["score"]})", "(with task_type SEQ_CLS it is saved whole)"},
+  };
+  for (const auto& [model, json, want] : cases) {
+    const auto [status, message] = test::error_of([&] { select_in(model, json); });
+    EXPECT_EQ(status, Status::invalid_config) << json;
+    EXPECT_NE(message.find(want), std::string::npos) << message;
+  }
+}
+
+TEST(Targets, PatternsThatMatchNothingAreToldOf) {
+  const Selection selection = select_in(
+      "llama",
+      R"({"target_modules": ["q_proj"], "alpha_pattern": {"up_proj": 2}, "exclude_modules": ["wte"]})");
+  EXPECT_EQ(selection.warnings,
+            (std::vector<std::string>{"exclude_modules: no module was excluded",
+                                      "alpha_pattern: 'up_proj' matches no module that gets an adapter"}));
+}
+
+TEST(Targets, TokensAreRowsOfTheEmbedding) {
+  const Selection all = select_in("gpt2", R"({"trainable_token_indices": [3, 63]})");
+  ASSERT_EQ(all.tokens.size(), 1u);
+  EXPECT_EQ(all.tokens[0], (std::pair<size_t, std::vector<int64_t>>{0, {3, 63}}));
+  const Selection named = select_in("gpt2", R"({"trainable_token_indices": {"wpe": [2]}})");
+  EXPECT_EQ(named.tokens.at(0), (std::pair<size_t, std::vector<int64_t>>{1, {2}}));
+}
+
+}  // namespace
+}  // namespace trl::adapter

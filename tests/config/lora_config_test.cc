@@ -1,0 +1,112 @@
+// TRL's flags and PEFT's fields as one LoraConfig.
+#include "config/lora_config.h"
+
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+
+namespace trl::config {
+namespace {
+
+LoraConfig read(const std::string& json) {
+  return read_lora_config(base::parse_json(json, "test"), "peft_config", Status::invalid_config);
+}
+
+TEST(LoraConfig, DefaultsAreThoseOfPeft) {
+  const LoraConfig config = read("{}");
+  EXPECT_EQ(config.r, 8);
+  EXPECT_EQ(config.lora_alpha, 8);
+  EXPECT_EQ(config.lora_dropout, 0);
+  EXPECT_FALSE(config.target_modules);
+  EXPECT_EQ(config.bias, LoraBias::none);
+  EXPECT_EQ(config.init_lora_weights, LoraInit::standard);
+}
+
+TEST(LoraConfig, ReadsEveryField) {
+  const LoraConfig config = read(R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "inference_mode": true,
+      "peft_version": "0.21.2", "r": 4, "lora_alpha": 6.5, "lora_dropout": 0.1, "target_modules": ["a", "b"],
+      "exclude_modules": ".*c", "target_parameters": null, "modules_to_save": ["d"], "layers_to_transform": 3,
+      "layers_pattern": "layers", "rank_pattern": {"z": 2, "a": 1}, "alpha_pattern": {"a": 1.5},
+      "trainable_token_indices": {"embed_tokens": [1, 2]}, "bias": "lora_only", "use_rslora": true,
+      "fan_in_fan_out": true, "init_lora_weights": "pissa_niter_16", "base_model_name_or_path": "base",
+      "loftq_config": {}, "eva_config": null, "use_qalora": false, "qalora_group_size": 16,
+      "megatron_core": "megatron.core"})");
+  EXPECT_EQ(config.r, 4);
+  EXPECT_EQ(config.lora_alpha, 6.5);
+  EXPECT_EQ(config.lora_dropout, 0.1);
+  EXPECT_EQ(config.target_modules->names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(config.exclude_modules.pattern, ".*c");
+  EXPECT_EQ(config.modules_to_save, (std::vector<std::string>{"d", "classifier", "score"}));
+  EXPECT_EQ(config.layers_to_transform, std::vector<int64_t>{3});
+  EXPECT_EQ(config.layers_pattern, std::vector<std::string>{"layers"});
+  EXPECT_EQ(config.rank_pattern, (std::vector<std::pair<std::string, int64_t>>{{"z", 2}, {"a", 1}}));
+  EXPECT_EQ(config.alpha_pattern, (std::vector<std::pair<std::string, double>>{{"a", 1.5}}));
+  EXPECT_EQ(config.trainable_token_indices.at(0).second, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(config.bias, LoraBias::lora_only);
+  EXPECT_TRUE(config.use_rslora);
+  EXPECT_EQ(config.init_lora_weights, LoraInit::pissa);
+  EXPECT_EQ(config.pissa_iterations, 16);
+  EXPECT_EQ(config.base_model_name_or_path, "base");
+}
+
+TEST(LoraConfig, WhatIsNotBuiltIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"eva_config": {"rho": 2.0}})", "peft_config: eva_config: EVA is not built"},
+      {R"({"loftq_config": {"loftq_bits": 4}})", "peft_config: loftq_config: LoftQ is not built"},
+      {R"({"alora_invocation_tokens": [1]})",
+       "peft_config: alora_invocation_tokens: Activated LoRA (aLoRA) is not built"},
+      {R"({"use_qalora": true})", "peft_config: use_qalora: QALoRA is not built"},
+      {R"({"init_lora_weights": "corda"})",
+       "peft_config: init_lora_weights: corda is not built; give true, false, gaussian, orthogonal, olora, "
+       "pissa or "
+       "pissa_niter_N"},
+      {R"({"peft_type": "IA3"})", "peft_config: peft_type: 'IA3' is not built; LORA is"},
+  };
+  for (const auto& [json, message] : cases) {
+    EXPECT_EQ(test::error_of([&] { read(json); }), std::pair(Status::invalid_config, message));
+  }
+}
+
+TEST(LoraConfig, BadFieldsAreRefused) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"r": 0})", "peft_config: r: '0' is not accepted; give an integer > 0"},
+      {R"({"r": 2.5})", "peft_config: r: '2.5' is not accepted; give an integer > 0"},
+      {R"({"lora_dropout": 1.5})",
+       "peft_config: lora_dropout: '1.5' is not accepted; give a number in [0, 1]"},
+      {R"({"target_modules": 3})",
+       "peft_config: target_modules: '3' is not accepted; give a list of names, or a regular expression of "
+       "the "
+       "whole name"},
+      {R"({"rank_pattern": {"q": 0}})",
+       R"(peft_config: rank_pattern: '{"q":0}' is not accepted; give a mapping of names to integers > 0)"},
+      {R"({"bias": "some"})", "peft_config: bias: 'some' is not accepted; give none, all or lora_only"},
+      {R"({"lora_aplha": 3})",
+       "peft_config: lora_aplha: it is no field of PEFT's LoraConfig; the nearest is lora_alpha"},
+      {R"({"task_type": "TOKEN_CLS"})",
+       "peft_config: task_type: 'TOKEN_CLS' is not accepted; give CAUSAL_LM or SEQ_CLS"},
+      {R"([1])", "peft_config: a mapping of fields is needed, not a list"},
+      {R"({"target_modules": "all-linear", "layers_to_transform": [1]})",
+       "peft_config: layers_to_transform: it is for a list of target_modules, and target_modules is an "
+       "expression"},
+      {R"({"target_parameters": ["down_proj"], "lora_dropout": 0.1})",
+       "peft_config: target_parameters: experts take no dropout: give lora_dropout 0"},
+  };
+  for (const auto& [json, message] : cases) {
+    EXPECT_EQ(test::error_of([&] { read(json); }), std::pair(Status::invalid_config, message));
+  }
+  const auto [status, message] = test::error_of(
+      [] { read_lora_config(base::Json::parse(R"({"r": -1})"), "a/adapter_config.json", Status::format); });
+  EXPECT_EQ(status, Status::format);
+  EXPECT_EQ(message, "a/adapter_config.json: r: '-1' is not accepted; give an integer > 0");
+}
+
+TEST(LoraConfig, PeftConfigNeedsUsePeft) {
+  Config config;
+  EXPECT_FALSE(lora_config(config));
+  config.set("peft_config", "{r: 4}");
+  EXPECT_EQ(test::error_of([&] { lora_config(config); }).second,
+            "peft_config: it has an effect only with use_peft: give use_peft: true, or leave it out");
+}
+
+}  // namespace
+}  // namespace trl::config
