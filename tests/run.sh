@@ -79,7 +79,7 @@ suite thread build/thread '-L fast -E text.Published|ChatTemplateLimits|fuzz|loc
 # The collection has more than tests/data: published templates and tokenizers, and all values of large tensors.
 whole=text.Published
 if [ -n "$collection" ]; then
-  whole+='|TokenizerText|Tokenizer.Recorded|Recorded.PreparedDatasets|model.Forward|model.Gradients|model.Classifier'
+  whole+='|TokenizerText|Tokenizer.Recorded|SentencePiece.Normalizes|Recorded.PreparedDatasets|model.Forward|model.Gradients|model.Classifier'
   whole+='|Trajectory.*sft_plain|FamilyTrajectories'
 fi
 TRL_GOLDEN=$collection suite collection build/release "-R $whole"

@@ -25,6 +25,8 @@ bool guarded(const TextSink* error, const Body& body) {
     return status.ok();
   } catch (const std::exception& exception) {
     put(error, exception.what());
+  } catch (...) {
+    put(error, "unknown exception");
   }
   return false;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
+#include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/decode_stream.h"
 #include "text/tokenizer_tiny.h"
 
@@ -18,6 +19,31 @@ std::unique_ptr<Tokenizer> open_model(const std::string& name, const Json& confi
   return Tokenizer::from_directory(folder.path());
 }
 
+// Returns the number of cases.
+size_t compare_with_recorded(const std::string& name) {
+  const Json& recorded = test::golden_json("tokenizers/" + name + "/cases_sentencepiece.json");
+  const auto tokenizer = open_model(name);
+  EXPECT_EQ(tokenizer->vocab_size(), recorded.at("vocab_size").get<int64_t>());
+  size_t run = 0;
+  for (const Json& c : recorded.at("cases")) {
+    SCOPED_TRACE(name + ": " + c.at("text").dump());
+    const Ids ids = tokenizer->encode(c.at("text").get<std::string>(), true);
+    EXPECT_EQ(ids, c.at("ids").get<Ids>());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const std::string piece = c.at("pieces")[i];
+      EXPECT_EQ(tokenizer->id_to_token(ids[i]), piece);
+      EXPECT_EQ(tokenizer->token_to_id(piece), ids[i]);
+    }
+    EXPECT_EQ(tokenizer->decode(ids, false), c.at("decoded").get<std::string>());
+    DecodeStream stream(*tokenizer, false);
+    std::string text;
+    for (const int32_t id : ids) text += stream.step(id);
+    EXPECT_EQ(text + stream.finish(), c.at("decoded").get<std::string>());
+    ++run;
+  }
+  return run;
+}
+
 TEST(SentencePiece, GivesTheRecordedPieces) {
   if (!has_module()) {
     const Error error = error_of([] { open_model("sentencepiece_bpe"); });
@@ -26,31 +52,17 @@ TEST(SentencePiece, GivesTheRecordedPieces) {
     return;
   }
   for (const auto& [name, cases] :
-       {std::pair<std::string, size_t>{"sentencepiece_bpe", 190}, {"sentencepiece_small", 98}}) {
-    const Json& recorded = test::golden_json("tokenizers/" + name + "/cases_sentencepiece.json");
-    const auto tokenizer = open_model(name);
-    EXPECT_EQ(tokenizer->vocab_size(), recorded.at("vocab_size").get<int64_t>());
-    size_t run = 0;
-    for (const Json& c : recorded.at("cases")) {
-      SCOPED_TRACE(name + ": " + c.at("text").dump());
-      const Ids ids = tokenizer->encode(c.at("text").get<std::string>(), true);
-      EXPECT_EQ(ids, c.at("ids").get<Ids>());
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const std::string piece = c.at("pieces")[i];
-        EXPECT_EQ(tokenizer->id_to_token(ids[i]), piece);
-        EXPECT_EQ(tokenizer->token_to_id(piece), ids[i]);
-      }
-      EXPECT_EQ(tokenizer->decode(ids, false), c.at("decoded").get<std::string>());
-      DecodeStream stream(*tokenizer, false);
-      std::string text;
-      for (const int32_t id : ids) text += stream.step(id);
-      EXPECT_EQ(text + stream.finish(), c.at("decoded").get<std::string>());
-      ++run;
-    }
-    EXPECT_EQ(run, cases);
-  }
+       {std::pair<std::string, size_t>{"sentencepiece_bpe", 190}, {"sentencepiece_small", 98}})
+    EXPECT_EQ(compare_with_recorded(name), cases);
 }
 
+// A table of NFKC, which lies with the whole collection alone.
+TEST(SentencePiece, NormalizesAsRecorded) {
+  TRL_NEED_GOLDEN("tokenizers/sentencepiece_unigram/cases_sentencepiece.json");
+  if (has_module()) {
+    EXPECT_EQ(compare_with_recorded("sentencepiece_unigram"), 190u);
+  }
+}
 TEST(SentencePiece, KnowsTheTokensThatOtherFilesName) {
   if (!has_module()) return;
   const auto plain = open_model("sentencepiece_small");
@@ -92,6 +104,108 @@ TEST(SentencePiece, RefusesWhatIsNoModel) {
     EXPECT_EQ(error.status(), Status::format) << bytes.size();
     EXPECT_NE(error.message().find("tokenizer.model: no SentencePiece model: "), std::string::npos)
         << error.message();
+  }
+}
+
+// A field of a Protocol Buffers message whose value has less than 128 bytes, or is a number below 128.
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+std::string field(int number, int value) {
+  return {static_cast<char>(number << 3), static_cast<char>(value)};
+}
+std::string piece(const std::string& text, int type = 1) { return field(1, field(1, text) + field(3, type)); }
+
+// What the library would end the process for, read outside of its tables for, or print.
+TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
+  if (!has_module()) return;
+  const std::string start = piece("<unk>", 2) + piece("a");
+  const auto message = [](const std::string& model) {
+    Folder folder;
+    folder.put("tokenizer.model", model);
+    return error_of([&] { Tokenizer::from_directory(folder.path()); }).message();
+  };
+  const auto expect = [&](const std::string& model, const std::string& part) {
+    EXPECT_NE(message(model).find("tokenizer.model: no SentencePiece model: " + part), std::string::npos)
+        << message(model);
+  };
+  EXPECT_EQ(message(start), "");
+  EXPECT_EQ(message(start + field(2, field(3, 2))), "");
+  expect(field(2, ""), "it has no pieces");
+  expect(start + piece(""), "piece 2 has 0 bytes: 1 to 1024 are read");
+  expect(start + piece(std::string("b\0c", 3)), "piece 2 is no UTF-8 text, or has a zero in it");
+  expect(start + piece("\xFF"), "piece 2 is no UTF-8 text");
+  expect(start + piece("a", 3), "piece 2 is 'a', which an earlier one is");
+  expect(start + piece("b", 7), "piece 2 has the type 7: 1 to 6 are known");
+  expect(start + field(1, field(1, "b") + std::string("\x15\x00\x00\xC0\x7F", 5)),
+         "piece 2 has a score that is not finite");
+  expect(start + field(1, field(1, 5)), "piece 2: its field 1 has another type");
+  expect(start + field(1, "\x0A\x05x"), "piece 2 is no Protocol Buffers message");
+  expect(start + field(2, field(3, 9)), "model_type 9: known are 1 (unigram), 2 (bpe)");
+  expect(start + field(2, "") + field(2, ""), "its field 2 is there twice");
+  expect(piece("a"), "Internal: unk is not defined.");
+  std::string nested = start;
+  for (size_t length = 2; length < 66; ++length) nested += piece(std::string(length, 'a'), 4);
+  EXPECT_EQ(message(nested), "");
+  expect(nested + piece(std::string(66, 'a'), 4), "65 user-defined pieces begin with one another");
+}
+
+std::string units(const std::vector<uint32_t>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size()};
+}
+
+TEST(SentencePiece, RefusesARuleTableThatLeadsOutside) {
+  const auto message = [](const std::vector<uint32_t>& trie, const std::string& replacements) {
+    const std::string bytes = units({static_cast<uint32_t>(4 * trie.size())}) + units(trie) + replacements;
+    return error_of([&] { Charsmap(bytes, "map").check_for_sentencepiece("map"); }).message();
+  };
+  constexpr uint32_t kLeaf = 1 << 8;
+  std::vector<uint32_t> trie(256);
+  trie[0] = 1 << 10;  // its base is 1, that of the unit behind 'a' 7
+  trie[1 ^ 'a'] = 'a' | kLeaf | static_cast<uint32_t>(1 ^ 'a' ^ 7) << 10;
+  trie[7] = 1u << 31;  // the replacement at 0
+  EXPECT_EQ(message(trie, "b"), "");
+  EXPECT_EQ(message(trie, std::string(257, 'b')), "map: a replacement of 257 bytes: at most 256 are read");
+  std::vector<uint32_t> longer = trie;
+  longer[0] = 256 << 10;
+  longer.resize(257);
+  EXPECT_EQ(message(longer, "b"), "map: unit 0 of the trie leads to unit 511 of 257");
+  std::vector<uint32_t> cyclic = trie;
+  cyclic[7 ^ 'b'] = 'b' | kLeaf | static_cast<uint32_t>(7 ^ 'b' ^ 7) << 10;
+  EXPECT_EQ(message(cyclic, "b"), "map: a text of more than 255 bytes");
+}
+
+TEST(SentencePiece, AddsTokensThatTheModelLacks) {
+  if (!has_module()) return;
+  for (const Json& config :
+       {Json(nullptr), Json{{"eos_token", "</s>"}, {"tokenizer_class", "LlamaTokenizer"}}}) {
+    const auto plain = open_model("sentencepiece_small", config);
+    const auto size = static_cast<int32_t>(plain->vocab_size());
+    const std::vector<AddedToken> tokens = {{.content = "<|turn|>", .special = true},
+                                            {.content = "<unk>", .special = true},  // it has an id
+                                            {.content = "<word>"}};
+    const auto more = plain->with_added(tokens);
+    EXPECT_EQ(more->vocab_size(), size + 2);
+    EXPECT_EQ(more->token_to_id("<|turn|>"), size);
+    EXPECT_EQ(more->token_to_id("<word>"), size + 1);
+    Ids want = {size};
+    for (const int32_t id : plain->encode("a", false)) want.push_back(id);
+    want.push_back(size + 1);
+    EXPECT_EQ(more->encode("<|turn|>a<word>", false), want);
+    EXPECT_EQ(more->decode(want, true), "a<word>");
+
+    const auto ready = more->with({.eos = "<|turn|>", .pad = "<word>"});
+    Folder saved;
+    for (const auto& [name, bytes] : ready->files()) saved.put(name, bytes);
+    const auto again = Tokenizer::from_directory(saved.path());
+    EXPECT_EQ(again->encode("<|turn|>a<word>", false), want);
+    EXPECT_EQ(again->decode(want, true), "a");  // the pad token is a special one
+    EXPECT_EQ(again->special().eos, "<|turn|>");
+    EXPECT_EQ(again->special().pad, "<word>");
+    // transformers takes the ids from here; without a class it takes that of the model.
+    const Json written = base::read_json_file(saved.path() + "/tokenizer_config.json");
+    EXPECT_EQ(written.at("added_tokens_decoder").at(std::to_string(size)).at("content"), "<|turn|>");
+    EXPECT_EQ(written.contains("tokenizer_class"), !config.is_null());
   }
 }
 

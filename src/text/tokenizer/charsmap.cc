@@ -2,6 +2,8 @@
 
 #include <nettle/base64.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/utf8.h"
 
@@ -38,7 +40,7 @@ std::string decode_base64(const Field& field) {
 
 Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   const size_t count = bytes.size() < 4 ? 0 : read_uint32(bytes, 0) / 4;
-  if (count == 0 || count > bytes.size() / 4 - 1)
+  if (count == 0 || count > bytes.size() / 4 - 1 || read_uint32(bytes, 0) % 4 != 0)
     fail(Status::format, "{}: {} bytes with a trie of {} units of 4 bytes", where, bytes.size(), count);
   units_.reserve(count);
   for (size_t i = 1; i <= count; ++i) units_.push_back(read_uint32(bytes, 4 * i));
@@ -79,6 +81,57 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
     if (has_leaf(unit)) return replacement(value(units_[at]));
   }
   return std::nullopt;
+}
+
+namespace {
+constexpr size_t kMaxUnits = size_t{1} << 22;  // the known tables have 2^16
+constexpr size_t kMaxReplacement = 256;        // bytes; those of NFKC have up to 33
+constexpr int kMostOnWay = 32, kMaxDepth = 255;
+
+// How many replacements lie on a way through the trie, at most. Ways join again, so each unit is asked once.
+class Ways {
+ public:
+  Ways(const std::vector<uint32_t>& units, const std::string& where)
+      : units_(units), where_(where), most_(units.size(), kUnknown) {}
+
+  int most(size_t unit, int depth) {
+    if (most_[unit] != kUnknown) return most_[unit];
+    if (depth > kMaxDepth) fail(Status::format, "{}: a text of more than {} bytes", where_, kMaxDepth);
+    const size_t base = unit ^ offset(units_[unit]);
+    if ((base | 0xFF) >= units_.size())
+      fail(Status::format, "{}: unit {} of the trie leads to unit {} of {}", where_, unit, base | 0xFF,
+           units_.size());
+    int below = 0;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const size_t next = base ^ byte;
+      const bool stays =
+          (next ^ offset(units_[next])) == base && !has_leaf(units_[next]);  // a free unit, at 0
+      if (label(units_[next]) == byte && !stays) below = std::max(below, most(next, depth + 1));
+    }
+    most_[unit] = static_cast<int16_t>(below + (has_leaf(units_[unit]) ? 1 : 0));
+    if (most_[unit] > kMostOnWay)
+      fail(Status::format, "{}: more than {} texts begin with one another", where_, kMostOnWay);
+    return most_[unit];
+  }
+
+ private:
+  static constexpr int16_t kUnknown = -1;
+  const std::vector<uint32_t>& units_;
+  const std::string& where_;
+  std::vector<int16_t> most_;
+};
+}  // namespace
+
+void Charsmap::check_for_sentencepiece(const std::string& where) const {
+  if (units_.size() > kMaxUnits)
+    fail(Status::format, "{}: a trie of {} units: at most {} are read", where, units_.size(), kMaxUnits);
+  for (size_t at = 0; at < replacements_.size(); at = replacements_.find('\0', at)) {
+    at += replacements_[at] == '\0' ? 1 : 0;
+    if (const size_t size = replacement(static_cast<uint32_t>(at)).size(); size > kMaxReplacement)
+      fail(Status::format, "{}: a replacement of {} bytes: at most {} are read", where, size,
+           kMaxReplacement);
+  }
+  Ways(units_, where).most(0, 0);
 }
 
 std::unique_ptr<Normalizer> read_precompiled(const Field& field) {

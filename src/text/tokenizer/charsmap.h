@@ -22,6 +22,10 @@ class Charsmap {
   // The replacement of the shortest text that this one begins with.
   std::optional<std::string_view> find(std::string_view text) const;
 
+  // SentencePiece's library follows the trie without looking where its ends are, and takes at most 32 texts
+  // that lead to a replacement along one way. Throws Error(format) where that would fail.
+  void check_for_sentencepiece(const std::string& where) const;
+
  private:
   std::string_view replacement(uint32_t offset) const;
   void check(const std::string& where) const;

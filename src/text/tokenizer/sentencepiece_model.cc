@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/utf8.h"
+#include "text/tokenizer/sentencepiece_file.h"
 
 namespace trl::text {
 
@@ -62,9 +63,10 @@ const Module& find_module(const std::string& model) {
 
 SentencePieceModel::SentencePieceModel(std::string_view bytes, std::string path)
     : module_(&find_module(path)), path_(std::move(path)) {
+  const std::string checked = read_sentencepiece_file(bytes, path_);
   std::string error;
   const TextSink reason = sink(error);
-  model_.reset(module_->open(bytes.data(), bytes.size(), &reason), module_->close);
+  model_.reset(module_->open(checked.data(), checked.size(), &reason), module_->close);
   if (!model_) fail(Status::format, "{}: no SentencePiece model: {}", path_, base::one_line(error));
 }
 
@@ -76,6 +78,7 @@ std::string SentencePieceModel::piece(int32_t id) const {
 }
 
 int32_t SentencePieceModel::find(std::string_view text) const {
+  if (text.empty()) return -1;
   const int32_t id = module_->find(model_.get(), text.data(), text.size());
   return id >= 0 && id < size() && piece(id) == text ? id : -1;
 }

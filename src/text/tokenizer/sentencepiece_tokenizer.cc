@@ -87,14 +87,12 @@ class SentencePieceTokenizer final : public Tokenizer {
   const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
   std::map<int32_t, AddedToken> added_tokens() const override { return added_->all(); }
   std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const override {
-    const bool known = std::all_of(tokens.begin(), tokens.end(),
-                                   [&](const AddedToken& t) { return token_to_id(t.content).has_value(); });
-    if (!known)
-      fail(Status::unsupported,
-           "{}: tokens are not added to a SentencePiece model by this build; a "
-           "tokenizer.json beside it takes them",
-           origin_);
-    return std::make_unique<SentencePieceTokenizer>(*this);
+    std::map<int32_t, AddedToken> all = added_tokens();
+    auto next = static_cast<int32_t>(vocab_size());
+    for (const AddedToken& token : tokens) {
+      if (!token_to_id(token.content)) all.emplace(next++, token);
+    }
+    return std::make_unique<SentencePieceTokenizer>(with_listed(*files_, all), origin_);
   }
   std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
     for (const auto& [key, token] : {std::pair{"eos_token", &overrides.eos}, {"pad_token", &overrides.pad}}) {

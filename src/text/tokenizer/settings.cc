@@ -268,12 +268,20 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   return settings;
 }
 
+Files with_listed(Files files, const std::map<int32_t, AddedToken>& added) {
+  Json config = read_object(files, kConfig, {});
+  put_added(config, read_object(files, kMap, {}), added);
+  replace_file(files, kConfig, config.dump(2) + "\n");
+  return files;
+}
+
 Files with_overrides(Files files, const Tokenizer::Overrides& overrides,
                      const std::map<int32_t, AddedToken>& added) {
   const bool tokens = overrides.eos || overrides.pad;
   Json config = read_object(files, kConfig, {});
   const bool moves_template = overrides.chat_template && config.contains("chat_template");
-  if (!find_file(files, kConfig)) config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  if (!find_file(files, kConfig) && find_file(files, "tokenizer.json"))
+    config["tokenizer_class"] = "PreTrainedTokenizerFast";
   if (tokens && !added.empty()) put_added(config, read_object(files, kMap, {}), added);
   if (tokens || moves_template) {
     put_token(config, "eos_token", overrides.eos);

@@ -48,6 +48,9 @@ struct Settings {
 // directory: for messages; row: of the class, whose tokens are taken where the files name none, or nullptr.
 Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row);
 
+// The files with these added tokens listed in tokenizer_config.json, by id.
+Files with_listed(Files files, const std::map<int32_t, AddedToken>& added);
+
 // The files with the overrides written in. added: tokens by id, all of which the files list then, so that
 // none gets another id when its name goes; may be empty.
 Files with_overrides(Files files, const Tokenizer::Overrides& overrides,
