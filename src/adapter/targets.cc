@@ -5,6 +5,7 @@
 #include <set>
 
 #include "adapter/module_pattern.h"
+#include "adapter/shortest_endings.h"
 #include "base/error.h"
 #include "base/nearest.h"
 
@@ -192,6 +193,7 @@ class Selector {
     select_saved();
     select_tokens();
     select_biases();
+    out_.target_modules = written();
     return std::move(out_);
   }
 
@@ -216,6 +218,19 @@ class Selector {
       if (linear && !skipped) all.names.push_back(module.name);
     }
     return all;
+  }
+
+  // A long list is shortened, as PEFT does.
+  ModuleNames written() const {
+    constexpr size_t kLong = 20;
+    if (wanted_.names.size() < kLong) return wanted_;
+    const Names wanted(kTargets, wanted_);
+    std::vector<std::string> others;
+    for (const Entry& entry : entries_) {
+      if (!wanted.contain(entry.name)) others.emplace_back(entry.name);
+    }
+    std::vector<std::string> shorter = shortest_endings(wanted_.names, others);
+    return {shorter.size() < wanted_.names.size() ? std::move(shorter) : wanted_.names, std::nullopt};
   }
 
   void add(const Module& module) {

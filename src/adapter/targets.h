@@ -43,6 +43,8 @@ struct Selection {
   std::vector<size_t> saved;                                    // modules_to_save, in that order
   std::vector<size_t> biases;                                   // modules whose bias of the base is trained
   std::vector<std::pair<size_t, std::vector<int64_t>>> tokens;  // trainable rows of embeddings
+  // target_modules as the adapter's file has it: all-linear and null stand for what they meant here.
+  config::ModuleNames target_modules;
   std::vector<std::string> warnings;
 };
 

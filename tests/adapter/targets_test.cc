@@ -5,45 +5,17 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
+#include "recorded_models.h"
 #include "support/error_of.h"
-#include "support/golden.h"
 
 namespace trl::adapter {
 namespace {
 
 const base::Json& recorded() { return test::golden_json("adapters/selections.json"); }
 
-std::vector<Module> modules_of(const base::Json& rows) {
-  const std::map<std::string, ModuleKind> kinds = {{"linear", ModuleKind::linear},
-                                                   {"conv1d", ModuleKind::conv1d},
-                                                   {"embedding", ModuleKind::embedding},
-                                                   {"experts", ModuleKind::experts},
-                                                   {"other", ModuleKind::other}};
-  std::vector<Module> all;
-  for (const base::Json& row : rows) {
-    Module module;
-    module.name = row[0];
-    module.kind = kinds.at(row[1]);
-    module.in = row[2];
-    module.out = row[3];
-    module.bias = row[4];
-    module.head = row[5];
-    module.experts = row[6];
-    all.push_back(module);
-  }
-  return all;
-}
-
-struct Model {
-  std::string type;
-  std::vector<Module> modules;
-};
-Model model_of(const std::string& name) {
-  const base::Json& model = recorded()["models"][name];
-  return {model[0], modules_of(model[1])};
-}
+using test_models::Model;
+using test_models::model_of;
 
 config::LoraConfig read(const std::string& json) {
   return config::read_lora_config(base::parse_json(json, "test"), "peft_config", Status::invalid_config);

@@ -2,19 +2,21 @@
 """Records what PEFT 0.21.2 makes of LoraConfigs on tiny models of transformers 5.23.0: the modules of each model, and for
 each case the modules that get an adapter, with their rank, alpha and scaling, or that PEFT refuses it.
 
-usage: record_adapters.py FILE    writes tests/data/adapters/selections.json
+usage: record_adapters.py FOLDER    writes tests/data/adapters/selections.json, and files.json: what PEFT saves
 """
 
 import copy
 import json
 import os
 import sys
+import tempfile
 import warnings
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 warnings.simplefilter("ignore")
 
 import peft
+import safetensors
 import torch
 import transformers
 from peft.tuners.lora import LoraLayer
@@ -86,9 +88,35 @@ CASES = [
 ]
 
 
+# What PEFT saves is recorded of these.
+FILES = [
+    ("llama", dict(target_modules=["q_proj", "v_proj"], lora_dropout=0.05)),
+    ("llama", dict(target_modules="all-linear", use_rslora=True)),
+    ("llama3layers", dict(target_modules="all-linear", exclude_modules=["down_proj"])),
+    ("llama", dict(target_modules=r".*layers\.0\.self_attn\.[qk]_proj", use_dora=True, init_lora_weights="gaussian")),
+    ("llama", dict(target_modules=["q_proj"], layers_to_transform=[1], layers_pattern=["layers"])),
+    ("llama", dict(target_modules=["q_proj", "v_proj"], rank_pattern={"q_proj": 2}, alpha_pattern={"v_proj": 3},
+                   modules_to_save=["lm_head", "norm"])),
+    ("llama", dict()),
+    ("llama", dict(target_modules=["q_proj", "embed_tokens"])),
+    ("llama", dict(target_modules=["q_proj"], trainable_token_indices=[3, 5])),
+    ("llama", dict(target_modules=["q_proj"], trainable_token_indices={"embed_tokens": [3, 5, 9]})),
+    ("qwen2", dict(target_modules=["q_proj"], bias="all")),
+    ("qwen2", dict(target_modules=["q_proj", "o_proj"], bias="lora_only", lora_bias=True)),
+    ("qwen2 SEQ_CLS", dict(target_modules=["v_proj"], task_type="SEQ_CLS")),
+    ("gpt2", dict(target_modules=["c_attn", "c_proj"], modules_to_save=["wpe", "ln_f"])),
+    ("gpt2", dict(target_modules=["c_attn"], use_dora=True)),
+    ("phi3", dict(target_modules=["qkv_proj", "gate_up_proj"])),
+    ("qwen3_moe", dict(target_modules=["q_proj"], target_parameters=["mlp.experts.down_proj"])),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj", "experts.gate_up_proj"], r=2)),
+]
+
+
 def model_of(name):
     kind, *classifier = name.split()
-    config = transformers.AutoConfig.for_model(kind, **FAMILIES[kind])
+    layers = dict(num_hidden_layers=3) if kind == "llama3layers" else {}
+    kind = kind.removesuffix("3layers")
+    config = transformers.AutoConfig.for_model(kind, **{**FAMILIES[kind], **layers})
     config.pad_token_id = 0
     auto = transformers.AutoModelForSequenceClassification if classifier else transformers.AutoModelForCausalLM
     return auto.from_config(config)
@@ -139,15 +167,34 @@ def result_of(name, config):
     return {"targets": targets, "saved": saved, "biases": biases}
 
 
-def main(path):
-    names = sorted({name for name, _ in CASES})
+def file_of(name, config):
+    model = model_of(name)
+    model.name_or_path = "base"
+    made = peft.get_peft_model(model, peft.LoraConfig(**{"task_type": "CAUSAL_LM", **copy.deepcopy(config)}))
+    with tempfile.TemporaryDirectory() as folder:
+        made.save_pretrained(folder)
+        saved = json.load(open(folder + "/adapter_config.json"))
+        with safetensors.safe_open(folder + "/adapter_model.safetensors", "pt") as file:
+            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())}
+    for key, value in saved.items():
+        if isinstance(value, list) and key in ("target_modules", "exclude_modules", "target_parameters"):
+            saved[key] = sorted(value)  # sets
+    return {"saved": saved, "tensors": shapes}
+
+
+def main(folder):
+    names = sorted({name for name, _ in CASES + FILES})
     lines = ['{"peft": "%s", "transformers": "%s",' % (peft.__version__, transformers.__version__), '"models": {']
     models = []
     for name in names:
         model = model_of(name)
         models.append(json.dumps(name) + ": " + json.dumps([model.config.model_type, modules_of(model)]))
     cases = [json.dumps({"model": name, "config": config, **result_of(name, config)}) for name, config in CASES]
-    open(path, "w").write("\n".join([*lines, ",\n".join(models), "},", '"cases": [', ",\n".join(cases), "]}"]) + "\n")
+    with open(folder + "/selections.json", "w") as file:
+        file.write("\n".join([*lines, ",\n".join(models), "},", '"cases": [', ",\n".join(cases), "]}"]) + "\n")
+    files = [json.dumps({"model": name, "config": config, **file_of(name, config)}) for name, config in FILES]
+    with open(folder + "/files.json", "w") as file:
+        file.write("[\n" + ",\n".join(files) + "]\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,130 @@
+#include "adapter/config_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace trl::adapter {
+
+namespace {
+
+using base::Json;
+using config::LoraConfig;
+
+Json number(double value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (std::trunc(value) == value && std::abs(value) < kExact) return static_cast<int64_t>(value);
+  return value;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+template <typename T>
+Json list_or_null(const std::vector<T>& list) {
+  return list.empty() ? Json(nullptr) : Json(list);
+}
+
+Json modules_or_null(const config::ModuleNames& modules) {
+  if (modules.pattern) return *modules.pattern;
+  std::vector<std::string> names = modules.names;
+  std::sort(names.begin(), names.end());
+  return list_or_null(names);
+}
+
+Json init_name(const LoraConfig& config) {
+  switch (config.init_lora_weights) {
+    case config::LoraInit::standard:
+      return true;
+    case config::LoraInit::random:
+      return false;
+    case config::LoraInit::gaussian:
+      return "gaussian";
+    case config::LoraInit::orthogonal:
+      return "orthogonal";
+    case config::LoraInit::olora:
+      return "olora";
+    case config::LoraInit::pissa:
+      break;
+  }
+  return config.pissa_iterations ? fmt::format("pissa_niter_{}", *config.pissa_iterations) : "pissa";
+}
+
+std::string_view bias_name(config::LoraBias bias) {
+  if (bias == config::LoraBias::all) return "all";
+  return bias == config::LoraBias::lora_only ? "lora_only" : "none";
+}
+
+Json tokens(const LoraConfig& config) {
+  const auto& all = config.trainable_token_indices;
+  if (all.empty()) return nullptr;
+  if (all.size() == 1 && all.front().first.empty()) return all.front().second;
+  Json map = Json::object();
+  for (const auto& [name, ids] : all) map[name] = ids;
+  return map;
+}
+
+bool has_conv1d(const Selection& selection, std::span<const Module> modules) {
+  return std::any_of(selection.targets.begin(), selection.targets.end(),
+                     [&](const Target& target) { return modules[target.module].kind == ModuleKind::conv1d; });
+}
+
+}  // namespace
+
+std::string config_text(const LoraConfig& config, const Selection& selection,
+                        std::span<const Module> modules) {
+  std::map<std::string, Json> fields;
+  for (const char* const name : {"alora_invocation_tokens", "arrow_config", "auto_mapping", "corda_config",
+                                 "eva_config", "kasa_config", "layer_replication", "lora_ga_config",
+                                 "megatron_config", "monteclora_config", "use_bdlora", "velora_config"}) {
+    fields[name] = nullptr;
+  }
+  fields["loftq_config"] = Json::object();
+  fields["megatron_core"] = "megatron.core";
+  fields["qalora_group_size"] = 16;
+  fields["use_qalora"] = false;
+  fields["inference_mode"] = true;
+  fields["peft_type"] = "LORA";
+  fields["peft_version"] = "0.21.2";
+  fields["base_model_name_or_path"] = text_or_null(config.base_model_name_or_path);
+  fields["revision"] = text_or_null(config.revision);
+  fields["task_type"] = text_or_null(config.task_type);
+  fields["r"] = config.r;
+  fields["lora_alpha"] = number(config.lora_alpha);
+  fields["lora_dropout"] = config.lora_dropout;
+  fields["rank_pattern"] = Json::object();
+  for (const auto& [name, rank] : config.rank_pattern) fields["rank_pattern"][name] = rank;
+  fields["alpha_pattern"] = Json::object();
+  for (const auto& [name, alpha] : config.alpha_pattern) fields["alpha_pattern"][name] = number(alpha);
+  fields["target_modules"] = modules_or_null(selection.target_modules);
+  if (fields["target_modules"].is_null()) fields["target_modules"] = Json::array();
+  fields["exclude_modules"] = modules_or_null(config.exclude_modules);
+  fields["target_parameters"] = list_or_null(config.target_parameters);
+  fields["modules_to_save"] = list_or_null(config.modules_to_save);
+  fields["layers_to_transform"] = list_or_null(config.layers_to_transform);
+  fields["layers_pattern"] = list_or_null(config.layers_pattern);
+  fields["trainable_token_indices"] = tokens(config);
+  fields["bias"] = bias_name(config.bias);
+  fields["lora_bias"] = config.lora_bias;
+  fields["use_rslora"] = config.use_rslora;
+  fields["use_dora"] = config.use_dora;
+  fields["fan_in_fan_out"] = has_conv1d(selection, modules);
+  fields["ensure_weight_tying"] = config.ensure_weight_tying;
+  fields["init_lora_weights"] = init_name(config);
+  Json sorted = Json::object();
+  for (auto& [name, value] : fields) sorted[name] = std::move(value);
+  return sorted.dump(2, ' ', true);
+}
+
+LoraConfig read_config(const std::string& directory) {
+  const std::string path = base::join_path(directory, kConfigFile);
+  if (!base::file_exists(path)) {
+    fail(Status::not_found, "{}: no adapter is there: {} is missing", directory, kConfigFile);
+  }
+  return config::read_lora_config(base::read_json_file(path), path, Status::format);
+}
+
+}  // namespace trl::adapter

@@ -1,0 +1,186 @@
+#include "adapter/tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "adapter/config_file.h"
+#include "base/error.h"
+#include "base/files.h"
+
+namespace trl::adapter {
+
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.";
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+class Lister {
+ public:
+  Lister(const config::LoraConfig& config, const Selection& selection, std::span<const Module> modules)
+      : config_(config), selection_(selection), modules_(modules) {}
+
+  std::vector<Tensor> run() {
+    for (const Target& target : selection_.targets) add_target(target);
+    for (const size_t index : selection_.saved) add_saved(index);
+    for (const size_t index : selection_.biases) {
+      const std::string inner = is_target(index) ? ".base_layer" : "";
+      add(index, Role::bias, inner + ".bias", bias_shape(modules_[index]));
+    }
+    for (const auto& [index, ids] : selection_.tokens) {
+      add(index, Role::tokens, ".token_adapter.trainable_tokens_delta",
+          {static_cast<int64_t>(ids.size()), modules_[index].out});
+    }
+    std::stable_sort(out_.begin(), out_.end(),
+                     [](const Tensor& x, const Tensor& y) { return x.module < y.module; });
+    return std::move(out_);
+  }
+
+ private:
+  bool is_target(size_t index) const {
+    return std::any_of(selection_.targets.begin(), selection_.targets.end(),
+                       [&](const Target& target) { return target.module == index; });
+  }
+
+  static std::vector<int64_t> bias_shape(const Module& module) {
+    return module.kind == ModuleKind::other ? std::vector<int64_t>{} : std::vector<int64_t>{module.out};
+  }
+
+  void add(size_t index, Role role, const std::string& ending, std::vector<int64_t> shape) {
+    out_.push_back(
+        {std::string(kPrefix) + modules_[index].name + ending, role, index, std::move(shape), false});
+  }
+
+  void add_target(const Target& target) {
+    const Module& module = modules_[target.module];
+    if (module.kind == ModuleKind::experts) return add_experts(target);
+    if (module.kind == ModuleKind::embedding) {
+      add(target.module, Role::a, ".lora_embedding_A", {target.r, module.in});
+      add(target.module, Role::b, ".lora_embedding_B", {module.out, target.r});
+      add(target.module, Role::weight, ".base_layer.weight", {module.in, module.out});
+      out_.back().optional = true;
+      return;
+    }
+    add(target.module, Role::a, ".lora_A.weight", {target.r, module.in});
+    add(target.module, Role::b, ".lora_B.weight", {module.out, target.r});
+    if (config_.lora_bias) add(target.module, Role::b_bias, ".lora_B.bias", {module.out});
+    if (config_.use_dora) add(target.module, Role::magnitude, ".lora_magnitude_vector", {module.out});
+  }
+
+  // PEFT wraps the module of the experts once for each of its parameters: the last is the outermost.
+  void add_experts(const Target& target) {
+    const Module& module = modules_[target.module];
+    const std::string owner = module.name.substr(0, module.name.rfind('.'));
+    std::string name = std::string(kPrefix) + owner;
+    for (const Target& other : selection_.targets) {
+      const Module& later = modules_[other.module];
+      if (other.module > target.module && later.kind == ModuleKind::experts &&
+          later.name.substr(0, later.name.rfind('.')) == owner)
+        name += ".base_layer";
+    }
+    const int64_t rows = target.r * module.experts;
+    out_.push_back({name + ".lora_A.weight", Role::a, target.module, {rows, module.in}, false});
+    out_.push_back({name + ".lora_B.weight", Role::b, target.module, {module.out, rows}, false});
+  }
+
+  void add_saved(size_t index) {
+    const Module& module = modules_[index];
+    std::vector<int64_t> shape;
+    if (module.kind == ModuleKind::linear) shape = {module.out, module.in};
+    if (module.kind == ModuleKind::conv1d || module.kind == ModuleKind::embedding)
+      shape = {module.in, module.out};
+    if (module.kind == ModuleKind::experts) {
+      const std::string name = std::string(kPrefix) + module.name;
+      out_.push_back({name, Role::weight, index, {module.experts, module.out, module.in}, false});
+      return;
+    }
+    add(index, Role::weight, ".weight", shape);
+    if (module.bias) add(index, Role::bias, ".bias", bias_shape(module));
+  }
+
+  const config::LoraConfig& config_;
+  const Selection& selection_;
+  const std::span<const Module> modules_;
+  std::vector<Tensor> out_;
+};
+
+void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view) {
+  const bool readable = view.type == io::ElementType::f32 || view.type == io::ElementType::f16 ||
+                        view.type == io::ElementType::bf16 || view.type == io::ElementType::f64;
+  if (!readable) {
+    fail(Status::format, "{}: tensor {} is of type {}; F32, BF16, F16 or F64 is needed", path, name,
+         view.type_name);
+  }
+  const int64_t count = static_cast<int64_t>(view.bytes / io::element_size(view.type));
+  std::vector<float> piece(4096);
+  for (int64_t first = 0; first < count; first += std::ssize(piece)) {
+    const int64_t now = std::min<int64_t>(std::ssize(piece), count - first);
+    io::read_floats(view.type, view.data, first, now, piece.data());
+    const auto end = piece.begin() + now;
+    const auto bad = std::find_if(piece.begin(), end, [](float value) { return !std::isfinite(value); });
+    if (bad == end) continue;
+    fail(Status::format, "{}: tensor {} holds {} at element {}", path, name, *bad,
+         first + (bad - piece.begin()));
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
+                            std::span<const Module> modules) {
+  return Lister(config, selection, modules).run();
+}
+
+std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
+                                              const std::vector<Tensor>& wanted) {
+  const std::string path = base::join_path(directory, kWeightsFile);
+  if (!base::file_exists(path)) {
+    const bool old = base::file_exists(base::join_path(directory, "adapter_model.bin"));
+    fail(Status::not_found, "{}: {} is missing{}", directory, kWeightsFile,
+         old ? "; adapter_model.bin, a pickle, is not read: save the adapter again with PEFT" : "");
+  }
+  auto file = std::make_unique<io::Safetensors>(path);
+  std::map<std::string, const Tensor*> left;
+  for (const Tensor& tensor : wanted) left[tensor.name] = &tensor;
+  for (const Tensor& tensor : wanted) {
+    const auto found = file->tensors().find(tensor.name);
+    if (found == file->tensors().end() && tensor.optional) continue;
+    if (found == file->tensors().end())
+      fail(Status::format, "{}: tensor {} is missing, which {} asks for", path, tensor.name, kConfigFile);
+    const io::TensorView& view = found->second;
+    if (!tensor.shape.empty() && view.shape != tensor.shape) {
+      fail(Status::format, "{}: tensor {} is {}, and this model and {} need {}", path, tensor.name,
+           shape_text(view.shape), kConfigFile, shape_text(tensor.shape));
+    }
+    check_numbers(path, tensor.name, view);
+  }
+  for (const auto& [name, view] : file->tensors()) {
+    if (!left.contains(name))
+      fail(Status::format, "{}: tensor {} is not one that {} asks for in this model", path, name,
+           kConfigFile);
+  }
+  return file;
+}
+
+std::vector<Named> adapters_in(const std::string& directory) {
+  std::vector<Named> all;
+  const auto has_adapter = [](const std::string& path) {
+    return base::file_exists(base::join_path(path, kConfigFile));
+  };
+  if (has_adapter(directory)) all.push_back({"default", directory});
+  if (base::is_directory(directory)) {
+    for (const std::string& name : base::list_directory(directory)) {
+      const std::string path = base::join_path(directory, name);
+      if (base::is_directory(path) && has_adapter(path)) all.push_back({name, path});
+    }
+  }
+  if (all.empty())
+    fail(Status::not_found, "{}: no adapter is there: {} is missing, in it and in its folders", directory,
+         kConfigFile);
+  return all;
+}
+
+}  // namespace trl::adapter

@@ -1,0 +1,52 @@
+// The tensors of an adapter's file, adapter_model.safetensors, under PEFT's names.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapter/targets.h"
+#include "config/lora_config.h"
+#include "io/safetensors.h"
+
+namespace trl::adapter {
+
+inline constexpr std::string_view kWeightsFile = "adapter_model.safetensors";
+
+enum class Role : uint8_t {
+  a,          // lora_A, of an embedding lora_embedding_A
+  b,          // lora_B
+  b_bias,     // of lora_B, with lora_bias
+  magnitude,  // of DoRA
+  weight,     // of a module that is saved whole, or of an embedding that has an adapter
+  bias,       // of the base, where it is trained or its module is saved whole
+  tokens,     // the rows of an embedding that are trained
+};
+
+struct Tensor {
+  std::string name;  // "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
+  Role role;
+  size_t module;               // index
+  std::vector<int64_t> shape;  // empty for a norm saved whole: what the model says
+  bool optional = false;       // a file may lack it: the base's own embedding beside its adapter
+};
+
+// All that PEFT writes for the selection, by module.
+std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
+                            std::span<const Module> modules);
+
+// Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
+// and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file
+// and the first tensor that is not so.
+std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
+                                              const std::vector<Tensor>& wanted);
+
+// An adapter's directory as PEFT saves one: "default" in it, others in folders of their names.
+struct Named {
+  std::string name, directory;
+};
+// Throws Error(not_found) where none is there.
+std::vector<Named> adapters_in(const std::string& directory);
+
+}  // namespace trl::adapter

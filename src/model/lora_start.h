@@ -1,0 +1,46 @@
+// What the matrices of a new adapter hold, drawn from one generator in the order of the modules as PEFT draws
+// it (peft/tuners/lora/layer.py): a run begins with the adapter that TRL would begin with for the same seed.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include "config/lora_config.h"
+
+namespace trl::model {
+
+// All float32, on the host. y += scaling b (a x).
+struct LoraFactors {
+  at::Tensor a;     // [r, in]
+  at::Tensor b;     // [out, r]
+  at::Tensor bias;  // [out] with lora_bias, else undefined
+  at::Tensor base;  // of olora and pissa: what the module's weight becomes, [out, in]; else undefined
+};
+
+class LoraStart {
+ public:
+  LoraStart(const config::LoraConfig& config, uint64_t seed);
+
+  // Whether linear() needs the module's weight.
+  bool needs_weight() const;
+  // Each module once, in the order of Selection::targets. weight: float32 [out, in], of a Conv1D too; where
+  // it is not needed it may be undefined. Throws Error(invalid_config) where `orthogonal` meets an odd rank.
+  LoraFactors linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight = {});
+  // rows x width: the table's; a is [r, rows], b [width, r].
+  LoraFactors embedding(int64_t rows, int64_t width, int64_t r);
+  // One matrix of all experts: a is [r experts, in], b [out, r experts].
+  LoraFactors experts(int64_t experts, int64_t in, int64_t out, int64_t r);
+
+ private:
+  LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // as nn.Linear draws two of them
+  void start(LoraFactors& factors, int64_t r);
+  LoraFactors orthogonal(int64_t in, int64_t out, int64_t r);
+  LoraFactors principal(const at::Tensor& weight, int64_t r, double scaling);
+
+  config::LoraInit init_;
+  std::optional<int64_t> iterations_;
+  bool bias_;
+  at::Generator generator_;
+};
+
+}  // namespace trl::model

@@ -1,0 +1,163 @@
+// The files of an adapter: what PEFT writes, and what is wrong with one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "adapter/config_file.h"
+#include "adapter/shortest_endings.h"
+#include "adapter/tensors.h"
+#include "base/files.h"
+#include "recorded_models.h"
+#include "support/error_of.h"
+#include "support/scratch.h"
+
+namespace trl::adapter {
+namespace {
+
+using test_models::Model;
+using test_models::model_of;
+
+config::LoraConfig read(base::Json fields) {
+  if (!fields.contains("task_type")) fields["task_type"] = "CAUSAL_LM";
+  fields["base_model_name_or_path"] = "base";
+  return config::read_lora_config(fields, "peft_config", Status::invalid_config);
+}
+
+TEST(AdapterFiles, ConfigIsWhatPeftWrites) {
+  for (const base::Json& one : test::golden_json("adapters/files.json")) {
+    const Model model = model_of(one["model"]);
+    const config::LoraConfig config = read(one["config"]);
+    const Selection selection = select(config, model.modules, model.type);
+    const std::string text = config_text(config, selection, model.modules);
+    EXPECT_EQ(base::parse_json(text, "ours"), one["saved"]) << one["config"];
+    EXPECT_TRUE(text.starts_with("{\n  \"alora_invocation_tokens\": null,\n  \"alpha_pattern\": {")) << text;
+  }
+}
+
+TEST(AdapterFiles, WhatPeftWritesSelectsTheSameModules) {
+  const test::Scratch scratch;
+  for (const base::Json& one : test::golden_json("adapters/files.json")) {
+    const Model model = model_of(one["model"]);
+    base::write_file(scratch / "adapter_config.json", one["saved"].dump());
+    const config::LoraConfig config = read_config(scratch.path());
+    EXPECT_EQ(config.base_model_name_or_path, "base");
+    const Selection ours = select(read(one["config"]), model.modules, model.type);
+    const Selection theirs = select(config, model.modules, model.type);
+    ASSERT_EQ(theirs.targets.size(), ours.targets.size()) << one["config"];
+    for (size_t i = 0; i < ours.targets.size(); ++i) {
+      EXPECT_EQ(theirs.targets[i].module, ours.targets[i].module);
+      EXPECT_EQ(theirs.targets[i].scaling, ours.targets[i].scaling);
+    }
+    EXPECT_EQ(theirs.saved, ours.saved);
+    EXPECT_EQ(theirs.tokens, ours.tokens);
+  }
+}
+
+TEST(AdapterFiles, TensorsAreThoseOfPeft) {
+  for (const base::Json& one : test::golden_json("adapters/files.json")) {
+    const Model model = model_of(one["model"]);
+    const config::LoraConfig config = read(one["config"]);
+    base::Json got = base::Json::object();
+    std::vector<Tensor> all = tensors(config, select(config, model.modules, model.type), model.modules);
+    std::sort(all.begin(), all.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
+    base::Json want = one["tensors"];
+    for (const Tensor& tensor : all) {
+      got[tensor.name] = tensor.shape;
+      if (tensor.shape.empty() && want.contains(tensor.name)) want[tensor.name] = base::Json::array();
+    }
+    EXPECT_EQ(got, want) << one["config"];
+  }
+}
+
+class BadFile : public ::testing::Test {
+ protected:
+  BadFile() : model_(model_of("llama")), config_(read({{"target_modules", {"q_proj"}}, {"r", 2}})) {
+    wanted_ = tensors(config_, select(config_, model_.modules, model_.type), model_.modules);
+    for (const Tensor& tensor : wanted_) {
+      const int64_t count = tensor.shape[0] * tensor.shape[1];
+      values_[tensor.name].assign(static_cast<size_t>(count), 0.5f);
+      named_.push_back({tensor.name, io::ElementType::f32, tensor.shape, values_[tensor.name].data(), {}});
+    }
+  }
+  std::pair<Status, std::string> open() {
+    io::write_safetensors(scratch_ / "adapter_model.safetensors", named_);
+    auto error = test::error_of([&] { open_weights(scratch_.path(), wanted_); });
+    const std::string where = base::join_path(scratch_.path(), "adapter_model.safetensors") + ": ";
+    if (error.second.starts_with(where)) error.second.erase(0, where.size());
+    return error;
+  }
+
+  const Model model_;
+  const config::LoraConfig config_;
+  std::vector<Tensor> wanted_;
+  std::map<std::string, std::vector<float>> values_;
+  std::vector<io::NamedTensor> named_;
+  const test::Scratch scratch_;
+};
+
+constexpr const char* kB = "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight";
+
+TEST_F(BadFile, AGoodOneOpens) { EXPECT_EQ(open().second, ""); }
+
+TEST_F(BadFile, AMissingTensorIsNamed) {
+  std::erase_if(named_, [](const io::NamedTensor& tensor) { return tensor.name == kB; });
+  EXPECT_EQ(open(), std::pair(Status::format,
+                              fmt::format("tensor {} is missing, which adapter_config.json asks for", kB)));
+}
+
+TEST_F(BadFile, AnAdapterOfAnotherBaseNamesTheFirstTensor) {
+  for (io::NamedTensor& tensor : named_) {
+    if (tensor.name == kB) tensor.shape = {16, 4};
+  }
+  EXPECT_EQ(open(), std::pair(Status::format, fmt::format("tensor {} is [16, 4], and this model and "
+                                                          "adapter_config.json need [32, 2]",
+                                                          kB)));
+}
+
+TEST_F(BadFile, NanIsRefused) {
+  values_[kB][7] = NAN;
+  EXPECT_EQ(open(), std::pair(Status::format, fmt::format("tensor {} holds nan at element 7", kB)));
+}
+
+TEST_F(BadFile, AnotherTensorIsRefused) {
+  const std::vector<float> more(4, 0.f);
+  named_.push_back({"base_model.model.lm_head.lora_A.weight", io::ElementType::f32, {2, 2}, more.data(), {}});
+  EXPECT_EQ(open(), std::pair(Status::format,
+                              std::string("tensor base_model.model.lm_head.lora_A.weight is not one that "
+                                          "adapter_config.json asks for in this model")));
+}
+
+TEST_F(BadFile, APickleIsNotRead) {
+  base::write_file(scratch_ / "adapter_model.bin", "x");
+  const auto [status, message] = test::error_of([&] { open_weights(scratch_.path(), wanted_); });
+  EXPECT_EQ(status, Status::not_found);
+  EXPECT_NE(message.find("adapter_model.safetensors is missing; adapter_model.bin, a pickle, is not read"),
+            std::string::npos)
+      << message;
+}
+
+TEST(AdapterFiles, ADirectoryMayHoldSeveral) {
+  const test::Scratch scratch;
+  EXPECT_EQ(test::error_of([&] { adapters_in(scratch.path()); }).first, Status::not_found);
+  EXPECT_EQ(test::error_of([&] { read_config(scratch.path()); }).first, Status::not_found);
+  for (const char* const name : {"ref", "other"}) {
+    base::make_directories(scratch / name);
+    base::write_file(scratch / (std::string(name) + "/adapter_config.json"), "{}");
+  }
+  base::make_directories(scratch / "empty");
+  base::write_file(scratch / "adapter_config.json", "{}");
+  std::vector<std::string> names;
+  for (const Named& named : adapters_in(scratch.path())) names.push_back(named.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"default", "other", "ref"}));
+}
+
+TEST(AdapterFiles, EndingsAreAsShortAsTheyCanBe) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(shortest_endings({"a.0.q", "a.1.q"}, {"a", "a.0", "a.0.k"}), List{"q"});
+  EXPECT_EQ(shortest_endings({"a.0.q", "a.1.k"}, {"a.1.q"}), (List{"0.q", "k"}));
+  EXPECT_EQ(shortest_endings({"m.c"}, {"n.m.c"}), List{"m.c"});  // nothing shorter tells them apart
+}
+
+}  // namespace
+}  // namespace trl::adapter
