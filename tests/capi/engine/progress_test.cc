@@ -88,6 +88,7 @@ TEST(Progress, ItsAnswerStopsEveryPhase) {
       ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &after, nullptr, nullptr), TRL_OK);
       EXPECT_EQ(after, before) << phase;
       heard.stop_in.clear();
+      heard.last.clear();
       EXPECT_EQ(create(runtime.get(), scratch, error), TRL_OK) << error.message();
     }
   }
