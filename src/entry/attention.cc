@@ -17,8 +17,12 @@ kernels::AttentionNeeds needs_of(const model::Outline& outline, bool bf16) {
   const model::ModelConfig& c = outline.config;
   const bool slides =
       std::find(c.sliding_layers.begin(), c.sliding_layers.end(), true) != c.sliding_layers.end();
-  return {model::Model::compute(outline.dtype, bf16 ? at::kBFloat16 : at::kFloat), c.num_attention_heads,
-          c.num_key_value_heads, c.head_dim, slides ? c.sliding_window : 0};
+  return {model::Model::compute(outline.dtype, bf16 ? at::kBFloat16 : at::kFloat),
+          c.num_attention_heads,
+          c.num_key_value_heads,
+          c.head_dim,
+          slides ? c.sliding_window : 0,
+          c.dropout.attention};
 }
 
 }  // namespace

@@ -93,6 +93,10 @@ class Layout {
     a.window = options_.window;
     a.scale = static_cast<float>(options_.scale);
     a.softcap = static_cast<float>(options_.softcap);
+    a.drop = drop_of(options_.dropout);
+    a.row = row;
+    a.head = t.head;
+    a.heads = heads_;
     a.type = type_;
     a.stopped = base::stopped;
     return a;
@@ -223,6 +227,7 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options) {
   check(q, k, v, *segments);
+  check_rate(options.dropout);
   if (options.plugin != nullptr) return plugin_attention(q, k, v, segments, options);
   if (!fused(q)) return plain::attention(q, k, v, segments, options);
   if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);

@@ -90,6 +90,11 @@ void AttentionPlugin::require(const AttentionNeeds& needs) const {
   if (needs.window > 0 && (table_->flags & TRL_KERNEL_WINDOW) == 0) {
     refuse(fmt::format("has no sliding window (TRL_KERNEL_WINDOW), the model has one of {}", needs.window));
   }
+  if (needs.dropout > 0) {
+    refuse(fmt::format(
+        "cannot drop weights, and config.json has a dropout of {} in attention: set it to 0 there",
+        needs.dropout));
+  }
 }
 
 }  // namespace trl::kernels

@@ -19,6 +19,7 @@ struct AttentionNeeds {
   at::ScalarType type = at::kFloat;  // computed in
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   int64_t window = 0;  // of its layers that have one; 0: none has
+  double dropout = 0;  // of its weights, in training
 };
 
 class AttentionPlugin {

@@ -40,6 +40,7 @@ class AttentionPlugin::Call {
       batch_.prefix = segments.prefix.data();
     }
     if (options.softcap > 0) plugin.refuse("cannot cap scores, as this model does");
+    if (options.dropout.rate > 0) plugin.refuse("cannot drop weights, as training this model does");
     batch_.max_length = segments.max_length;
     batch_.heads = q.size(1);
     batch_.kv_heads = k.size(1);

@@ -56,9 +56,9 @@ struct Rope {
 // Element (r, c) is left out where the upper 24 of the bits that base::counter_bits draws for c by
 // base::counter_key({key, r}) are a number less than `below`; the others are multiplied by `scale`.
 struct Drop {
-  uint64_t key;
-  int32_t below;  // 0: none is left out
-  float scale;
+  uint64_t key = 0;
+  int32_t below = 0;  // 0: none is left out
+  float scale = 1;
 };
 // Rows of a document that comes later in the batch and sees this one before its own tokens.
 struct Branch {
@@ -82,6 +82,9 @@ struct Attention {
   int64_t window;  // 0: all
   float scale;
   float softcap;  // 0: none
+  Drop drop;      // of weights: row (row + query) * heads + head, column row + key
+  int64_t row;    // of the document's first token in the batch
+  int64_t head, heads;
   Type type;
   Stopped stopped;  // backward only
 };

@@ -29,8 +29,8 @@ struct DropoutNode : torch::autograd::Function<DropoutNode> {
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout) {
-  need(x.dim() > 0 && x.is_contiguous() && dropout.rate >= 0 && dropout.rate <= 1, "dropout",
-       "contiguous rows and a rate from 0 to 1 are needed");
+  need(x.dim() > 0 && x.is_contiguous(), "dropout", "contiguous rows are needed");
+  check_rate(dropout);
   if (dropout.rate == 0) return x;
   if (!fused(x)) return plain::dropout(x, dropout);
   return records(x) ? DropoutNode::apply(x, dropout) : dropped(x, dropout);

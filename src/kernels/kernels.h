@@ -127,6 +127,9 @@ struct AttentionOptions {
   int64_t window = 0;                   // sliding window: a query sees the last `window` positions; 0: all
   double softcap = 0;                   // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
   AttentionPluginPtr plugin = nullptr;  // the built-in kernel, which attention_decode always is
+  // Of the weights that the softmax gives: query row t of the batch, head h and key row s are row t * heads +
+  // h and column s. A plug-in refuses it.
+  Dropout dropout = {};
 };
 // Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads,
 // d]

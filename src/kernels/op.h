@@ -102,6 +102,9 @@ inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(t
 at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale);
 // dropout() without a graph: of a value, and of a gradient alike.
 at::Tensor dropped(const at::Tensor& x, const Dropout& dropout);
+inline void check_rate(const Dropout& dropout) {
+  need(dropout.rate >= 0 && dropout.rate <= 1, "dropout", "a rate from 0 to 1 is needed");
+}
 inline Drop drop_of(const Dropout& dropout) {
   return {dropout.key, static_cast<int32_t>(std::lround(dropout.rate * 0x1p24)),
           dropout.rate < 1 ? static_cast<float>(1 / (1 - dropout.rate)) : 0.0f};

@@ -21,16 +21,31 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionOp
   return options.softcap > 0 ? (scores / options.softcap).tanh() * options.softcap : scores;
 }
 
-// The last tokens of k and v are those of q; the ones before them are its prefix.
-at::Tensor document(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+// What dropout multiplies the weights of a document by: [kv_heads, heads / kv_heads, queries, keys].
+at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& dropout, Range queries,
+                          const std::vector<Range>& keys) {
+  const int64_t heads = q.size(1);
+  std::vector<at::Tensor> parts;
+  for (const Range& range : keys)
+    parts.push_back(dropout_factors(dropout, {queries.begin * heads, queries.end * heads}, range));
+  return at::cat(parts, 1)
+      .to(q.device())
+      .view({queries.end - queries.begin, kv_heads, heads / kv_heads, -1})
+      .permute({1, 2, 0, 3});
+}
+
+// The last tokens of k and v are those of q; the ones before them are its prefix. factors: of the weights, or
+// undefined.
+at::Tensor document(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& factors,
                     const AttentionOptions& options) {
   const int64_t length = q.size(0), keys = k.size(0), before = keys - length, kv_heads = k.size(1);
   const at::ScalarType type = wide_type(q);
   const at::Tensor scores = scores_of(by_head(q, kv_heads, type), by_head(k, kv_heads, type), options);
   at::Tensor visible = at::ones({length, keys}, q.options().dtype(at::kBool)).tril(before);
   if (options.window > 0) visible = visible.triu(before + 1 - options.window);
-  const at::Tensor weights =
+  at::Tensor weights =
       scores.masked_fill(visible.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
+  if (factors.defined()) weights = weights * factors;
   return weights.matmul(by_head(v, kv_heads, type))
       .permute({2, 0, 1, 3})
       .reshape(q.sizes())
@@ -40,7 +55,7 @@ at::Tensor document(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 bool has_flash_attention(const at::Tensor& q, const Segments& segments, const AttentionOptions& options) {
   const bool type = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
   return TORCH_VERSION_MAJOR >= 2 && q.is_cuda() && path() == Path::fused && type && q.size(2) <= 256 &&
-         q.size(2) % 8 == 0 && segments.prefix.empty() && options.softcap == 0;
+         q.size(2) % 8 == 0 && segments.prefix.empty() && options.softcap == 0 && options.dropout.rate == 0;
 }
 
 at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]] const at::Tensor& k,
@@ -72,13 +87,17 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   };
   std::vector<at::Tensor> documents;
   for (size_t d = 0; d + 1 < borders.size(); ++d) {
-    at::Tensor keys = part(k, d), values = part(v, d);
+    at::Tensor keys = part(k, d), values = part(v, d), factors;
+    std::vector<Range> rows = {{borders[d], borders[d + 1]}};
     if (!segments->prefix.empty() && segments->prefix[d] >= 0) {
       const auto prefix = static_cast<size_t>(segments->prefix[d]);
       keys = at::cat({part(k, prefix), keys}, 0);
       values = at::cat({part(v, prefix), values}, 0);
+      rows.insert(rows.begin(), {borders[prefix], borders[prefix + 1]});
     }
-    documents.push_back(document(part(q, d), keys, values, options));
+    if (options.dropout.rate > 0)
+      factors = weight_factors(q, k.size(1), options.dropout, {borders[d], borders[d + 1]}, rows);
+    documents.push_back(document(part(q, d), keys, values, factors, options));
   }
   return at::cat(documents, 0);
 }

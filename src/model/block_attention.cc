@@ -14,7 +14,8 @@ at::Tensor BlockAttention::forward(const at::Tensor& x, const kernels::Again& ag
     std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin, rope_layout);
   }
   const at::Tensor attended = attend(q, k, heads_of(qkv[2], kv_heads, {}), context);
-  return kernels::linear(attended.view({x.size(0), heads * head_dim}), out, context.compute)[0];
+  const at::Tensor y = kernels::linear(attended.view({x.size(0), heads * head_dim}), out, context.compute)[0];
+  return kernels::dropout(y, context.dropout(out_dropout, DropPlace::attention_out));
 }
 
 std::vector<at::Tensor> BlockAttention::split(const at::Tensor& qkv) const {
@@ -34,6 +35,7 @@ at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, cons
   if (context.cache == nullptr) {
     kernels::AttentionOptions chosen = options;
     chosen.plugin = context.attention;
+    chosen.dropout = context.dropout(weight_dropout, DropPlace::attention_weights);
     return kernels::attention(q, k, v, context.segments, chosen);
   }
   context.cache->write(context.past, k, v);

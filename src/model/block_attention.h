@@ -19,6 +19,7 @@ struct BlockAttention {
   int rope = 0;              // which of the context's; -1: none
   kernels::RopeLayout rope_layout = kernels::RopeLayout::halves;
   kernels::AttentionOptions options = {};
+  double weight_dropout = 0, out_dropout = 0;  // rates in training
 
   // x: [tokens, hidden] -> [tokens, hidden]. again: as for kernels::linear().
   at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;

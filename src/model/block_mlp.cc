@@ -12,7 +12,8 @@ at::Tensor BlockMlp::from_wide(const std::vector<at::Tensor>& wide, const LayerC
   std::vector<at::Tensor> kept;
   for (const at::Tensor& part : wide) kept.push_back(part.detach());
   const kernels::Again activated = [kept = std::move(kept), this] { return activate(kept); };
-  return kernels::linear(activate(wide), out, context.compute, activated)[0];
+  const at::Tensor y = kernels::linear(activate(wide), out, context.compute, activated)[0];
+  return kernels::dropout(y, context.dropout(out_dropout, DropPlace::mlp_out));
 }
 
 at::Tensor BlockMlp::activate(const std::vector<at::Tensor>& x) const {

@@ -13,6 +13,7 @@ struct BlockMlp {
   bool gated = true;
   kernels::Activation activation = kernels::Activation::silu;
   kernels::Projection out = {};
+  double out_dropout = 0;  // rate in training
 
   // x: [tokens, hidden] -> [tokens, hidden]. again: as for kernels::linear().
   at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;

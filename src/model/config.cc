@@ -27,6 +27,17 @@ double softcap_of(const ConfigKeys& keys, const NumberKey& number) {
   return keys.positive_or(number.key, 0);
 }
 
+// From 0 to 1.
+double rate_of(const ConfigKeys& keys, const NumberKey& number) {
+  if (number.key == nullptr || keys.find(number.key) == nullptr) return number.otherwise;
+  const double rate = keys.number(number.key);
+  if (!(rate >= 0 && rate <= 1)) {
+    fail(Status::format, "{}: \"{}\" is {}; expected a number from 0 to 1", keys.origin(), number.key,
+         keys.need(number.key).dump());
+  }
+  return rate;
+}
+
 int64_t size_of(const ConfigKeys& keys, const SizeKey& size, int64_t limit = kMaxExtent) {
   return size.otherwise > 0 ? keys.size_or(size.key, size.otherwise, limit) : keys.size(size.key, limit);
 }
@@ -186,18 +197,15 @@ void parse_experts(const ConfigKeys& keys, const Family& family, ModelConfig& co
   experts.normalised = flag_of(keys, rule.normalised);
   experts.balance =
       keys.find(rule.balance.key) != nullptr ? keys.number(rule.balance.key) : rule.balance.otherwise;
+  experts.jitter = rate_of(keys, rule.jitter);
   const int64_t every = size_of(keys, rule.every);
   for (int64_t i = 0; i < config.num_hidden_layers; ++i)
     config.expert_layers[static_cast<size_t>(i)] = has_experts(keys, every, i);
 }
 
-void parse_dropout(const ConfigKeys& keys, const Family& family, ModelConfig& config) {
-  for (const NumberKey& key : family.dropouts) {
-    const double rate = keys.find(key.key) != nullptr ? keys.number(key.key) : key.otherwise;
-    if (rate <= 0) continue;
-    config.dropout_key = key.key;
-    config.dropout = rate;
-  }
+DropoutRates parse_dropout(const ConfigKeys& keys, const Dropouts& dropouts) {
+  return {rate_of(keys, dropouts.embedding), rate_of(keys, dropouts.attention),
+          rate_of(keys, dropouts.attention_out), rate_of(keys, dropouts.mlp_out)};
 }
 
 const Family& need_family(const ConfigKeys& keys) {
@@ -282,7 +290,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   config.mlp_bias = flag_of(keys, family.mlp_bias);
   config.qk_norm = !family.names.q_norm.empty();
   config.parallel = flag_of(keys, family.parallel);
-  parse_dropout(keys, family, config);
+  config.dropout = parse_dropout(keys, family.dropouts);
   parse_turned_layers(keys, family.rope, config);
   parse_windows(keys, family.window, config);
   parse_scales(keys, family.scales, config);

@@ -20,6 +20,13 @@ struct ExpertsConfig {
   int64_t shared_width = 0;  // of the expert that every token goes to; 0: there is none
   bool normalised = false;   // the shares of a token's experts add up to 1
   double balance = 0;        // coefficient of the routers' loss
+  double jitter = 0;         // of what the router reads in training, which the layers here do not apply
+};
+
+// Rates of dropout in training: of what the layers begin with, of the weights of attention, and of what
+// attention and feed-forward part add to the stream.
+struct DropoutRates {
+  double embedding = 0, attention = 0, attention_out = 0, mlp_out = 0;
 };
 
 // What a model has at its end.
@@ -65,9 +72,7 @@ struct ModelConfig {
   RopeConfig rope;
   std::optional<RopeConfig> sliding_rope;  // of layers with a window, where theirs is another one
 
-  // Of training, which the layers here do not apply: the key of config.json, and the rate; empty: 0.
-  std::string dropout_key;
-  double dropout = 0;
+  DropoutRates dropout;
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counter.h"
 #include "base/error.h"
 #include "memory/checkpoint.h"
 #include "model/embedding_rows.h"
@@ -18,6 +19,9 @@ bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
   const int64_t limit = rope.original_max_position_embeddings;
   return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
 }
+
+// What the layer of this number draws from; the number behind the last: the embedding.
+uint64_t part_of(uint64_t random, size_t number) { return base::counter_seed({random, number}); }
 
 std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -128,24 +132,27 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
 }
 
 // The anchor makes the result part of a graph although ids and weights are not autograd's.
-at::Tensor Decoder::embed(const ForwardInput& input, const kernels::Noise& noise) {
+at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& options) {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
-  const at::Tensor x = kernels::embedding(
-      anchor, input.input_ids, *embedding_,
-      {.scale = config().embedding_scale, .noise = noise, .multiplier = config().embedding_multiplier});
-  if (positions_ == nullptr) return x;
-  return kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
+  at::Tensor x = kernels::embedding(anchor, input.input_ids, *embedding_,
+                                    {.scale = config().embedding_scale,
+                                     .noise = options.noise,
+                                     .multiplier = config().embedding_multiplier});
+  if (positions_ != nullptr) x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
+  if (!options.random) return x;
+  return kernels::dropout(x, {config().dropout.embedding, part_of(*options.random, layers_.size())});
 }
 
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
-  at::Tensor x = embed(input, options.noise);
+  at::Tensor x = embed(input, options);
   std::vector<at::Tensor> routers;
-  for (const auto& layer : layers_) {
-    const DecoderLayer* unit = layer.get();
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const DecoderLayer* unit = layers_[i].get();
+    if (options.random) shared.random = part_of(*options.random, i);
     const std::vector<at::Tensor> outputs =
         memory::checkpoint_all(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
           const DecoderLayer::Result result = unit->forward(stream, shared);

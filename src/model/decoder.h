@@ -38,7 +38,7 @@ class Decoder final : public Model {
  private:
   void check(const ForwardInput& input) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
-  at::Tensor embed(const ForwardInput& input, const kernels::Noise& noise = {});
+  at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
   // One pass over the layers; the positions follow what the cache holds.
   at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);
 

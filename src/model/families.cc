@@ -10,11 +10,6 @@ constexpr FlagKey kAlways = {nullptr, true};
 constexpr FlagKey kAttentionBias = {"attention_bias", false};
 constexpr FlagKey kMlpBias = {"mlp_bias", false};
 
-constexpr NumberKey kResidualDropouts[] = {{"attention_dropout", 0}, {"resid_pdrop", 0}};
-constexpr NumberKey kHiddenDropouts[] = {{"attention_dropout", 0}, {"hidden_dropout", 0}};
-constexpr NumberKey kMixtralDropouts[] = {{"attention_dropout", 0}, {"router_jitter_noise", 0}};
-constexpr NumberKey kGpt2Dropouts[] = {{"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
-
 constexpr Names kSandwich = {.attention_post_norm = "post_attention_layernorm",
                              .mlp_norm = "pre_feedforward_layernorm",
                              .mlp_post_norm = "post_feedforward_layernorm"};
@@ -132,7 +127,7 @@ constexpr Family kFamilies[] = {
      .rope = {.partial = {"partial_rotary_factor", 1.0},
               .original_positions = 4096,
               .old_longrope_names = true},
-     .dropouts = kResidualDropouts},
+     .dropouts = {.attention_out = {"resid_pdrop", 0}, .mlp_out = {"resid_pdrop", 0}}},
     {.model_type = "gemma",
      .architecture = "GemmaForCausalLM",
      .classifier = "GemmaForSequenceClassification",
@@ -208,7 +203,7 @@ constexpr Family kFamilies[] = {
      .parallel = {"use_parallel_residual", false},
      .one_norm_if_parallel = true,
      .rope = {.partial = {"partial_rotary_factor", 0.25}},
-     .dropouts = kHiddenDropouts,
+     .dropouts = {.mlp_out = {"hidden_dropout", 0}},
      .needed = kNoHeadNorms},
     {.model_type = "gpt_neox",
      .architecture = "GPTNeoXForCausalLM",
@@ -224,7 +219,9 @@ constexpr Family kFamilies[] = {
      .mlp_bias = kAlways,
      .parallel = {"use_parallel_residual", true},
      .rope = {.theta = {"rotary_emb_base", 10000}, .partial = {"rotary_pct", 0.25}},
-     .dropouts = kHiddenDropouts,
+     .dropouts = {.embedding = {"hidden_dropout", 0},
+                  .attention_out = {"hidden_dropout", 0},
+                  .mlp_out = {"hidden_dropout", 0}},
      .padding_row = false,
      .qkv_by_head = true},
     {.model_type = "gpt2",
@@ -249,7 +246,10 @@ constexpr Family kFamilies[] = {
      .out_bias = kAlways,
      .mlp_bias = kAlways,
      .rope = {.used = false},
-     .dropouts = kGpt2Dropouts,
+     .dropouts = {.embedding = {"embd_pdrop", 0.1},
+                  .attention = {"attn_pdrop", 0.1},
+                  .attention_out = {"resid_pdrop", 0.1},
+                  .mlp_out = {"resid_pdrop", 0.1}},
      .counts_first_labels = true,
      .padding_row = false,
      .transposed = true,
@@ -266,8 +266,9 @@ constexpr Family kFamilies[] = {
      .eps = {"rms_norm_eps", 1e-5},
      .window = {.rule = WindowRule::every_layer},
      .rope = {.theta = {"rope_theta", 1e6}},
-     .experts = {.width = {"intermediate_size"}, .normalised = kAlways},
-     .dropouts = kMixtralDropouts},
+     .experts = {.width = {"intermediate_size"},
+                 .normalised = kAlways,
+                 .jitter = {"router_jitter_noise", 0}}},
     {.model_type = "qwen2_moe",
      .architecture = "Qwen2MoeForCausalLM",
      .classifier = "Qwen2MoeForSequenceClassification",

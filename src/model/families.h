@@ -111,7 +111,12 @@ struct Scales {
   NumberKey attention_softcap = {}, logits_softcap = {};  // 0 or null: none
 };
 
-inline constexpr NumberKey kAttentionDropout[] = {{"attention_dropout", 0}};
+// Rates of dropout in training.
+struct Dropouts {
+  NumberKey embedding = {};                        // of what the layers begin with
+  NumberKey attention = {"attention_dropout", 0};  // of the weights
+  NumberKey attention_out = {}, mlp_out = {};      // of what they add to the stream
+};
 
 // Of a family whose names have a router.
 struct Experts {
@@ -123,6 +128,7 @@ struct Experts {
   // Layers before every n-th are dense, and so are those that "mlp_only_layers" lists.
   SizeKey every = {"decoder_sparse_step", 1};
   NumberKey balance = {"router_aux_loss_coef", 0.001};
+  NumberKey jitter = {};  // of what the router reads in training
 };
 
 struct Family {
@@ -149,7 +155,7 @@ struct Family {
   Rope rope = {};
   Scales scales = {};
   Experts experts = {};
-  std::span<const NumberKey> dropouts = kAttentionDropout;  // that training would apply
+  Dropouts dropouts = {};
   // Training divides the loss by all labels, though the first of a row is not a target: transformers' Trainer
   // does so for classes that are not called ...ForCausalLM.
   bool counts_first_labels = false;

@@ -107,6 +107,8 @@ BlockAttention Loader::attention(const std::string& prefix, int64_t index) {
   block.options.scale = c.attention_scale;
   block.options.window = slides ? c.sliding_window : 0;
   block.options.softcap = c.attention_softcap;
+  block.weight_dropout = c.dropout.attention;
+  block.out_dropout = c.dropout.attention_out;
   const int64_t q_width = block.heads * c.head_dim, kv_width = block.kv_heads * c.head_dim;
   const auto from_stream = [&](std::string_view name, int64_t width) {
     block.in.push_back(projection(prefix + std::string(name), c.hidden_size, width, c.attention_qkv_bias));
@@ -140,6 +142,7 @@ BlockMlp Loader::mlp(const std::string& prefix) {
     from_stream(names_.up, c.intermediate_size);
   }
   block.out = projection(prefix + std::string(names_.down), c.intermediate_size, c.hidden_size, c.mlp_bias);
+  block.out_dropout = c.dropout.mlp_out;
   return block;
 }
 

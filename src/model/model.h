@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct ForwardOptions {
   kernels::Noise noise = {};                        // of the embeddings
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   bool router_loss = false;                         // of a mixture of experts
+  // Training: what dropout is drawn from, of the place in the run (base::counter_seed); otherwise there is
+  // none.
+  std::optional<uint64_t> random = {};
 };
 
 struct Output {

@@ -92,9 +92,9 @@ Trainer::Trainer(Setup setup)
   state_.num_train_epochs = plan_.num_train_epochs;
   state_.train_batch_size = arguments().per_device_train_batch_size;
   stop_ = plan_.max_steps <= 0;
-  if (const model::ModelConfig& config = setup_.model->config(); config.dropout > 0) {
-    fail(Status::unsupported, "config.json: {} is {}; this build trains without dropout: set it to 0",
-         config.dropout_key, config.dropout);
+  if (const model::ModelConfig& config = setup_.model->config(); config.experts.jitter > 0) {
+    fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
+         config.family->experts.jitter.key, config.experts.jitter);
   }
 }
 

@@ -132,7 +132,8 @@ TEST_P(Families, GradientsAsRecorded) {
     const auto model = open();
     for (Parameter* parameter : model->parameters())
       parameter->begin_training(at::zeros_like(*parameter->read()));
-    const ForwardOptions options{.checkpoint = checkpoint, .router_loss = true};
+    ForwardOptions options{.checkpoint = checkpoint, .router_loss = true};
+    if (json().contains("random")) options.random = json()["random"].get<uint64_t>();
     const Output output = model->forward(test::forward_input(rows), options);
     at::Tensor loss = kernels::head_loss(output.hidden, model->head(), targets, 1 / tokens,
                                          model->head_options(at::kFloat), nullptr);

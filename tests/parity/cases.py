@@ -27,6 +27,7 @@ DEFAULTS = {
     "runs": [[26, 17, 9]],  # lengths of the rows of each padded batch
     "prompts": [6, 11],  # lengths of the prompts that are continued greedily
     "new_tokens": 16,
+    "random": 0,  # what dropout is drawn from while gradients are made; 0: there is none
 }
 
 CASES = {
@@ -277,6 +278,18 @@ CASES = {
         ),
     ),
 }
+
+# Training with dropout: another configuration of these cases, which is not a classifier.
+DROPOUT = {
+    "qwen2_window": dict(attention_dropout=0.25),
+    "phi3": dict(resid_pdrop=0.2, attention_dropout=0.1, embd_pdrop=0.3),
+    "stablelm": dict(hidden_dropout=0.2, attention_dropout=0.1),
+    "gpt_neox": dict(hidden_dropout=0.2, attention_dropout=0.1),
+    "gpt2": dict(resid_pdrop=0.2, attn_pdrop=0.3),
+}
+for name, rates in DROPOUT.items():
+    config, arguments, *changes = CASES[name]
+    CASES[f"{name}_dropout"] = (config, {**arguments, **rates}, {**(changes[0] if changes else {}), "random": 20261122})
 
 # Classifiers: of these cases with another head. Granite has none in transformers.
 CLASSIFIERS = [

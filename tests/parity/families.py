@@ -1,5 +1,6 @@
 """What a case records: padded batches, gradients, greedy continuations, or a classifier's scores."""
 
+import contextlib
 import json
 import re
 import tempfile
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 import cases
 import weights
 from compact import compact, write
+from dropout import Dropout
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -87,6 +89,8 @@ class Case:
         }
         if not self.classifier:
             case["greedy"] = [self.greedy(i) for i in range(len(self.options["prompts"]))]
+        if self.options["random"]:
+            case["random"] = self.options["random"]
         case["gradients"] = self.gradients()
         return write(case)
 
@@ -149,12 +153,14 @@ class Case:
         rows, ids, mask = self.batch(self.options["runs"][0], "run 0")
         model = self.model()
         result = {}
-        if self.classifier:
-            loss = model(input_ids=ids, attention_mask=mask).logits.square().sum() / 2
-        else:
-            extra = {"output_router_logits": True} if experts_of(model.config) else {}
-            out = model(input_ids=ids, attention_mask=mask, labels=ids.masked_fill(mask == 0, -100), **extra)
-            loss = out.loss
+        random = self.options["random"]
+        with Dropout(model.train(), random, [len(row) for row in rows]) if random else contextlib.nullcontext():
+            if self.classifier:
+                loss = model(input_ids=ids, attention_mask=mask).logits.square().sum() / 2
+            else:
+                extra = {"output_router_logits": True} if experts_of(model.config) else {}
+                out = model(input_ids=ids, attention_mask=mask, labels=ids.masked_fill(mask == 0, -100), **extra)
+                loss = out.loss
         loss.backward()
         result["loss"] = compact(loss)
         found = {}

@@ -10,6 +10,8 @@ namespace trl::train {
 
 namespace {
 
+constexpr uint64_t kDropout = 1;  // a part of its keys, so that they are not those of the noise
+
 class Sft final : public Method {
  public:
   Sft(const config::TrainingArguments& arguments, model::Model& model, kernels::AttentionPluginPtr attention)
@@ -47,7 +49,11 @@ class Sft final : public Method {
     options.checkpoint = checkpoint_ && training;
     options.attention = attention_;
     options.router_loss = router_loss_;
-    if (training) options.noise = neftune(batch, *training);
+    if (training) {
+      options.noise = neftune(batch, *training);
+      options.random = base::counter_seed({seed_, static_cast<uint64_t>(training->step),
+                                           static_cast<uint64_t>(training->micro_batch), kDropout});
+    }
     return model_.forward({batch.input_ids, batch.position_ids, batch.segments}, options);
   }
 

@@ -220,14 +220,25 @@ TEST(BadRows, NothingLeftToTrainOnIsAnError) {
   EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
 }
 
-TEST(BadModel, DropoutInAttentionIsNotTrained) {
+TEST(BadModel, DropoutIsARateThatTheAttentionKnows) {
   NEED_MODEL();
   const BrokenModel model;
+  for (const auto& [rate, shown] :
+       {std::pair<Json, const char*>{1.5, "1.5"}, {-0.1, "-0.1"}, {"much", "much"}}) {
+    model.edit_config([&](Json& c) { c["attention_dropout"] = rate; });
+    const Refused refused = open(model.path());
+    EXPECT_EQ(refused.status, TRL_E_FORMAT) << refused.message;
+    EXPECT_NAMES(refused, "attention_dropout");
+    EXPECT_NAMES(refused, shown);
+  }
   model.edit_config([](Json& c) { c["attention_dropout"] = 0.25; });
-  EXPECT_EQ(open(model.path()).status, TRL_OK);
-  const Refused refused = create("{\"text\": \"a b c\"}\n", {{"model_name_or_path", model.path()}});
-  EXPECT_EQ(refused.status, TRL_E_UNSUPPORTED);
-  EXPECT_NAMES(refused, "attention_dropout is 0.25");
+  const std::string rows = "{\"text\": \"a b c\"}\n";
+  EXPECT_EQ(create(rows, {{"model_name_or_path", model.path()}}).status, TRL_OK);
+  const Refused refused = create(rows, {{"model_name_or_path", model.path()},
+                                        {"attn_implementation", "plugin:" TRL_TEST_PLUGINS "/attention.so"}});
+  EXPECT_EQ(refused.status, TRL_E_UNSUPPORTED) << refused.message;
+  EXPECT_EQ(refused.key, "attn_implementation");
+  EXPECT_NAMES(refused, "dropout of 0.25 in attention");
 }
 
 TEST(BadConfig, IsRefusedByKey) {
