@@ -44,4 +44,11 @@ std::string built_in_attention(bool fused) {
                : std::string("plain attention (fused_kernels: off)");
 }
 
+std::string why_plain(bool fused, at::Device device) {
+  if (!fused) return "fused_kernels is off";
+  return device.is_cpu()
+             ? ""
+             : fmt::format("the model is on {}, and the fused kernels are the CPU's", device.str());
+}
+
 }  // namespace trl::entry

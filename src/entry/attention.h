@@ -22,4 +22,7 @@ class AttentionObject final : public engine::Attention {
 
 std::string built_in_attention(bool fused = true);  // the same of the built-in one, or of the plain path
 
+// Why a run computes with libtorch's operators instead of the fused kernels, for the log; empty: it does not.
+std::string why_plain(bool fused, at::Device device);
+
 }  // namespace trl::entry

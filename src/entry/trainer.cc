@@ -24,7 +24,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
     log_.info("model", "changed to match the tokenizer: {}", change);
-  say_attention(spec, setup.arguments);
+  say_kernels(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;
   events_ = std::make_unique<RecordingEvents>(host, config, spec);
@@ -41,12 +41,14 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   trainer_->resume_as_configured();
 }
 
-void TrainerObject::say_attention(const engine::TrainerSpec& spec,
-                                  const config::TrainingArguments& arguments) {
+void TrainerObject::say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments) {
+  const bool fused = arguments.fused_kernels != config::FusedKernels::off;
+  if (const std::string why = why_plain(fused, model_.get().device()); !why.empty())
+    log_.info("kernels", "libtorch's own operators compute this run, because {}", why);
   const std::string& asked = arguments.attention.name;
   const std::string used = spec.attention != nullptr
                                ? static_cast<const AttentionObject*>(spec.attention)->description()
-                               : built_in_attention(arguments.fused_kernels != config::FusedKernels::off);
+                               : built_in_attention(fused);
   log_.info("attention", "attention: {}{}{}", asked, asked.empty() ? "" : " -> ", used);
 }
 

@@ -32,7 +32,7 @@ class TrainerObject final : public engine::Trainer {
 
  private:
   ~TrainerObject() = default;
-  void say_attention(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
+  void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
   std::span<const engine::Metric> view(const telemetry::Record& record);
 
   engine::Host& host_;

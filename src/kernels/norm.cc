@@ -24,10 +24,18 @@ struct Statistics {
 };
 
 struct NormValues {
-  tensor::Reading weight;
-  std::optional<tensor::Reading> bias;
-  explicit NormValues(const Norm& norm) : weight(norm.weight->read()) {
-    if (norm.bias != nullptr) bias.emplace(norm.bias->read());
+  std::vector<tensor::Reading> readings;
+  at::Tensor weight, bias;  // [width] or [n, width]; bias: may be undefined
+  explicit NormValues(const Norm& norm) {
+    const auto read = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
+    weight = read(*norm.weight);
+    if (norm.bias != nullptr) bias = read(*norm.bias);
+    if (norm.more.empty()) return;
+    std::vector<at::Tensor> rows{weight};
+    for (Parameter* const w : norm.more) rows.push_back(read(*w));
+    at::Tensor all =
+        tensor::empty({std::ssize(rows), weight.size(0)}, weight.scalar_type(), MemoryKind::workspace);
+    weight = at::stack_out(all, rows);
   }
 };
 
@@ -40,20 +48,20 @@ Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Norm&
   NormForward args{};
   args.x = x.data_ptr();
   args.branch = data_or_null(branch);
-  args.w = values.weight->data_ptr();
-  args.bias = values.bias ? (*values.bias)->data_ptr() : nullptr;
+  args.w = values.weight.data_ptr();
+  args.bias = data_or_null(values.bias);
   args.sum = data_or_null(sum);
   args.y = y.data_ptr();
   args.rstd = floats_or_null(statistics.rstd);
   args.mean = floats_or_null(statistics.mean);
   args.width = x.size(-1);
-  args.groups = values.weight->numel() / args.width;
+  args.groups = values.weight.numel() / args.width;
   args.eps = static_cast<float>(norm.eps);
   args.branch_scale = static_cast<float>(branch_scale);
   args.kind = norm.kind;
   args.x_type = type_of(x);
   args.branch_type = branch.defined() ? type_of(branch) : args.x_type;
-  args.w_type = type_of(*values.weight);
+  args.w_type = type_of(values.weight);
   tensor::parallel_for(rows_of(x), 16,
                        [&](int64_t begin, int64_t end) { cpu().norm_forward(args, begin, end); });
   return {sum.defined() ? sum : x, y};
@@ -63,58 +71,72 @@ Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Norm&
 // over the pieces in order.
 class PieceSums {
  public:
-  PieceSums(const Parameter* parameter, const tensor::Use& use, int64_t pieces) : use_(use) {
-    if (use) sums_ = tensor::zeros({pieces, parameter->count()}, at::kFloat, MemoryKind::workspace);
+  // count: of the values of all parameters that are used; they have as many each.
+  PieceSums(int64_t count, const std::vector<tensor::Use>& uses, int64_t pieces) : uses_(uses) {
+    const bool any = std::any_of(uses.begin(), uses.end(), [](const tensor::Use& use) { return bool(use); });
+    if (any) sums_ = tensor::zeros({pieces, count}, at::kFloat, MemoryKind::workspace);
   }
   float* piece(int64_t p) const {
     return sums_.defined() ? sums_.data_ptr<float>() + p * sums_.size(1) : nullptr;
   }
   void add() const {
-    use_.add([&](at::Tensor& gradient) { add_column_sums(sums_, gradient); });
+    for (size_t i = 0; i < uses_.size(); ++i)
+      uses_[i].add([&](at::Tensor& gradient) { add_column_sums(columns_of(i), gradient); });
   }
 
  private:
-  const tensor::Use& use_;
+  at::Tensor columns_of(size_t i) const {
+    if (uses_.size() == 1) return sums_;
+    const int64_t width = sums_.size(1) / std::ssize(uses_);
+    const at::Tensor own = tensor::empty({sums_.size(0), width}, at::kFloat, MemoryKind::workspace);
+    return own.copy_(sums_.narrow(1, static_cast<int64_t>(i) * width, width));
+  }
+
+  const std::vector<tensor::Use>& uses_;
   at::Tensor sums_;
 };
 
 // How a node of the graph uses a norm.
 struct NormState {
   Norm norm;
-  tensor::Use weight, bias;
+  std::vector<tensor::Use> weights, biases;
   double branch_scale = 1;
   std::optional<at::ScalarType> branch = {};  // its type
 
-  explicit NormState(const Norm& of)
-      : norm(of), weight(*of.weight), bias(of.bias != nullptr ? tensor::Use(*of.bias) : tensor::Use()) {}
+  explicit NormState(const Norm& of) : norm(of) {
+    weights.emplace_back(*of.weight);
+    for (const Parameter* const w : of.more) weights.emplace_back(*w);
+    if (of.bias != nullptr) biases.emplace_back(*of.bias);
+  }
   void end() {
-    weight.end();
-    bias.end();
+    for (tensor::Use& use : weights) use.end();
+    for (tensor::Use& use : biases) use.end();
   }
 };
 
 // d_sum: the gradient that x has elsewhere, or undefined.
 at::Tensor norm_backward(const at::Tensor& dy, const at::Tensor& d_sum, const at::Tensor& x,
                          const Statistics& statistics, NormState& state) {
-  const tensor::Reading w = state.norm.weight->read();
+  const NormValues values(state.norm);
+  const at::Tensor& w = values.weight;
   const int64_t rows = rows_of(x);
   const int64_t piece = std::max<int64_t>(32, (rows + 63) / 64);
   const int64_t pieces = (rows + piece - 1) / piece;
   at::Tensor dx = tensor::empty_like(x, MemoryKind::activations);
-  const PieceSums dw(state.norm.weight, state.weight, pieces), d_bias(state.norm.bias, state.bias, pieces);
+  const PieceSums dw(w.numel(), state.weights, pieces), d_bias(w.numel(), state.biases, pieces);
   NormBackward all{};
   all.dy = dy.data_ptr();
   all.d_sum = data_or_null(d_sum);
   all.x = x.data_ptr();
-  all.w = w->data_ptr();
+  all.w = w.data_ptr();
   all.rstd = statistics.rstd.data_ptr<float>();
   all.mean = floats_or_null(statistics.mean);
   all.dx = dx.data_ptr();
   all.width = x.size(-1);
-  all.groups = w->numel() / all.width;
+  all.groups = w.numel() / all.width;
   all.kind = state.norm.kind;
   all.x_type = type_of(x);
-  all.w_type = type_of(*w);
+  all.w_type = type_of(w);
   tensor::parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       NormBackward args = all;
@@ -185,7 +207,12 @@ bool rows_fit(const at::Tensor& x, const Norm& norm) {
   const Parameter& w = *norm.weight;
   if (x.dim() < 1 || x.size(-1) == 0 || !x.is_contiguous()) return false;
   if (w.shape().empty() || w.shape().back() != x.size(-1)) return false;
-  if (rows_of(x) % (w.count() / x.size(-1)) != 0) return false;
+  const auto another = [&](const Parameter* p) {
+    return p->shape() == w.shape() && p->dtype() == w.dtype() && w.shape().size() == 1;
+  };
+  if (!std::all_of(norm.more.begin(), norm.more.end(), another)) return false;
+  if (rows_of(x) % (w.count() / x.size(-1) * (1 + std::ssize(norm.more))) != 0) return false;
+  if (!norm.more.empty() && norm.bias != nullptr) return false;
   return norm.bias == nullptr ||
          (norm.kind == NormKind::layer && norm.bias->shape() == w.shape() && norm.bias->dtype() == w.dtype());
 }

@@ -20,6 +20,11 @@ at::Tensor grouped(const at::Tensor& x, const at::Tensor& w) {
 at::Tensor norm(const at::Tensor& x, const Norm& norm) {
   const at::ScalarType type = x.scalar_type();
   at::Tensor w = weight(x, *norm.weight);
+  if (!norm.more.empty()) {
+    std::vector<at::Tensor> rows{w};
+    for (Parameter* const next : norm.more) rows.push_back(weight(x, *next));
+    w = at::stack(rows);
+  }
   if (norm.kind == NormKind::rms_offset) w = w.to(at::promote_types(w.scalar_type(), at::kFloat)) + 1;
   const at::Tensor wide = grouped(x.to(wide_type(x)), w);
   at::Tensor y = norm.kind == NormKind::layer ? layer_norm(wide, norm.eps)

@@ -288,7 +288,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   config.attention_qkv_bias = flag_of(keys, family.qkv_bias);
   config.attention_out_bias = flag_of(keys, family.out_bias);
   config.mlp_bias = flag_of(keys, family.mlp_bias);
-  config.qk_norm = !family.names.q_norm.empty();
+  config.qk_norm = !family.names.q_norm.empty() && flag_of(keys, family.qk_norm);
   config.parallel = flag_of(keys, family.parallel);
   config.dropout = parse_dropout(keys, family.dropouts);
   parse_turned_layers(keys, family.rope, config);

@@ -49,7 +49,6 @@ constexpr Prefix kGpt2Prefixes[] = {{"transformer.", ""}};
 
 // What must hold of a config.json, for there is no kernel for anything else.
 constexpr FlagKey kCausal[] = {{"use_bidirectional_attention", false}};
-constexpr FlagKey kNoHeadNorms[] = {{"qk_layernorm", false}};
 constexpr FlagKey kGpt2Needs[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
 
@@ -195,21 +194,23 @@ constexpr Family kFamilies[] = {
     {.model_type = "stablelm",
      .architecture = "StableLmForCausalLM",
      .classifier = "StableLmForSequenceClassification",
+     .names = {.q_norm = "self_attn.q_layernorm.norms.{}", .k_norm = "self_attn.k_layernorm.norms.{}"},
      .sizes = {.positions = {"max_position_embeddings", 4096}},
      .norm = NormKind::layer,
      .norm_bias = true,
      .eps = {"layer_norm_eps", 1e-5},
+     .qk_norm = {"qk_layernorm", false},
      .qkv_bias = {"use_qkv_bias", false},
      .parallel = {"use_parallel_residual", false},
      .one_norm_if_parallel = true,
      .rope = {.partial = {"partial_rotary_factor", 0.25}},
-     .dropouts = {.mlp_out = {"hidden_dropout", 0}},
-     .needed = kNoHeadNorms},
+     .dropouts = {.mlp_out = {"hidden_dropout", 0}}},
     {.model_type = "gpt_neox",
      .architecture = "GPTNeoXForCausalLM",
      .classifier = "GPTNeoXForSequenceClassification",
      .names = kNeoxNames,
      .prefixes = kNeoxPrefixes,
+     .sizes = {.kv_heads = {"num_attention_heads"}},
      .norm = NormKind::layer,
      .norm_bias = true,
      .eps = {"layer_norm_eps", 1e-5},

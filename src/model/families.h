@@ -27,7 +27,7 @@ struct Names {
   std::string_view q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj";
   std::string_view qkv = {};  // instead of the three
   std::string_view attention_out = "self_attn.o_proj";
-  std::string_view q_norm = {}, k_norm = {};
+  std::string_view q_norm = {}, k_norm = {};  // with {}: one of each head, with its number
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj";
   std::string_view gate_up = {};  // instead of the two; no gate at all where `gate` and this are empty
   std::string_view down = "mlp.down_proj";
@@ -144,7 +144,8 @@ struct Family {
   kernels::NormKind norm = kernels::NormKind::rms;
   bool norm_bias = false;
   NumberKey eps = {"rms_norm_eps", 1e-6};
-  bool qk_norm_whole = false;  // over all heads of a position at once
+  bool qk_norm_whole = false;         // over all heads of a position at once
+  FlagKey qk_norm = {nullptr, true};  // of a family whose names have them
   const char* activation_key = "hidden_act";
   std::string_view activation = "silu";
   bool gelu_is_tanh = false;  // "gelu" means its approximation by tanh

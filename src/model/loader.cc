@@ -123,8 +123,8 @@ BlockAttention Loader::attention(const std::string& prefix, int64_t index) {
   block.out =
       projection(prefix + std::string(names_.attention_out), q_width, c.hidden_size, c.attention_out_bias);
   if (c.qk_norm) {
-    block.q_norm = norm(prefix + std::string(names_.q_norm), block.whole_norms ? q_width : c.head_dim);
-    block.k_norm = norm(prefix + std::string(names_.k_norm), block.whole_norms ? kv_width : c.head_dim);
+    block.q_norm = norm_of_heads(prefix, names_.q_norm, block.heads);
+    block.k_norm = norm_of_heads(prefix, names_.k_norm, block.kv_heads);
   }
   return block;
 }
@@ -198,6 +198,23 @@ Norm Loader::norm(const std::string& name, int64_t width) {
   Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
   norm.weight = load(name + ".weight", {width}, false);
   if (config_.family->norm_bias) norm.bias = load(name + ".bias", {width}, false);
+  return norm;
+}
+
+// Of queries or keys. Those that each head has for itself have no bias.
+Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads) {
+  const int64_t width = config_.head_dim;
+  if (name.find("{}") == std::string_view::npos)
+    return norm(prefix + std::string(name), config_.family->qk_norm_whole ? heads * width : width);
+  Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
+  for (int64_t head = 0; head < heads; ++head) {
+    tensor::Parameter* const weight = load(prefix + numbered(name, head) + ".weight", {width}, false);
+    if (head == 0) {
+      norm.weight = weight;
+    } else {
+      norm.more.push_back(weight);
+    }
+  }
   return norm;
 }
 

@@ -38,6 +38,7 @@ class Loader {
   tensor::Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay);
   tensor::Parameter* matrix(const std::string& name, int64_t rows, int64_t columns);
   Norm norm(const std::string& name, int64_t width);
+  Norm norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   BlockAttention attention(const std::string& prefix, int64_t index);
   BlockMlp mlp(const std::string& prefix);

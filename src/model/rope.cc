@@ -65,7 +65,7 @@ double dynamic_theta(const RopeConfig& rope, int64_t turned, int64_t length) {
 
 std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length) {
   const bool whole = rope.type == "proportional";  // the exponents are those of the whole head
-  const auto turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial);
+  const int64_t turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial) / 2 * 2;
   const auto theta =
       static_cast<float>(rope.type == "dynamic" ? dynamic_theta(rope, turned, length) : rope.theta);
   const std::vector<double>& stretch =

@@ -14,8 +14,8 @@ namespace {
 
 using base::Json;
 
-constexpr std::array<std::string_view, 6> kTypes = {"default", "linear",   "dynamic",
-                                                    "yarn",    "longrope", "llama3"};
+constexpr std::array<std::string_view, 7> kTypes = {"default",  "linear", "dynamic",     "yarn",
+                                                    "longrope", "llama3", "proportional"};
 
 const Json* find_object(const ConfigKeys& keys, const char* key) {
   const Json* given = keys.find(key);
@@ -39,6 +39,19 @@ Json given_for(const ConfigKeys& keys, const char* kind) {
   if (!full) return Json::object();
   if (scaling != nullptr) return *scaling;
   return parameters != nullptr ? *parameters : Json::object();
+}
+
+// In families that turn a part, the other types make angles for that part alone.
+double parse_proportion(const ConfigKeys& inner, const NumberKey& rule) {
+  if (rule.key != nullptr) {
+    fail(Status::unsupported, "{}: rope type \"proportional\" is not supported beside \"{}\"", inner.origin(),
+         rule.key);
+  }
+  const double share = inner.positive_or("partial_rotary_factor", 1.0);
+  if (share > 1) {
+    fail(Status::format, "{}: \"partial_rotary_factor\" is {}; expected at most 1", inner.origin(), share);
+  }
+  return share;
 }
 
 double parse_partial(const ConfigKeys& inner, const ConfigKeys& keys, const NumberKey& rule) {
@@ -97,9 +110,11 @@ RopeConfig parse(const ConfigKeys& inner, const ConfigKeys& keys, const Family& 
   rope.theta = inner.find("rope_theta") != nullptr ? inner.positive("rope_theta")
                                                    : keys.positive_or(theta.key, theta.otherwise);
   rope.type = parse_type(inner, family.rope);
-  rope.partial = parse_partial(inner, keys, family.rope.partial);
+  const bool proportional = rope.type == "proportional";
+  rope.partial = proportional ? parse_proportion(inner, family.rope.partial)
+                              : parse_partial(inner, keys, family.rope.partial);
   const auto turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial);
-  if (turned < 2 || turned % 2 != 0) {
+  if (!proportional && (turned < 2 || turned % 2 != 0)) {
     fail(Status::format, "{}: {} of the {} elements of a head would be turned; expected an even number",
          keys.origin(), turned, head_dim);
   }
@@ -111,8 +126,8 @@ RopeConfig parse(const ConfigKeys& inner, const ConfigKeys& keys, const Family& 
                                 : inner.size_or(kOriginal, max_positions, INT32_MAX);
   rope.original_max_position_embeddings = keys.size_or(kOriginal, otherwise, INT32_MAX);
   if (inner.find("attention_factor") != nullptr) rope.attention_factor = inner.number("attention_factor");
-  const bool optional = rope.type == "longrope" || rope.type == "proportional";
-  rope.factor = optional ? inner.positive_or("factor", 1.0) : inner.positive("factor");
+  rope.factor =
+      proportional || rope.type == "longrope" ? inner.positive_or("factor", 1.0) : inner.positive("factor");
   if (rope.type == "llama3") parse_llama3(inner, rope);
   if (rope.type == "yarn") parse_yarn(inner, rope);
   if (rope.type == "longrope") parse_longrope(inner, turned, rope);

@@ -14,7 +14,8 @@ class ConfigKeys;
 struct Family;
 
 struct RopeConfig {
-  std::string type = "default";  // default, linear, dynamic, yarn, longrope, llama3; none: nothing is turned
+  // default, linear, dynamic, yarn, longrope, llama3, proportional; none: nothing is turned
+  std::string type = "default";
   double theta = 10000.0;
   double factor = 1.0;
   double low_freq_factor = 1.0;

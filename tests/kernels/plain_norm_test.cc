@@ -45,6 +45,28 @@ TEST(PlainNorm, FusedIsTheSameWithWeightsByHead) {
   }
 }
 
+// Heads whose weights are parameters of their own: as rows of one.
+TEST(PlainNorm, WeightsOfHeadsMayBeApart) {
+  const at::Tensor w = random({3, 20}, 2);
+  for (const NormKind kind : kKinds) {
+    Comparison together{{random({9, 3, 20}, 1)}, {w}, [kind](const auto& x, auto& p) {
+                          return norm(x[0], {.weight = p.data(), .kind = kind, .eps = 1e-5});
+                        }};
+    Comparison apart = together;
+    apart.weights = {w[0], w[1], w[2]};
+    apart.op = [kind](const auto& x, auto& p) {
+      return norm(x[0], {.weight = p.data(), .kind = kind, .eps = 1e-5, .more = {&p[1], &p[2]}});
+    };
+    for (const Path path : {Path::fused, Path::plain}) {
+      const test::Results want = test::run(together, path), got = test::run(apart, path);
+      EXPECT_TRUE(test::same_bits(got.y, want.y));
+      EXPECT_TRUE(test::same_bits(got.gradients[0], want.gradients[0]));
+      for (size_t head = 0; head < 3; ++head)
+        EXPECT_TRUE(test::same_bits(got.gradients[1 + head], want.gradients[1][static_cast<int64_t>(head)]));
+    }
+  }
+}
+
 TEST(PlainNorm, GradientsAreDerivatives) {
   for (const NormKind kind : kKinds) {
     SCOPED_TRACE(static_cast<int>(kind));

@@ -67,6 +67,11 @@ TEST(Config, FamiliesDiffer) {
   EXPECT_EQ(mistral.head_dim, 16);
 }
 
+TEST(Config, HeadsOfGptNeoxShareNoKeys) {
+  const ModelConfig c = parse_config(with(llama(), "model_type", "gpt_neox"), "");
+  EXPECT_EQ(c.num_key_value_heads, 4);  // as transformers, which reads no num_key_value_heads there
+}
+
 TEST(Config, RopeInBothStyles) {
   const Json scaling = {{"rope_type", "llama3"},
                         {"factor", 8.0},
@@ -195,6 +200,12 @@ TEST(Config, RefusesByName) {
                "\"factor\" is 0");
   expect_error(with(llama(), "rope_scaling", "linear"), Status::format, "rope parameters are not an object");
   expect_error(with(llama(), "rope_theta", -5), Status::format, "\"rope_theta\" is -5");
+  const Json proportional = {{"rope_type", "proportional"}, {"partial_rotary_factor", 1.5}};
+  expect_error(with(llama(), "rope_parameters", proportional), Status::format,
+               "\"partial_rotary_factor\" is 1.5; expected at most 1");
+  expect_error(with(with(llama(), "model_type", "stablelm"), "rope_parameters", proportional),
+               Status::unsupported,
+               "rope type \"proportional\" is not supported beside \"partial_rotary_factor\"");
 }
 
 }  // namespace

@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 
+#include <mutex>
+#include <set>
+
+#include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/seeded_model.h"
@@ -151,6 +156,61 @@ TEST_P(Families, GradientsAsRecorded) {
     EXPECT_EQ(model->parameters().size(), want["tensors"].size());
     EXPECT_TRUE(close(std::sqrt(total), want["total_norm"], test::limits::gradient));
   }
+}
+
+// Names of ATen's operators that compute something, of those that run while this lives.
+class Operators {
+ public:
+  Operators() {
+    called().clear();
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(note).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~Operators() { at::removeCallback(handle_); }
+  static std::set<std::string> computed() {
+    std::set<std::string> found;
+    for (const char* name :
+         {"linear",    "matmul",       "mm",          "addmm",    "bmm",          "baddbmm",
+          "embedding", "index_select", "softmax",     "_softmax", "_log_softmax", "rsqrt",
+          "exp",       "tanh",         "silu",        "gelu",     "relu",         "square",
+          "mean",      "topk",         "masked_fill", "cumsum",   "sigmoid"}) {
+      if (called().contains(std::string("aten::") + name)) found.insert(name);
+    }
+    return found;
+  }
+
+ private:
+  static std::set<std::string>& called() {
+    static std::set<std::string> names;
+    return names;
+  }
+  static std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& function) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    called().insert(function.name());
+    return nullptr;
+  }
+  at::CallbackHandle handle_;
+};
+
+TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
+  const Json& rows = json()["runs"][0]["rows"];
+  const auto computed = [&](kernels::Path path) {
+    const kernels::PathScope scope(path);
+    const auto model = open();
+    for (Parameter* parameter : model->parameters())
+      parameter->begin_training(at::zeros_like(*parameter->read()));
+    const at::Tensor targets = targets_of(rows);
+    const Operators operators;
+    const Output output = model->forward(test::forward_input(rows), {.router_loss = true, .random = 1});
+    kernels::head_loss(output.hidden, model->head(), targets, 1, model->head_options(at::kFloat), nullptr)
+        .backward();
+    const auto cache = model->new_cache(4);
+    for (const std::vector<int32_t>& ids : {std::vector<int32_t>{3, 4, 5}, {6}})
+      logits_of(*model, model->extend(*cache, ids, at::kFloat));
+    return Operators::computed();
+  };
+  EXPECT_EQ(computed(kernels::Path::fused), std::set<std::string>{});
+  EXPECT_TRUE(computed(kernels::Path::plain).contains("linear"));
 }
 
 TEST_P(Families, GreedyDecodingThroughTheCache) {

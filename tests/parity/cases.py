@@ -64,6 +64,10 @@ CASES = {
             ),
         ),
     ),
+    "llama_proportional": (
+        "LlamaConfig",
+        sizes(head_dim=12, rope_parameters=rope("proportional", partial_rotary_factor=0.75, factor=2.0)),
+    ),
     "mistral_window": ("MistralConfig", sizes(sliding_window=8, head_dim=12)),
     "qwen2_window": (
         "Qwen2Config",

@@ -15,18 +15,19 @@ std::string plugin_file(const std::string& name) { return plugin(name).substr(7)
 constexpr const char* kRows = "{\"text\": \"It opens at dawn\"}\n{\"text\": \"and shuts at dusk\"}\n";
 
 struct Log {
+  std::string_view component;
   std::vector<std::string> lines;
   static void on_log(void* user_data, int32_t, const char* component, const char* text, size_t size) {
-    if (std::string_view(component) == "attention")
-      static_cast<Log*>(user_data)->lines.emplace_back(text, size);
+    auto* const log = static_cast<Log*>(user_data);
+    if (component == log->component) log->lines.emplace_back(text, size);
   }
 };
 
-// What is said of the attention when a trainer is created.
-std::vector<std::string> said(const host::Settings& more) {
+// What is said of the attention, or by another component, when a trainer is created.
+std::vector<std::string> said(const host::Settings& more, std::string_view component = "attention") {
   const host::Scratch scratch;
   const auto runtime = host::runtime();
-  Log log;
+  Log log{component, {}};
   Error error;
   EXPECT_EQ(trl_runtime_set_log(runtime.get(), Log::on_log, &log, nullptr, error), TRL_OK);
   const auto rows = host::rows(kRows);
@@ -50,6 +51,10 @@ TEST(AttentionLog, SaysWhatEachNameStandsFor) {
   }
   EXPECT_EQ(said({{"fused_kernels", "off"}}),
             std::vector<std::string>{"attention: plain attention (fused_kernels: off)"});
+  EXPECT_EQ(
+      said({{"fused_kernels", "off"}}, "kernels"),
+      std::vector<std::string>{"libtorch's own operators compute this run, because fused_kernels is off"});
+  EXPECT_EQ(said({}, "kernels"), std::vector<std::string>{});
   const auto lines = said({{"attn_implementation", plugin("attention")}});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].find("attention: " + plugin("attention") +
