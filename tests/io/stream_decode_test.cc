@@ -45,7 +45,7 @@ std::string read_all(ByteStream& stream, size_t piece = 1000) {
   return all;
 }
 
-std::string error_of(std::string bytes) {
+std::string decode_error(std::string bytes) {
   try {
     read_all(*open_memory_stream(std::move(bytes), "x"));
   } catch (const Error& error) {
@@ -81,7 +81,7 @@ TEST(Stream, ZeroBytesBehindAGzipMemberArePadding) {
   const std::string text = numbers(300);
   EXPECT_EQ(read_all(*open_memory_stream(gzip(text) + std::string(700'000, '\0'), "x")), text);
   EXPECT_EQ(read_all(*open_memory_stream(gzip(text) + std::string(9, '\0') + gzip("b"), "x")), text + "b");
-  EXPECT_NE(error_of(gzip("a") + std::string(9, '\0') + "tail").find("damaged gzip stream"),
+  EXPECT_NE(decode_error(gzip("a") + std::string(9, '\0') + "tail").find("damaged gzip stream"),
             std::string::npos);
 }
 
@@ -89,7 +89,7 @@ TEST(Stream, EveryTruncationIsAnError) {
   const std::string text = numbers(300);
   for (const std::string& whole : {gzip(text), zstd(text)}) {
     for (size_t length = 4; length < whole.size(); ++length) {
-      EXPECT_NE(error_of(whole.substr(0, length)).find("ends early: the file is truncated"),
+      EXPECT_NE(decode_error(whole.substr(0, length)).find("ends early: the file is truncated"),
                 std::string::npos)
           << length;
     }
@@ -99,11 +99,11 @@ TEST(Stream, EveryTruncationIsAnError) {
 TEST(Stream, DamageIsAnError) {
   std::string bytes = gzip(numbers(300));
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x40);
-  EXPECT_NE(error_of(bytes).find("damaged gzip stream"), std::string::npos);
-  EXPECT_NE(error_of(gzip("a") + "tail").find("damaged gzip stream"), std::string::npos);
+  EXPECT_NE(decode_error(bytes).find("damaged gzip stream"), std::string::npos);
+  EXPECT_NE(decode_error(gzip("a") + "tail").find("damaged gzip stream"), std::string::npos);
   bytes = zstd(numbers(300));
   bytes[6] = static_cast<char>(bytes[6] ^ 0x7F);
-  EXPECT_NE(error_of(bytes).find("zstd stream"), std::string::npos);
+  EXPECT_NE(decode_error(bytes).find("zstd stream"), std::string::npos);
 }
 
 TEST(Stream, FilesThatCannotBeRead) {
