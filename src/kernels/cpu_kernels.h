@@ -150,6 +150,30 @@ struct Decode {
   Type type;
 };
 
+// Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r has the elements from first + r * pitch
+// on.
+struct FourBitRows {
+  const uint8_t* codes;  // of the element 0
+  const float* code;     // [16]
+  const float* absmax;   // of the block in which the part begins, absmax_stride blocks before the next row's
+  int64_t absmax_stride;
+  int64_t first, pitch, rows, columns;
+  int64_t block;  // elements, a power of two
+  void* to;
+  int64_t stride;
+  Type type;
+};
+// Rows of 8-bit codes (io/int8_rows.h): code * absmax * step.
+struct Int8Rows {
+  const int8_t* codes;  // pitch apart
+  const float* absmax;  // [rows]
+  float step;
+  int64_t pitch, rows, columns;
+  void* to;
+  int64_t stride;
+  Type type;
+};
+
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
@@ -189,6 +213,8 @@ struct CpuKernels {
   void (*softmax)(const void* z, Type type, float* p, int64_t count);
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
+  void (*four_bit)(const FourBitRows&);
+  void (*int8)(const Int8Rows&);
 };
 
 // The best table for this machine, unless a test chose another for the process.

@@ -96,6 +96,19 @@ Matrix matrix_of(const at::Tensor& x, const Group& group, bool transposed) {
           transposed ? group.rows : width, width,           transposed};
 }
 
+// The matrix of one expert in `type`: where it lies if it has that, else made.
+at::Tensor matrix_of_expert(const Parameter& w, const at::Tensor& values, int64_t expert,
+                            at::ScalarType type) {
+  if (w.encoded() == nullptr) return converted(values.select(0, expert), type, MemoryKind::workspace);
+  at::Tensor matrix = tensor::empty({w.size(1), w.size(2)}, type, MemoryKind::workspace);
+  const int64_t rows = w.size(1), width = w.size(2);
+  tensor::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    w.encoded()->decode({expert * rows + begin, end - begin, 0, width}, type, at_byte(matrix, begin * width),
+                        width);
+  });
+  return matrix;
+}
+
 // c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns.
 // Where no copy of the weights is kept in the type of rows, a few experts at a time are converted.
 at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, bool transposed,
@@ -103,19 +116,22 @@ at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, b
   const at::ScalarType compute = rows.scalar_type();
   const int64_t out = w.size(1), in = w.size(2), width = transposed ? out : in;
   at::Tensor c = tensor::empty({rows.size(0), width}, compute, kind);
-  const tensor::Reading values = w.read_either(compute, &convert);
-  const size_t batch = values->scalar_type() == compute ? groups.groups.size() : 8;
-  for (size_t first = 0; first < groups.groups.size(); first += batch) {
+  std::optional<tensor::Reading> reading;
+  if (w.encoded() == nullptr) reading.emplace(w.read_either(compute, &convert));
+  const at::Tensor values = reading ? **reading : at::Tensor();
+  const size_t all = groups.groups.size();
+  const size_t batch = values.defined() && values.scalar_type() == compute ? all : 8;
+  for (size_t first = 0; first < all; first += batch) {
     std::vector<at::Tensor> matrices;
     std::vector<Multiplication> products;
-    for (size_t g = first; g < std::min(first + batch, groups.groups.size()); ++g) {
+    for (size_t g = first; g < std::min(first + batch, all); ++g) {
       const Group& group = groups.groups[g];
-      matrices.push_back(converted(values->select(0, group.expert), compute, MemoryKind::workspace));
+      matrices.push_back(matrix_of_expert(w, values, group.expert, compute));
       const Matrix matrix{matrices.back().data_ptr(), compute, transposed ? in : out, width, in, transposed};
       products.push_back(
           {matrix_of(rows, group, false), matrix, at_byte(c, group.first * width), compute, width});
     }
-    gemm(products);
+    gemm(products, all);
   }
   return c;
 }
@@ -132,23 +148,27 @@ void add_products(const Groups& groups, const at::Tensor& dy, const at::Tensor& 
   gemm(products);
 }
 
+SkinnyProduct of_expert(Parameter& w, int64_t expert, at::Tensor y) {
+  if (w.encoded() != nullptr) return {{}, {}, std::move(y), w.encoded(), expert * w.size(1)};
+  return {w.read()->select(0, expert), {}, std::move(y)};
+}
+
 // One token without a graph (decoding): its products are bound by reading the weights.
 at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights,
                   Activation kind) {
-  const tensor::Reading gate_up = weights.gate_up->read(), down = weights.down->read();
+  Parameter &gate_up = *weights.gate_up, &down = *weights.down;
   const int32_t* const expert = routing.experts.data_ptr<int32_t>();
   const int64_t k = routing.experts.size(1);
-  const at::Tensor inner = tensor::empty({k, gate_up->size(1)}, x.scalar_type(), MemoryKind::workspace);
+  const at::Tensor inner = tensor::empty({k, gate_up.size(1)}, x.scalar_type(), MemoryKind::workspace);
   std::vector<SkinnyProduct> products;
   for (int64_t i = 0; i < k; ++i) {
-    products.push_back({gate_up->select(0, expert[i]), {}, inner.narrow(0, i, 1)});
+    products.push_back(of_expert(gate_up, expert[i], inner.narrow(0, i, 1)));
   }
   skinny_products(x, products);
   const at::Tensor act = gated_rows(kind, inner);
   const at::Tensor rows = tensor::empty({k, x.size(1)}, x.scalar_type(), MemoryKind::workspace);
   for (int64_t i = 0; i < k; ++i) {
-    const SkinnyProduct product{down->select(0, expert[i]), {}, rows.narrow(0, i, 1)};
-    skinny_products(act.narrow(0, i, 1), product);
+    skinny_products(act.narrow(0, i, 1), of_expert(down, expert[i], rows.narrow(0, i, 1)));
   }
   std::vector<float> sum(static_cast<size_t>(x.size(1)));
   for (int64_t i = 0; i < k; ++i) {
@@ -313,7 +333,8 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
     return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again);
   }
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  if (x.size(0) == 1 && weights.gate_up->dtype() == compute && weights.down->dtype() == compute) {
+  const auto readable = [&](const Parameter& w) { return w.encoded() != nullptr || w.dtype() == compute; };
+  if (x.size(0) == 1 && readable(*weights.gate_up) && readable(*weights.down)) {
     return decode(operand, routing, weights, kind);
   }
   const Groups groups(routing.experts, weights.gate_up->size(0));

@@ -213,31 +213,40 @@ void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, voi
   stream.wait();
 }
 
-void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
-  const auto count = static_cast<int64_t>(tiles.size());
+// body(i, stream, memory) for each i in [0, count), taken by whichever thread is free, with `bytes` of work
+// memory for each thread.
+template <typename Body>
+void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, const Body& body) {
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
-  int64_t bytes = 0;
-  for (const Tile& tile : tiles)
-    bytes = std::max(bytes, static_cast<int64_t>(tile.product->scratch.get_size()));
   bytes = round_up(bytes, 4096);
-  at::Tensor scratch;
-  if (bytes > 0) scratch = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
+  at::Tensor work;
+  if (bytes > 0) work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
   std::atomic<int64_t> next{0}, place{0};
   std::atomic<bool> failed{false};
   const OneThread narrow;
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
     const int64_t mine = place.fetch_add(1);
-    void* const memory_at = bytes > 0 ? scratch.data_ptr<uint8_t>() + mine * bytes : nullptr;
+    uint8_t* const memory_at = bytes > 0 ? work.data_ptr<uint8_t>() + mine * bytes : nullptr;
     try {
       dnnl::stream stream(engine);
       for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1)) {
-        run(tiles[static_cast<size_t>(i)], engine, stream, memory_at);
+        body(static_cast<size_t>(i), stream, memory_at);
       }
     } catch (...) {
       failed = true;  // nothing may leave a parallel region
     }
   });
   if (failed) fail(Status::internal, "oneDNN: a matrix product failed");
+}
+
+int64_t scratch_bytes(const Product& product) { return static_cast<int64_t>(product.scratch.get_size()); }
+
+void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
+  int64_t bytes = 0;
+  for (const Tile& tile : tiles) bytes = std::max(bytes, scratch_bytes(*tile.product));
+  each_on_a_thread(std::ssize(tiles), bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* scratch) {
+    run(tiles[i], engine, stream, scratch);
+  });
 }
 
 void check(const Multiplication& m) {
@@ -273,7 +282,7 @@ Matrix matrix_of(const at::Tensor& x, bool transposed) {
 
 }  // namespace
 
-void gemm(at::ArrayRef<Multiplication> all) {
+void gemm(at::ArrayRef<Multiplication> all, size_t of) {
   const tensor::Timed timed(tensor::Part::gemm);
   auto& products = tensor::process_state<Products>();
   std::vector<Tile> tiles;
@@ -285,7 +294,7 @@ void gemm(at::ArrayRef<Multiplication> all) {
       if (m.beta == 0.0f) clear(m);
       continue;
     }
-    std::vector<Tile> own = cut_or_fail(products, m, all.size() >= kMany);
+    std::vector<Tile> own = cut_or_fail(products, m, std::max(all.size(), of) >= kMany);
     if (own.empty()) widened.push_back(&m);
     std::move(own.begin(), own.end(), std::back_inserter(tiles));
   }
@@ -306,6 +315,135 @@ void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_tr
   TORCH_CHECK(c.dim() == 2 && c.stride(1) == 1, "gemm: a row-major result is needed");
   gemm(matrix_of(a, a_transposed), matrix_of(b, b_transposed), c.data_ptr(), c.scalar_type(), c.stride(0),
        beta);
+}
+
+namespace {
+
+// A panel is as much as the second-level cache of a core holds beside the rows that it is multiplied with.
+// Results lie densely in work memory first: oneDNN's faster kernels are for those. Few rows have the tiles of
+// an ordinary product.
+struct PanelCut {
+  int64_t rows, cols;
+  bool dense;
+  explicit PanelCut(const PanelMultiplication& m) {
+    const Tiling whole(m.a.rows, m.b.cols, m.a.cols, m.a.transposed, false);
+    rows = whole.rows;
+    cols = whole.cols;
+    dense = whole.cols >= m.b.cols;
+    if (!dense) return;
+    constexpr int64_t kBytes = int64_t{1} << 20, kShares = 2;
+    const int64_t column = std::max<int64_t>(1, m.b.rows) * static_cast<int64_t>(c10::elementSize(m.b.type));
+    const int64_t unit = round_up(64, m.b.unit);
+    cols = std::max(std::min(kBytes / column, m.b.cols / kShares) / unit * unit, unit);
+  }
+  // The columns of the panel that begins there: a narrow rest comes with the last.
+  int64_t count(int64_t first, int64_t all) const {
+    return all - first < cols + (dense ? 64 : 0) ? all - first : cols;
+  }
+};
+
+constexpr int64_t kPanelRows = 2048;  // of A, for which a panel is made
+
+// A panel and some rows of A.
+struct PanelWork {
+  const PanelMultiplication* whole;
+  PanelCut cut;
+  int64_t first, count;  // columns
+  int64_t row, rows;
+  std::shared_ptr<const Product> product, last;  // of cut.rows rows, and of those that are left at the end
+
+  int64_t panel_bytes() const { return round_up(whole->b.rows * count * size(whole->b.type), 64); }
+  int64_t result_bytes() const {
+    return cut.dense ? round_up(std::min(rows, cut.rows) * count * size(whole->c_type), 64) : 0;
+  }
+  int64_t scratch() const {
+    return std::max(product ? scratch_bytes(*product) : 0, last ? scratch_bytes(*last) : 0);
+  }
+  bool supported() const { return (!product || product->supported) && (!last || last->supported); }
+
+ private:
+  static int64_t size(at::ScalarType type) { return static_cast<int64_t>(c10::elementSize(type)); }
+};
+
+void cut(Products& products, const PanelMultiplication& m, std::vector<PanelWork>& work) {
+  const PanelCut cut(m);
+  const int64_t step = std::max(cut.rows, kPanelRows / cut.rows * cut.rows);
+  for (int64_t first = 0, count = 0; first < m.b.cols; first += count) {
+    count = cut.count(first, m.b.cols);
+    const Matrix b{nullptr, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
+    for (int64_t row = 0; row < m.a.rows; row += step) {
+      const int64_t rows = std::min(step, m.a.rows - row);
+      const auto product = [&](int64_t of) -> std::shared_ptr<const Product> {
+        if (of == 0) return nullptr;
+        return products.get(part(m.a, row, of, 0, m.a.cols), b, m.c_type, cut.dense ? count : m.c_stride,
+                            m.beta == 1.0f);
+      };
+      work.push_back({&m, cut, first, count, row, rows, product(rows < cut.rows ? 0 : cut.rows),
+                      product(rows % cut.rows)});
+    }
+  }
+}
+
+void copy_rows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
+               int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
+}
+
+// place: for the panel, the result and oneDNN.
+void run(const PanelWork& work, const dnnl::engine& engine, dnnl::stream& stream, uint8_t* place) {
+  const PanelMultiplication& m = *work.whole;
+  char* const panel = reinterpret_cast<char*>(place);
+  char* const result = panel + work.panel_bytes();
+  void* const scratch = work.scratch() > 0 ? result + work.result_bytes() : nullptr;
+  const auto size = static_cast<int64_t>(c10::elementSize(m.c_type));
+  char* const b = static_cast<char*>(const_cast<void*>(m.b.panel(work.first, work.count, panel)));
+  for (int64_t row = work.row, rows = 0; row < work.row + work.rows; row += rows) {
+    rows = std::min(work.cut.rows, work.row + work.rows - row);
+    char* const a = static_cast<char*>(const_cast<void*>(part(m.a, row, rows, 0, m.a.cols).data));
+    char* const c = static_cast<char*>(m.c) + (row * m.c_stride + work.first) * size;
+    const int64_t c_bytes = m.c_stride * size, bytes = work.count * size;
+    if (work.cut.dense && m.beta == 1.0f) copy_rows(c, c_bytes, result, bytes, rows, bytes);
+    run({rows == work.cut.rows ? work.product : work.last, a, b, work.cut.dense ? result : c}, engine, stream,
+        scratch);
+    if (work.cut.dense) copy_rows(result, bytes, c, c_bytes, rows, bytes);
+  }
+}
+
+// On a machine whose oneDNN does not have the product: one panel after the other, all threads at each.
+void multiply_in_turn(const PanelMultiplication& m) {
+  const PanelCut cut(m);
+  const auto size = static_cast<int64_t>(c10::elementSize(m.c_type));
+  for (int64_t first = 0, count = 0; first < m.b.cols; first += count) {
+    count = cut.count(first, m.b.cols);
+    const at::Tensor panel = tensor::empty({m.b.rows * count}, m.b.type, MemoryKind::workspace);
+    const void* const place = m.b.panel(first, count, panel.data_ptr());
+    const Matrix b{place, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
+    gemm(m.a, b, static_cast<char*>(m.c) + first * size, m.c_type, m.c_stride, m.beta);
+  }
+}
+
+}  // namespace
+
+void gemm(at::ArrayRef<PanelMultiplication> all) {
+  const tensor::Timed timed(tensor::Part::gemm);
+  auto& products = tensor::process_state<Products>();
+  std::vector<PanelWork> work;
+  for (const PanelMultiplication& m : all) {
+    need(m.a.cols == m.b.rows && m.a.type == m.b.type, "gemm",
+         "a product with panels needs A's columns and type");
+    if (m.a.rows > 0 && m.b.cols > 0) cut(products, m, work);
+  }
+  if (!std::all_of(work.begin(), work.end(), [](const PanelWork& w) { return w.supported(); })) {
+    for (const PanelMultiplication& m : all) multiply_in_turn(m);
+    return;
+  }
+  int64_t bytes = 0;
+  for (const PanelWork& w : work) bytes = std::max(bytes, w.panel_bytes() + w.result_bytes() + w.scratch());
+  each_on_a_thread(std::ssize(work), bytes, products.engine(),
+                   [&](size_t i, dnnl::stream& stream, uint8_t* place) {
+                     run(work[i], products.engine(), stream, place);
+                   });
 }
 
 std::string onednn_version() {

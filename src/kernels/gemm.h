@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace trl::kernels {
@@ -27,7 +28,29 @@ struct Multiplication {
   int64_t c_stride;
   float beta = 0;
 };
-void gemm(at::ArrayRef<Multiplication> all);
+// of: how many they are a part of, where that is more; their bits are those that they have among all of them.
+void gemm(at::ArrayRef<Multiplication> all, size_t of = 0);
+
+// A right-hand matrix whose columns come in panels, each to the thread that multiplies with it.
+struct Panels {
+  int64_t rows, cols;
+  at::ScalarType type;
+  bool transposed;  // a panel of n columns is [n, rows], else [rows, n]; dense
+  int64_t unit;     // a panel begins best at a multiple of it
+  // Columns [first, first + count): where they lie, or in `room`, where they were put. Any thread; throws
+  // nothing.
+  std::function<const void*(int64_t first, int64_t count, void* room)> panel;
+};
+struct PanelMultiplication {
+  Matrix a;
+  Panels b;
+  void* c;
+  at::ScalarType c_type;
+  int64_t c_stride;
+  float beta = 0;
+};
+// What a product gives depends on the shapes alone, not on where panels come from.
+void gemm(at::ArrayRef<PanelMultiplication> all);
 
 // Tensor forms: x [m, k], y [n, k] or [k, n] when transposed is false.
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,

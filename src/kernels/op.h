@@ -117,6 +117,9 @@ void add_column_sums(const at::Tensor& x, at::Tensor& sum);
 // y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
 struct SkinnyProduct {
   at::Tensor w, bias, y;  // bias: may be undefined
+  // In place of w: the rows from first_row on, as many as y has columns.
+  const tensor::Encoded* encoded = nullptr;
+  int64_t first_row = 0;
 };
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products);
 inline constexpr int64_t kSkinnyRows = 16;

@@ -1,6 +1,5 @@
 #include "kernels/weight_product.h"
 
-#include "kernels/gemm.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
@@ -15,23 +14,83 @@ void fill_rows(at::Tensor& y, const at::Tensor& row) {
   });
 }
 
+Matrix matrix_of(const at::Tensor& x) {
+  return {x.data_ptr(), x.scalar_type(), x.size(0), x.size(1), x.stride(0), false};
+}
+
+// A dense matrix [out, in] that is not trained. Its rows are where they are, parts of its columns are copied.
+Panels dense_panels(const at::Tensor& w, bool transposed) {
+  const int64_t rows = w.size(0), width = w.size(1);
+  const auto size = static_cast<int64_t>(w.element_size());
+  const char* const data = static_cast<const char*>(w.data_ptr());
+  if (transposed) {
+    return {width, rows, w.scalar_type(),
+            true,  1,    [=](int64_t first, int64_t, void*) { return data + first * width * size; }};
+  }
+  return {rows, width, w.scalar_type(), false, 1, [=](int64_t first, int64_t count, void* room) {
+            char* const to = static_cast<char*>(room);
+            for (int64_t r = 0; r < rows; ++r) {
+              std::memcpy(to + r * count * size, data + (r * width + first) * size,
+                          static_cast<size_t>(count * size));
+            }
+            return static_cast<const void*>(room);
+          }};
+}
+
+// Larger weights that are not trained are multiplied in panels, however they are stored: products with an
+// encoded one have the bits of those with its numbers, and of the backward pass it is the faster way.
+bool in_panels(const Parameter& w, at::ScalarType compute) {
+  return !w.has_gradient() && w.count() * static_cast<int64_t>(c10::elementSize(compute)) > kDecodedBytes;
+}
+
+// c = a w^T (transposed) or a w, + beta c
+void multiply(const at::Tensor& a, Parameter& w, bool transposed, at::Tensor& c, float beta) {
+  const at::ScalarType compute = a.scalar_type();
+  if (!in_panels(w, compute)) return gemm(a, false, *read(w, compute), transposed, c, beta);
+  std::optional<tensor::Reading> numbers;
+  if (w.encoded() == nullptr) numbers.emplace(read(w, compute));
+  const Panels b = numbers ? dense_panels(**numbers, transposed) : panels(*w.encoded(), compute, transposed);
+  gemm(PanelMultiplication{matrix_of(a), b, c.data_ptr(), c.scalar_type(), c.stride(0), beta});
+}
+
 at::Tensor project(const at::Tensor& x, const Projection& p) {
   const at::ScalarType compute = x.scalar_type();
   at::Tensor y = tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations);
+  const float beta = p.bias != nullptr ? 1.0f : 0.0f;
   if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
-  gemm(x, false, *read(*p.weight, compute), !p.transposed, y, p.bias != nullptr ? 1.0f : 0.0f);
+  if (p.transposed) {
+    gemm(x, false, *read(*p.weight, compute), false, y, beta);
+  } else {
+    multiply(x, *p.weight, true, y, beta);
+  }
   return y;
 }
 
 }  // namespace
 
+Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix) {
+  const int64_t rows = w.shape()[w.shape().size() - 2], width = w.width(), start = matrix * rows;
+  if (transposed) {
+    return {width, rows, type, true, 1, [&w, type, width, start](int64_t first, int64_t count, void* room) {
+              w.decode({start + first, count, 0, width}, type, room, width);
+              return static_cast<const void*>(room);
+            }};
+  }
+  return {
+      rows, width, type, false, w.unit(), [&w, type, rows, start](int64_t first, int64_t count, void* room) {
+        w.decode({start, rows, first, count}, type, room, count);
+        return static_cast<const void*>(room);
+      }};
+}
+
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
-  const bool skinny = x.size(0) <= kSkinnyRows &&
-                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
-                        return p.weight->dtype() == compute && !p.transposed;
-                      });
+  const bool skinny =
+      x.size(0) <= kSkinnyRows &&
+      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
+        return !p.transposed && (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
+      });
   if (!skinny) {
     for (const Projection& p : projections) outputs.push_back(project(x, p));
     return outputs;
@@ -41,16 +100,40 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
   for (const Projection& p : projections) {
     outputs.push_back(tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations));
-    products.push_back(
-        {values(*p.weight), p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back()});
+    const tensor::Encoded* const encoded = p.weight->encoded();
+    products.push_back({encoded == nullptr ? values(*p.weight) : at::Tensor(),
+                        p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back(), encoded});
   }
   skinny_products(x, products);
   return outputs;
 }
 
 void input_gradient(const at::Tensor& dy, const Projection& p, at::Tensor& dx, float beta) {
-  gemm(dy, false, *read(*p.weight, dy.scalar_type()), p.transposed, dx, beta);
+  if (p.transposed) return gemm(dy, false, *read(*p.weight, dy.scalar_type()), true, dx, beta);
+  multiply(dy, *p.weight, false, dx, beta);
 }
+
+namespace {
+
+constexpr int64_t kDecodedRows = 4;  // of a weight at a time: they stay in the first cache
+
+// Outputs [begin, end) of a product with an encoded weight.
+void skinny_decoded(const Skinny& whole, const SkinnyProduct& p, int64_t begin, int64_t end, void* rows) {
+  const auto moved = [](const void* at, int64_t elements, Type type) {
+    return static_cast<const char*>(at) + elements * (type == Type::f32 ? 4 : 2);
+  };
+  for (int64_t out = begin; out < end; out += kDecodedRows) {
+    const int64_t count = std::min(kDecodedRows, end - out);
+    p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
+    Skinny part = whole;
+    part.w = rows;
+    part.y = const_cast<char*>(moved(whole.y, out, whole.y_type));
+    if (whole.bias != nullptr) part.bias = moved(whole.bias, out, whole.bias_type);
+    cpu().skinny(part, 0, count);
+  }
+}
+
+}  // namespace
 
 // A thread takes the next outputs when it is done, since other programs may slow any thread down at any time.
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
@@ -60,20 +143,33 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
   std::vector<int64_t> starts = {0};  // of each product among the units of all
   for (const SkinnyProduct& p : products) {
     const bool biased = p.bias.defined();
-    all.push_back({x.data_ptr(), p.w.data_ptr(), biased ? p.bias.data_ptr() : nullptr, p.y.data_ptr(),
-                   x.size(0), x.size(1), x.size(1), p.y.size(1), type_of(x), type_of(p.w),
+    all.push_back({x.data_ptr(), p.encoded == nullptr ? p.w.data_ptr() : nullptr,
+                   biased ? p.bias.data_ptr() : nullptr, p.y.data_ptr(), x.size(0), x.size(1), x.size(1),
+                   p.y.size(1), type_of(x), p.encoded == nullptr ? type_of(p.w) : type_of(x),
                    biased ? type_of(p.bias) : Type::f32, type_of(p.y)});
-    starts.push_back(starts.back() + (p.w.size(0) + kUnit - 1) / kUnit);
+    starts.push_back(starts.back() + (p.y.size(1) + kUnit - 1) / kUnit);
   }
   const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
   const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 64);
-  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> next{0}, place{0};
+  const bool decodes = std::any_of(products.begin(), products.end(),
+                                   [](const SkinnyProduct& p) { return p.encoded != nullptr; });
+  const int64_t bytes =
+      decodes ? round_up(kDecodedRows * x.size(1) * static_cast<int64_t>(x.element_size()), 64) : 0;
+  const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
+    uint8_t* const mine = work.data_ptr<uint8_t>() + place.fetch_add(1) * bytes;
     for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
       for (size_t i = 0; i < all.size(); ++i) {
         const int64_t from = std::max(begin, starts[i]) - starts[i];
         const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
-        if (from < to) cpu().skinny(all[i], from * kUnit, std::min(to * kUnit, all[i].y_stride));
+        if (from >= to) continue;
+        const int64_t last = std::min(to * kUnit, all[i].y_stride);
+        if (products[i].encoded == nullptr) {
+          cpu().skinny(all[i], from * kUnit, last);
+        } else {
+          skinny_decoded(all[i], products[i], from * kUnit, last, mine);
+        }
       }
     }
   });

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
 namespace trl::kernels {
@@ -15,5 +16,12 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
 // dx = dy w + beta dx, beta 0 or 1. dy: [tokens, out], of the type of the product; dx: [tokens, in], of its
 // own.
 void input_gradient(const at::Tensor& dy, const Projection& p, at::Tensor& dx, float beta);
+
+// An encoded weight of more than this, in the type of the product, is decoded panel by panel; a smaller one
+// at once.
+inline constexpr int64_t kDecodedBytes = int64_t{2} << 20;
+// An encoded matrix [out, in], or one of a stack of them, as the right-hand side of a product: transposed
+// with out columns, else with in columns. It holds w by reference.
+Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix = 0);
 
 }  // namespace trl::kernels

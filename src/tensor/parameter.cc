@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "tensor/counted.h"
+#include "tensor/parallel.h"
 #include "tensor/use.h"
 
 namespace trl::tensor {
@@ -13,12 +14,38 @@ Writing::~Writing() {
 Parameter::Parameter(std::string own_name, at::Tensor values)
     : name(std::move(own_name)), values_(std::move(values)) {}
 
+Parameter::Parameter(std::string own_name, std::shared_ptr<const Encoded> values, at::ScalarType type)
+    : name(std::move(own_name)), trainable(false), encoded_(std::move(values)), encoded_type_(type) {}
+
+namespace {
+
+at::Tensor decoded(const Encoded& values, at::ScalarType type) {
+  at::Tensor out = empty(values.shape(), type, MemoryKind::workspace);
+  const int64_t width = values.width(), rows = out.numel() / std::max<int64_t>(1, width);
+  parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    char* const to =
+        static_cast<char*>(out.data_ptr()) + begin * width * static_cast<int64_t>(out.element_size());
+    values.decode({begin, end - begin, 0, width}, type, to, width);
+  });
+  return out;
+}
+
+void need_numbers(const Parameter& parameter, const char* what) {
+  if (parameter.encoded() == nullptr) return;
+  fail(Status::internal, "{} is stored as {} and cannot be {}", parameter.name, parameter.encoded()->form(),
+       what);
+}
+
+}  // namespace
+
 Reading Parameter::read() {
+  if (encoded_) return Reading(decoded(*encoded_, encoded_type_));
   Reads::note(*this);
   return Reading(values_);
 }
 
 Reading Parameter::read(at::ScalarType type, Convert convert) {
+  if (encoded_) return Reading(decoded(*encoded_, type));
   if (type == dtype()) return read();
   Reads::note(*this);
   if (!keeps_copies_) {
@@ -44,16 +71,21 @@ void Parameter::keep_copies(bool keep) {
   if (!keep) copy_ = at::Tensor();
 }
 
-Writing Parameter::write() { return Writing(*this, values_); }
+Writing Parameter::write() {
+  need_numbers(*this, "written");
+  return Writing(*this, values_);
+}
 
 void Parameter::replace(at::Tensor values) {
   if (has_trainer_) fail(Status::busy, "{} is being trained", name);
+  need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
 }
 
 void Parameter::begin_training(at::Tensor gradient) {
   if (has_trainer_) fail(Status::busy, "the model is being trained by another trainer");
+  if (gradient.defined()) need_numbers(*this, "trained");
   if (gradient.defined()) gradient_ = std::make_shared<Gradient>(Gradient{std::move(gradient)});
   has_trainer_ = true;
 }

@@ -9,12 +9,14 @@
 #include <string>
 #include <utility>
 
+#include "tensor/encoded.h"
+
 namespace trl::tensor {
 
 class Parameter;
 
-// The values, to be read while this lives. Values that are offloaded or sharded will be brought here by the
-// same scope, and quantised ones decoded.
+// The values, to be read while this lives. Encoded ones are decoded, all of them; values that are offloaded
+// or sharded will be brought here by the same scope.
 class Reading {
  public:
   Reading(Reading&&) = default;
@@ -57,6 +59,8 @@ struct Gradient {
 class Parameter {
  public:
   Parameter(std::string name, at::Tensor values);  // contiguous
+  // Frozen: it is never written, replaced or trained. type: what its readers take it for.
+  Parameter(std::string name, std::shared_ptr<const Encoded> values, at::ScalarType type);
   Parameter(Parameter&&) = default;
 
   std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
@@ -64,15 +68,17 @@ class Parameter {
   bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
   int64_t padding_row = -1;  // of an embedding: looking it up trains nothing (nn.Embedding's padding_idx)
 
-  at::IntArrayRef shape() const { return values_.sizes(); }
-  int64_t size(int64_t dimension) const { return values_.size(dimension); }
-  int64_t count() const { return values_.numel(); }
-  at::ScalarType dtype() const { return values_.scalar_type(); }
-  at::Device device() const { return values_.device(); }
+  at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
+  int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }
+  int64_t count() const { return c10::multiply_integers(shape()); }
+  at::ScalarType dtype() const { return encoded_ ? encoded_type_ : values_.scalar_type(); }
+  at::Device device() const { return encoded_ ? at::Device(at::kCPU) : values_.device(); }
+  // Null: the values are numbers of dtype(). A kernel that can decodes them piece by piece.
+  const Encoded* encoded() const { return encoded_.get(); }
 
   // Fills `to` with the values of `from`, which has another type and the same shape.
   using Convert = void (*)(const at::Tensor& from, const at::Tensor& to);
-  Reading read();  // as they are stored
+  Reading read();  // in dtype()
   // In `type`: converted where they have another, once for all readings until they change if copies are kept.
   Reading read(at::ScalarType type, Convert convert);
   // For a kernel that converts by itself, piece by piece: in `type` only if that costs no memory beyond the
@@ -99,6 +105,8 @@ class Parameter {
   friend class Use;
   friend class Writing;
   at::Tensor values_;
+  std::shared_ptr<const Encoded> encoded_;  // in place of values_
+  at::ScalarType encoded_type_ = at::kFloat;
   at::Tensor copy_;  // in another type, if copies are kept
   bool copy_is_current_ = false;
   bool keeps_copies_ = false;

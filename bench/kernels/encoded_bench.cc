@@ -1,0 +1,132 @@
+// usage: encoded_bench [--threads N] [--seconds S]
+// Weights in blocks: how fast they decode (a panel at a time, so that it stays in a core's second-level
+// cache), and their products beside those of a bfloat16 weight, forward and for the gradient of the input, in
+// GFLOP/s. The best of the repeats.
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "io/four_bit.h"
+#include "io/int8_rows.h"
+#include "kernels/four_bit_weight.h"
+#include "kernels/int8_weight.h"
+#include "kernels/weight_product.h"
+#include "support/runs.h"
+#include "tensor/parallel.h"
+
+namespace {
+
+using namespace trl::bench;
+using trl::kernels::Projection;
+using trl::tensor::Encoded;
+using trl::tensor::Parameter;
+using EncodedPtr = std::shared_ptr<const Encoded>;
+
+double best_seconds(double seconds, const std::function<void()>& body) {
+  body();
+  double best = 1e30;
+  const double start = now();
+  for (int i = 0; i < 3 || now() - start < seconds; ++i) {
+    const double begin = now();
+    body();
+    best = std::min(best, now() - begin);
+  }
+  return best;
+}
+
+EncodedPtr four_bit(const at::Tensor& w, bool nested) {
+  trl::kernels::FourBitValues values;
+  values.codes = at::empty({w.numel() / 2}, at::kByte);
+  values.absmax = at::empty({w.numel() / 64});
+  trl::io::encode_four_bit(values.type, w.data_ptr<float>(), w.numel(), 64, values.codes.data_ptr<uint8_t>(),
+                           values.absmax.data_ptr<float>());
+  if (nested) trl::kernels::nest(values, values.absmax);
+  return trl::kernels::four_bit_weight(w.sizes().vec(), std::move(values));
+}
+
+EncodedPtr int8(const at::Tensor& w) {
+  const at::Tensor codes = at::empty(w.sizes(), at::kChar), absmax = at::empty({w.size(0)});
+  for (int64_t r = 0; r < w.size(0); ++r) {
+    trl::io::encode_int8_row(w.data_ptr<float>() + r * w.size(1), w.size(1),
+                             codes.data_ptr<int8_t>() + r * w.size(1), absmax.data_ptr<float>()[r]);
+  }
+  return trl::kernels::int8_weight(w.sizes().vec(), codes, absmax);
+}
+
+struct Form {
+  const char* name;
+  std::function<EncodedPtr(const at::Tensor&)> encode;
+};
+const Form kForms[] = {{"nf4", [](const at::Tensor& w) { return four_bit(w, false); }},
+                       {"nf4 nested", [](const at::Tensor& w) { return four_bit(w, true); }},
+                       {"int8", &int8}};
+
+// One thread, panels of rows and of columns.
+void measure_decoding(double seconds) {
+  const int64_t out = 4864, in = 896;
+  const at::Tensor w = at::randn({out, in}) * 0.05;
+  const at::Tensor place = at::empty({out * 64 + 320 * in}, at::kBFloat16);
+  for (const Form& form : kForms) {
+    const EncodedPtr encoded = form.encode(w);
+    const double gigabytes = 2e-9 * static_cast<double>(out * in);
+    const double rows = best_seconds(seconds, [&] {
+      for (int64_t r = 0; r < out; r += 256)
+        encoded->decode({r, std::min<int64_t>(256, out - r), 0, in}, at::kBFloat16, place.data_ptr(), in);
+    });
+    const double columns = best_seconds(seconds, [&] {
+      for (int64_t c = 0; c < in; c += 64)
+        encoded->decode({0, out, c, 64}, at::kBFloat16, place.data_ptr(), 64);
+    });
+    print({{"bench", "decode"},
+           {"form", form.name},
+           {"gb_s_rows", gigabytes / rows},
+           {"gb_s_columns", gigabytes / columns}});
+  }
+}
+
+void measure_products(int64_t tokens, int64_t out, int64_t in, double seconds) {
+  const at::NoGradGuard guard;
+  const at::Tensor w = at::randn({out, in}) * 0.05;
+  const at::Tensor x = at::randn({tokens, in}).to(at::kBFloat16),
+                   dy = at::randn({tokens, out}).to(at::kBFloat16);
+  const double work = 2e-9 * static_cast<double>(tokens * out * in);
+  const auto measure = [&](const char* form, Parameter& weight) {
+    const Projection p{&weight};
+    at::Tensor dx = at::empty({tokens, in}, at::kBFloat16);
+    const double forward = best_seconds(seconds, [&] { trl::kernels::project(x, p); });
+    const double backward = best_seconds(seconds, [&] { trl::kernels::input_gradient(dy, p, dx, 0); });
+    print({{"bench", "weight product"},
+           {"form", form},
+           {"tokens", tokens},
+           {"out", out},
+           {"in", in},
+           {"gflops_forward", std::round(work / forward)},
+           {"gflops_gradient", std::round(work / backward)}});
+  };
+  Parameter numbers("w", w.to(at::kBFloat16));
+  measure("bf16", numbers);
+  for (const Form& form : kForms) {
+    Parameter encoded("w", form.encode(w), at::kBFloat16);
+    measure(form.name, encoded);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Weights in blocks");
+  int threads = 0;
+  double seconds = 0.5;
+  app.add_option("--threads", threads, "of the products (default: all)");
+  app.add_option("--seconds", seconds, "for each number");
+  CLI11_PARSE(app, argc, argv);
+  trl::tensor::set_threads(threads);
+  measure_decoding(seconds);
+  for (const int64_t tokens : {1, 512, 2048}) {
+    measure_products(tokens, 576, 576, seconds);
+    measure_products(tokens, 1536, 576, seconds);
+    measure_products(tokens, 576, 1536, seconds);
+    measure_products(tokens, 4864, 896, seconds);
+    measure_products(tokens, 896, 4864, seconds);
+  }
+  return 0;
+}

@@ -1,0 +1,29 @@
+// A weight in 4-bit blocks, as bitsandbytes lays them out.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "io/four_bit.h"
+#include "tensor/encoded.h"
+
+namespace trl::kernels {
+
+// Blocks run over the flattened tensor.
+struct FourBitValues {
+  io::FourBit type = io::FourBit::nf4;
+  int64_t block = 64;      // a power of two
+  at::Tensor codes = {};   // uint8 [(count + 1) / 2]
+  at::Tensor absmax = {};  // float32 [blocks]; or nested, uint8 [blocks]: codes of their distance from offset
+  // Of nested ones. Undefined, 0 and 0 else.
+  at::Tensor nested_absmax = {};  // float32 [blocks / nested_block, rounded up]
+  at::Tensor nested_code = {};    // float32 [256]
+  int64_t nested_block = 0;
+  float offset = 0;
+};
+
+// Nested absmax of the blocks of a tensor, as bitsandbytes makes them. absmax: float32 [blocks]
+void nest(FourBitValues& values, const at::Tensor& absmax);
+
+std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shape, FourBitValues values);
+
+}  // namespace trl::kernels

@@ -1,0 +1,37 @@
+// Values that are not stored as numbers of one type but in blocks, quantised: the frozen weights of a base.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trl::tensor {
+
+// A part of a matrix; rows are counted over all matrices of a stack of them.
+struct Part2d {
+  int64_t row, rows, column, columns;
+};
+
+// Never changed, so any number of threads may decode it at once.
+class Encoded {
+ public:
+  virtual ~Encoded() = default;
+  at::IntArrayRef shape() const { return shape_; }  // [rows, columns], or [matrices, rows, columns]
+  int64_t width() const { return shape_.back(); }
+  virtual std::string form() const = 0;  // for messages: "NF4"
+  // A part begins at a multiple of this many columns, and ends at one or with the row.
+  virtual int64_t unit() const = 0;
+  // The values of the part in `type` (kFloat, or kBFloat16: rounded once from float32), in rows of `stride`
+  // elements.
+  virtual void decode(const Part2d& part, at::ScalarType type, void* to, int64_t stride) const noexcept = 0;
+
+ protected:
+  explicit Encoded(std::vector<int64_t> shape) : shape_(std::move(shape)) {}
+
+ private:
+  const std::vector<int64_t> shape_;
+};
+
+}  // namespace trl::tensor
