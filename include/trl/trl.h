@@ -969,6 +969,11 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
  * file into such a directory. Tokenizer and chat template go along. No model is opened, and memory does not
  * grow with the model. Opens the engine.
  *
+ * The directory of a LoRA adapter (adapter_config.json, without config.json) becomes a GGUF file that
+ * llama.cpp applies to a GGUF file of the adapter's model (llama-cli --lora). rsLoRA and alpha_pattern are in
+ * its numbers. What llama.cpp has no place for is refused by name: DoRA, biases, modules_to_save, trained
+ * tokens.
+ *
  * What is written appears whole or not at all; a file of the same name is replaced, and of a directory that
  * exists the other files stay. What GGUF cannot describe (a family, a kind of position, a tokenizer) is
  * refused by name.
@@ -976,7 +981,7 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
  * @param runtime [in] nullable.
  * @param path [in] the directory or file that is read.
  * @param target [in] what is written: a GGUF file where path is a directory, a directory where it is a file.
- * @param options [in] nullable; reads `convert.type`.
+ * @param options [in] nullable; reads `convert.type` and `convert.base`.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
  * Contract: any thread; blocks on the files; log; after an error nothing is written.

@@ -1,5 +1,6 @@
 // trl_model_convert.
 #include "capi/convert.h"
+#include "adapter/config_file.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "capi/config.h"
@@ -38,14 +39,34 @@ void convert_directory(const std::string& path, const std::string& target, const
   const std::string config = base::join_path(path, "config.json");
   const EncodedVocabulary vocabulary(*tokenizer, embedding_rows(base::read_json_file(config), config), path);
   const engine::GgufVocabulary view = vocabulary.view();
-  convert({.path = path, .target = target, .type = type, .vocabulary = &view, .files = {}});
+  convert({.path = path, .target = target, .type = type, .base = {}, .vocabulary = &view, .files = {}});
+}
+
+// base: convert.base; none: what the adapter's configuration says.
+void convert_adapter(const std::string& path, const std::string& target, const std::string& type,
+                     std::optional<std::string> base) {
+  if (!base) {
+    base = adapter::read_config(path).base_model_name_or_path;
+    if (!base::file_exists(*base) && !base::is_directory(*base)) {
+      fail_key("convert.base",
+               "convert.base: null, and base_model_name_or_path of {} is '{}', where nothing is: give the "
+               "adapter's model, a directory or a GGUF file",
+               path, *base);
+    }
+  }
+  convert({.path = path, .target = target, .type = type, .base = *base, .files = {}});
+}
+
+bool is_adapter(const std::string& path) {
+  return base::file_exists(base::join_path(path, adapter::kConfigFile)) &&
+         !base::file_exists(base::join_path(path, "config.json"));
 }
 
 void convert_gguf(const std::string& path, const std::string& target, const std::string& type) {
   const auto files = data::open_tokenizer(path, current_log())->files();
   std::vector<engine::NamedBytes> named;
   for (const auto& [name, bytes] : files) named.push_back({name, bytes});
-  convert({.path = path, .target = target, .type = type, .files = named});
+  convert({.path = path, .target = target, .type = type, .base = {}, .files = named});
 }
 
 }  // namespace
@@ -60,8 +81,16 @@ trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char*
     const std::string from = path_of(path), to = path_of(target, "target");
     auto held = runtime_of(runtime);
     const LogScope scope(held->log());
-    const std::string type = options_of(options).get("convert.type");
+    const trl::config::Config& config = options_of(options);
+    const std::string type = config.get("convert.type");
     watched(*held, [&] {
+      if (is_adapter(from)) {
+        convert_adapter(from, to, type, config.get_text("convert.base"));
+        return 0;
+      }
+      if (config.get_text("convert.base")) {
+        trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is none", from);
+      }
       trl::io::is_gguf(from) ? convert_gguf(from, to, type) : convert_directory(from, to, type);
       return 0;
     });

@@ -14,7 +14,8 @@ int convert(const Words& words) {
   const CommandLine line{
       "convert",
       "Convert a Hugging Face model directory into a GGUF file, which llama.cpp reads, or a GGUF file into "
-      "such a directory.",
+      "such a directory; or the directory of a LoRA adapter into a GGUF file that llama.cpp applies to its "
+      "model's.",
       "",
       {"convert", "runtime"},
       {"model_name_or_path"},

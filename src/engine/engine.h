@@ -11,7 +11,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 3;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 4;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -122,9 +122,10 @@ struct GgufVocabulary {
 };
 
 struct ConvertSpec {
-  std::string_view path;    // Hugging Face directory or one GGUF file
-  std::string_view target;  // a GGUF file where vocabulary is given, else a directory
+  std::string_view path;    // Hugging Face directory or one GGUF file; or the directory of an adapter
+  std::string_view target;  // a GGUF file where vocabulary or base is given, else a directory
   std::string_view type;    // auto, f32, f16, bf16, q8_0, q4_0
+  std::string_view base;    // of an adapter, else empty: its model
   const GgufVocabulary* vocabulary = nullptr;
   std::span<const NamedBytes> files;  // of the tokenizer, for a directory
 };

@@ -1,0 +1,164 @@
+#include "checkpoint/adapter_gguf.h"
+
+#include <algorithm>
+
+#include "adapter/config_file.h"
+#include "adapter/tensors.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/gguf_file.h"
+#include "io/write_gguf.h"
+#include "model/gguf_metadata.h"
+#include "model/gguf_names.h"
+#include "model/open.h"
+#include "model/tensor_list.h"
+
+namespace trl::checkpoint {
+
+namespace {
+
+using adapter::ModuleKind;
+using adapter::Role;
+
+std::vector<adapter::Module> modules_of(const model::ModelConfig& config) {
+  const model::Names& names = config.family->names;
+  std::vector<adapter::Module> all;
+  for (const model::TensorShape& tensor : model::tensor_list(config)) {
+    if (!tensor.name.ends_with(".weight")) continue;
+    adapter::Module module{.name = tensor.name.substr(0, tensor.name.rfind('.')), .kind = ModuleKind::other};
+    if (tensor.shape.size() == 2) {
+      const bool table = module.name == names.embedding;
+      module.kind = table ? ModuleKind::embedding : ModuleKind::linear;
+      module.in = tensor.shape[table ? 0 : 1];
+      module.out = tensor.shape[table ? 1 : 0];
+      module.head = module.name == names.head;
+    }
+    all.push_back(std::move(module));
+  }
+  return all;
+}
+
+void refuse(const std::string& path, std::string_view what) {
+  fail(Status::unsupported,
+       "{}: llama.cpp has no place in an adapter's file for {}: merge the adapter and "
+       "convert the model instead",
+       path, what);
+}
+
+void check_form(const std::string& path, const config::LoraConfig& config,
+                const adapter::Selection& selection, const std::vector<adapter::Module>& modules, bool tied) {
+  if (config.use_dora) refuse(path, "DoRA");
+  if (config.lora_bias || config.bias != config::LoraBias::none) refuse(path, "biases");
+  if (!config.modules_to_save.empty()) refuse(path, "modules that are saved whole (modules_to_save)");
+  if (!config.trainable_token_indices.empty())
+    refuse(path, "single trained tokens (trainable_token_indices)");
+  for (const adapter::Target& target : selection.targets) {
+    if (tied && modules[target.module].kind == ModuleKind::embedding)
+      refuse(path, "an adapter of an embedding that is the output head too");
+  }
+}
+
+const io::GgmlType& stored_type(std::string_view type, const io::Safetensors& file) {
+  const std::string& stored = file.tensors().begin()->second.type_name;
+  const io::GgmlType& found = gguf_type(type, stored);
+  if (found.block == 1) return found;
+  fail(Status::unsupported, "type {} is not written for an adapter; these are: f32, f16, bf16", type);
+}
+
+class Writer {
+ public:
+  Writer(const config::LoraConfig& config, const model::ModelConfig& model,
+         const std::vector<adapter::Module>& modules, const io::Safetensors& file, const io::GgmlType& type)
+      : config_(config), family_(*model.family), order_(model), modules_(modules), file_(file), type_(type) {}
+
+  // Of one target: llama.cpp multiplies b (a x) by the file's alpha over the rank, so what else there is in
+  // the scale goes into b.
+  void add(const adapter::Target& target, const adapter::Tensor& tensor) {
+    const adapter::Module& module = modules_[target.module];
+    const std::string base = model::gguf_name(family_, module.name + ".weight");
+    const io::TensorView& view = file_.tensors().at(tensor.name);
+    const double told = config_.lora_alpha / static_cast<double>(target.r);
+    if (tensor.role == Role::b)
+      return add(base + ".lora_b", tensor, view, static_cast<float>(target.scaling / told), module);
+    // Rows of the table are looked up: [rows, r].
+    add(base + ".lora_a", tensor, view, 1, module);
+  }
+
+  std::vector<io::GgufEntry> take() { return std::move(entries_); }
+
+ private:
+  void add(const std::string& name, const adapter::Tensor& tensor, const io::TensorView& view, float factor,
+           const adapter::Module& module) {
+    const bool turned = tensor.role == Role::a && module.kind == ModuleKind::embedding;
+    const bool permuted = tensor.role == Role::b && order_.differs(module.name + ".");
+    std::vector<int64_t> shape = tensor.shape;
+    if (turned) std::swap(shape[0], shape[1]);
+    const auto read = [this, &view, factor, turned, permuted, rows = shape[0], width = shape[1]](
+                          int64_t first, int64_t count, float* out) {
+      model::each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
+        if (turned) {
+          for (int64_t i = 0; i < part; ++i)
+            io::read_floats(view.type, view.data, (column + i) * rows + row, 1, out + i);
+        } else {
+          const int64_t from = permuted ? order_.here(row) : row;
+          io::read_floats(view.type, view.data, from * width + column, part, out);
+        }
+        if (factor != 1) std::transform(out, out + part, out, [&](float value) { return value * factor; });
+        out += part;
+      });
+    };
+    entries_.push_back(
+        {name, shape, &type_, [this, read, place = tensor.name](int64_t first, int64_t count, uint8_t* out) {
+           encode(type_, file_.path() + ": tensor " + place, first, count, out, read);
+         }});
+  }
+
+  const config::LoraConfig& config_;
+  const model::Family& family_;
+  const model::RowOrder order_;
+  const std::vector<adapter::Module>& modules_;
+  const io::Safetensors& file_;
+  const io::GgmlType& type_;
+  std::vector<io::GgufEntry> entries_;
+};
+
+io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config,
+                       const model::ModelConfig& model) {
+  model::gguf_metadata(model, {}, nullptr);  // refuses what is not written
+  io::GgufPairs pairs;
+  pairs.add("general.architecture", model::gguf_architecture(model.model_type));
+  pairs.add("general.type", "adapter");
+  pairs.add("general.name", base::file_name(path));
+  pairs.add("adapter.type", "lora");
+  pairs.add("adapter.lora.alpha", static_cast<float>(config.lora_alpha));
+  return pairs;
+}
+
+}  // namespace
+
+void convert_adapter_to_gguf(const std::string& path, const std::string& base, const std::string& target,
+                             std::string_view type, base::LogSink* log) {
+  const config::LoraConfig config = adapter::read_config(path);
+  const model::OpenedFiles opened = model::open_files(base);
+  const model::ModelConfig& model = opened.files.config;
+  const io::GgufPairs pairs = metadata(path, config, model);
+  const std::vector<adapter::Module> modules = modules_of(model);
+  const adapter::Selection selection = adapter::select(config, modules, model.model_type);
+  if (log != nullptr) {
+    for (const std::string& warning : selection.warnings) log->warning("checkpoint", "{}: {}", path, warning);
+  }
+  check_form(path, config, selection, modules, model.tie_word_embeddings);
+  const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules);
+  const std::unique_ptr<io::Safetensors> file = adapter::open_weights(path, tensors);
+  Writer writer(config, model, modules, *file, stored_type(type, *file));
+  for (const adapter::Target& one : selection.targets) {
+    for (const adapter::Tensor& tensor : tensors) {
+      if (tensor.module == one.module && (tensor.role == Role::a || tensor.role == Role::b))
+        writer.add(one, tensor);
+    }
+  }
+  const std::vector<io::GgufEntry> entries = writer.take();
+  base::replace_file(target, [&](base::FileWriter& out) { io::write_gguf(out, pairs, entries); });
+}
+
+}  // namespace trl::checkpoint

@@ -1,0 +1,15 @@
+// A LoRA adapter as a GGUF file that llama.cpp applies to a GGUF file of its base (llama-cli --lora).
+#pragma once
+#include <string>
+
+#include "base/log.h"
+
+namespace trl::checkpoint {
+
+// path: an adapter's directory; base: the model that it belongs to, a directory or a GGUF file, of which only
+// the configuration is read. type: "f32", "f16", "bf16"; "auto": as stored. Throws Error(unsupported) for
+// what llama.cpp has no place for: DoRA, biases, modules that are saved whole, trained tokens.
+void convert_adapter_to_gguf(const std::string& path, const std::string& base, const std::string& target,
+                             std::string_view type, base::LogSink* log);
+
+}  // namespace trl::checkpoint
