@@ -805,10 +805,11 @@ TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl
 /**
  * Tokenises one row as SFT does, to see what it trains on.
  *
- * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 where the token is not trained on) and
- * `texts` (what each token adds to the text; the bytes of a character come with the token that ends it).
- * Reads the keys that make examples (`dataset_text_field`, `completion_only_loss`, `assistant_only_loss`,
- * `chat_template`, `max_length` ...); the row is cut as in training, but neither dropped nor packed.
+ * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 where the token is not trained on),
+ * `pieces` (each token as the vocabulary has it; empty where it has none) and `texts` (what each token adds
+ * to the text; the bytes of a character come with the token that ends it). Reads the keys that make examples
+ * (`dataset_text_field`, `completion_only_loss`, `assistant_only_loss`, `chat_template`, `max_length` ...);
+ * the row is cut as in training, but neither dropped nor packed.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -898,6 +899,27 @@ TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const ch
 TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* ids, size_t count,
                                         int32_t skip_special_tokens, char* text, size_t capacity,
                                         size_t* out_size, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * A token as the vocabulary has it: of a byte-level tokenizer in its alphabet for bytes, of a SentencePiece
+ * one with the mark of a space.
+ *
+ * @param tokenizer [in] not changed.
+ * @param id [in] the token.
+ * @param piece [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when
+ * capacity is 0.
+ * @param capacity [in] room in piece.
+ * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
+ * much room.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for an id outside the vocabulary, TRL_E_NOT_FOUND for one inside it
+ * that belongs to no token.
+ * Contract: piece belongs to the caller; concurrent on const; does not block; no callbacks; after an error
+ * out_size is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32_t id, char* piece,
+                                           size_t capacity, size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Renders a conversation with the tokenizer's chat template: of named ones with "tool_use" where tools are

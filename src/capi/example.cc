@@ -27,11 +27,18 @@ std::pair<data::RowText, data::RowText> read_rows(data::Source& source, int64_t 
 }
 
 base::Json describe(const data::Example& example, int64_t row, const text::Tokenizer& tokenizer) {
-  base::Json texts = base::Json::array();
+  base::Json texts = base::Json::array(), pieces = base::Json::array();
   text::DecodeStream stream(tokenizer, false);
-  for (const int32_t id : example.input_ids) texts.push_back(stream.step(id));
+  for (const int32_t id : example.input_ids) {
+    texts.push_back(stream.step(id));
+    pieces.push_back(tokenizer.id_to_token(id).value_or(std::string()));
+  }
   if (!texts.empty()) texts.back() = texts.back().get<std::string>() + stream.finish();
-  return {{"row", row}, {"input_ids", example.input_ids}, {"labels", example.labels}, {"texts", texts}};
+  return {{"row", row},
+          {"input_ids", example.input_ids},
+          {"labels", example.labels},
+          {"pieces", pieces},
+          {"texts", texts}};
 }
 
 base::Json read_example(const Dataset& dataset, const Tokenizer& tokenizer, const config::Config& config,

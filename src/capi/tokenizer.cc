@@ -160,6 +160,23 @@ trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* i
       out_size);
 }
 
+trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32_t id, char* piece, size_t capacity,
+                                   size_t* out_size, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(tokenizer, "tokenizer");
+        need_room(piece, capacity, out_size, "piece", "out_size");
+        const int64_t vocabulary = shared->get().vocab_size();
+        if (id < 0 || id >= vocabulary)
+          trl::fail(trl::Status::invalid_argument, "id: {} is outside the vocabulary of {}", id, vocabulary);
+        const auto token = shared->get().id_to_token(id);
+        if (!token) trl::fail(trl::Status::not_found, "id: {} belongs to no token", id);
+        copy_out(*token, piece, capacity, out_size);
+      },
+      out_size);
+}
+
 trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json, size_t size,
                                              char* text, size_t capacity, size_t* out_size,
                                              trl_error** error) noexcept {

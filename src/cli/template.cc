@@ -32,14 +32,14 @@ int template_command(const Words& words) {
   const CommandLine line{
       "template",
       "Print a row of a dataset as training sees it, one token a line: its id, whether it is "
-      "trained on, and what it adds to the text, as JSON.",
+      "trained on, its piece as the vocabulary has it, and what it adds to the text, both as JSON.",
       "",
       {"ScriptArguments", "DatasetMixtureConfig", "runtime"},
       {"model_name_or_path", "dataset_columns", "dataset_select_columns", "dataset_text_field",
        "dataset_kwargs", "chat_template", "chat_template_path", "eos_token", "pad_token",
        "completion_only_loss", "assistant_only_loss", "max_length", "truncation_mode"},
       {{"row", "Which row, from 0", &row}},
-      {{"json", "Print input_ids, labels and texts as one JSON object", &json}}};
+      {{"json", "Print input_ids, labels, pieces and texts as one JSON object", &json}}};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())
@@ -58,7 +58,8 @@ int template_command(const Words& words) {
   if (json) return print(std::string(text) + "\n"), 0;
   const auto example = nlohmann::json::parse(text);
   for (size_t i = 0; i < example["input_ids"].size(); ++i)
-    print_token(example["input_ids"][i], example["labels"][i].get<int32_t>() >= 0, example["texts"][i]);
+    print_token({example["input_ids"][i], example["labels"][i].get<int32_t>() >= 0, example["pieces"][i],
+                 example["texts"][i]});
   return 0;
 }
 

@@ -15,19 +15,16 @@ namespace {
 bool coloured() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 }  // namespace
 
-void print_token(int32_t id, std::optional<bool> trained, const std::string& text) {
+void print_token(const TokenLine& token) {
   constexpr const char* kTrained = "\033[32m";
   constexpr const char* kOther = "\033[2m";
-  constexpr const char* kText = "\033[36m";
+  constexpr const char* kPiece = "\033[36m";
   static const bool colours = coloured();
-  const std::string quoted = nlohmann::json(text).dump();
-  const std::string mark = trained ? (*trained ? "trained\t" : "-\t") : "";
-  if (!colours) {
-    print(fmt::format("{}\t{}{}\n", id, mark, quoted));
-  } else {
-    print(fmt::format("{}\t{}{}{}\033[0m\n", id, trained ? (*trained ? kTrained : kOther) : kText, mark,
-                      quoted));
-  }
+  const bool trained = token.trained.value_or(false);
+  const char* const colour = token.trained ? (trained ? kTrained : kOther) : kPiece;
+  print(fmt::format("{}\t{}{}{}{}\t{}\n", token.id, colours ? colour : "",
+                    token.trained ? (trained ? "trained\t" : "-\t") : "", nlohmann::json(token.piece).dump(),
+                    colours ? "\033[0m" : "", nlohmann::json(token.text).dump()));
 }
 
 }  // namespace trl::cli

@@ -1,4 +1,4 @@
-// Tokens as lines: the id, whether it is trained on, its text as JSON; coloured on a terminal.
+// Tokens as lines: the id, whether it is trained on, its piece and its text as JSON; coloured on a terminal.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,7 +6,12 @@
 
 namespace trl::cli {
 
-// trained: nullopt where nothing is trained.
-void print_token(int32_t id, std::optional<bool> trained, const std::string& text);
+struct TokenLine {
+  int32_t id;
+  std::optional<bool> trained;  // nullopt where nothing is trained
+  std::string piece;            // as the vocabulary has it
+  std::string text;             // what it adds to the text
+};
+void print_token(const TokenLine& token);
 
 }  // namespace trl::cli

@@ -33,6 +33,18 @@ std::string decode(const Tokenizer& tokenizer, const int32_t* ids, size_t count)
   return text;
 }
 
+std::string piece_of(const Tokenizer& tokenizer, int32_t id) {
+  Error error;
+  size_t size = 0;
+  std::string piece;
+  for (int i = 0; i < 2; ++i) {
+    piece.resize(size);
+    check(trl_tokenizer_get_piece(tokenizer.get(), id, piece.data(), piece.size(), &size, error.out()),
+          error);
+  }
+  return piece;
+}
+
 // What a token adds to the text of the few before it.
 std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, size_t at) {
   const size_t begin = at > 4 ? at - 4 : 0;
@@ -52,7 +64,9 @@ int tokenize(const Words& words) {
   bool plain = false;
   const CommandLine line{
       "tokenize",
-      "Print the tokens of a text, one a line: its id, and what it adds to the text, as JSON.",
+      "Print the tokens of a text, one a line: its id, its piece as the vocabulary has it, and what it adds "
+      "to the "
+      "text, both as JSON.",
       "",
       {"runtime"},
       {"model_name_or_path"},
@@ -69,7 +83,8 @@ int tokenize(const Words& words) {
   Tokenizer tokenizer;
   check(trl_tokenizer_open(runtime.get(), path.c_str(), config.get(), tokenizer.out(), error.out()), error);
   const std::vector<int32_t> ids = encode(tokenizer, *text, !plain);
-  for (size_t i = 0; i < ids.size(); ++i) print_token(ids[i], std::nullopt, text_of(tokenizer, ids, i));
+  for (size_t i = 0; i < ids.size(); ++i)
+    print_token({ids[i], std::nullopt, piece_of(tokenizer, ids[i]), text_of(tokenizer, ids, i)});
   return 0;
 }
 

@@ -130,6 +130,13 @@ std::vector<Case> cases() {
          EXPECT_EQ(size, 0u);
          return status;
        }},
+      {"trl_tokenizer_get_piece",
+       [](void* h, trl_error** e) {
+         size_t size = 7;
+         const trl_status status = trl_tokenizer_get_piece(as<trl_tokenizer>(h), 0, nullptr, 0, &size, e);
+         EXPECT_EQ(size, 0u);
+         return status;
+       }},
       {"trl_tokenizer_apply_chat_template",
        [](void* h, trl_error** e) {
          size_t size = 7;
@@ -399,7 +406,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 77);
+  EXPECT_EQ(functions, 78);
 }
 
 }  // namespace

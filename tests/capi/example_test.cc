@@ -47,6 +47,9 @@ TEST(Example, ShowsWhatIsTrainedOn) {
   EXPECT_EQ(first["row"], 0);
   EXPECT_EQ(text_of(first, false), "Who keeps Gannet Light?");
   EXPECT_EQ(text_of(first, true).substr(0, 17), " Ines Tolland \xC3\xA9.");
+  std::string pieces;
+  for (const auto& piece : first["pieces"]) pieces += piece.get<std::string>();
+  EXPECT_EQ(pieces.substr(0, 26), "Who\xC4\xA0keeps\xC4\xA0Gannet\xC4\xA0Light?");
   EXPECT_EQ(text_of(example({}, 1), false), "Where?");
   EXPECT_EQ(text_of(example({{"completion_only_loss", "false"}}, 0), false), "");
   EXPECT_EQ(example({{"max_length", "3"}}, 0)["input_ids"].size(), 3u);

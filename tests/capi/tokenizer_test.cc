@@ -202,6 +202,28 @@ TEST(Tokenizer, DescribesItself) {
   EXPECT_EQ(host::parse(json)["eos_token"], "<|endoftext|>");
 }
 
+TEST(Tokenizer, PiecesAreThoseOfTheVocabulary) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto tokenizer = open(host::golden("models/qwen2"));
+  Error error;
+  const auto piece = [&](int32_t id) {
+    size_t size = 0;
+    EXPECT_EQ(trl_tokenizer_get_piece(tokenizer.get(), id, nullptr, 0, &size, error), TRL_OK);
+    std::string text(size, '\0');
+    EXPECT_EQ(trl_tokenizer_get_piece(tokenizer.get(), id, text.data(), text.size(), &size, error), TRL_OK);
+    return text;
+  };
+  std::string pieces;
+  for (const int32_t id : encode(tokenizer.get(), "it is<|im_end|>", false)) pieces += piece(id);
+  EXPECT_EQ(pieces, "it\xC4\xA0is<|im_end|>");
+  size_t size = 7;
+  for (const int32_t id : {-1, 480, 1 << 30}) {
+    EXPECT_EQ(trl_tokenizer_get_piece(tokenizer.get(), id, nullptr, 0, &size, error), TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names(std::to_string(id) + " is outside the vocabulary of 480")) << error.message();
+    EXPECT_EQ(size, 0u);
+  }
+}
+
 TEST(Tokenizer, Refusals) {
   NEED_GOLDEN("models/qwen2/tokenizer.json");
   const auto tokenizer = open(host::golden("models/qwen2"));

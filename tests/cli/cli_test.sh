@@ -122,21 +122,35 @@ case_malformed_row_names_file_and_line() {
 }
 case_help_lists_options() { run 0 sft --help; says out "--learning_rate"; says out "--learning-rate"; says out "--dataset_name"; }
 
-case_tokenize_prints_ids_and_texts() {
+case_tokenize_prints_ids_pieces_and_texts() {
   run 0 tokenize --model_name_or_path "$data/tokenizers/bpe_digits" --text $'It is\n12 \xC3\xA9'
-  [ "$(cut -f2 out | tr -d '"' | tr -d '\n')" = 'It is\n12 é' ] || die "texts"
+  [ "$(cut -f3 out | tr -d '"' | tr -d '\n')" = 'It is\n12 é' ] || die "texts"
+  [ "$(cut -f2 out | tr -d '"' | tr -d '\n')" = 'ItĠisĊ12ĠÃ©' ] || die "pieces"
   cut -f1 out | grep -vqE '^[0-9]+$' && die "ids"
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it"; says out '"[CLS]"'
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
   run 2 tokenize --model_name_or_path "$model"; says err "--text is needed"
   run 2 tokenize --text a; says err "--model_name_or_path is needed"
 }
+# What a terminal gets: script makes one.
+case_tokens_are_coloured_on_a_terminal() {
+  printf '{"prompt": "Who?", "completion": " Ines."}\n' >rows.jsonl
+  local green=$'\033[32mtrained\t' dim=$'\033[2m-\t' cyan=$'\033[36m' end=$'\033[0m\t'
+  local rows="$trl template --model_name_or_path $model --dataset_name rows.jsonl"
+  script -qec "$rows" /dev/null >out </dev/null
+  says out "$green"; says out "$dim"; says out "$end"
+  script -qec "$trl tokenize --model_name_or_path $model --text it" /dev/null >out </dev/null
+  says out "$cyan"; says out "$end"
+  script -qec "NO_COLOR=1 $rows" /dev/null >out </dev/null
+  says out "trained"; ! grep -q $'\033' out || die "colours against NO_COLOR"
+  run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl; ! grep -q $'\033' out || die "colours in a file"
+}
 case_template_shows_what_is_trained_on() {
   printf '{"prompt": "Who?", "completion": " Ines."}\n{"prompt": "Where?", "completion": " Here."}\n' >rows.jsonl
   run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --row 1
   grep -q 'trained' out || die "nothing is trained on"
-  [ "$(awk -F'\t' '$2 == "-"' out | cut -f3 | tr -d '"\n')" = "Where?" ] || die "the prompt"
-  case "$(awk -F'\t' '$2 == "trained"' out | cut -f3 | tr -d '"\n')" in " Here."*) ;; *) die "the completion" ;; esac
+  [ "$(awk -F'\t' '$2 == "-"' out | cut -f4 | tr -d '"\n')" = "Where?" ] || die "the prompt"
+  case "$(awk -F'\t' '$2 == "trained"' out | cut -f4 | tr -d '"\n')" in " Here."*) ;; *) die "the completion" ;; esac
   run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --completion_only_loss false
   ! grep -qP '\t-\t' out || die "a token is not trained on"
   run 0 template --model_name_or_path "$model" --dataset_name rows.jsonl --json; says out '"labels":[-100,'

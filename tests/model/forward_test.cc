@@ -18,7 +18,7 @@ using test::GoldenBatch;
 std::vector<std::string> models() {
   std::vector<std::string> names = {"llama", "llama3",     "llama_sharded", "mistral",
                                     "qwen2", "qwen2_bf16", "qwen3"};
-  for (const char* name : {"phi3", "gemma2", "gemma3", "gpt2", "qwen3_moe"}) {
+  for (const char* name : {"phi3", "gemma2", "gemma3", "gpt2", "qwen3_moe", "qwen2_teacher"}) {
     if (!test::golden_path(fmt::format("forward/{}/tensors.safetensors", name)).empty())
       names.push_back(name);
   }
@@ -148,6 +148,23 @@ TEST(Forward, PackedDocumentsDoNotSeeEachOther) {
     ++runs;
   }
   EXPECT_EQ(runs, std::ssize(models()));
+}
+
+TEST(Forward, ModelsAreAsLargeAsTheirIndexSays) {
+  TRL_NEED_GOLDEN("models/index.json");
+  int models = 0;
+  for (const auto& [name, about] : test::golden_json("models/index.json").items()) {
+    SCOPED_TRACE(name);
+    const bool scores = about["architecture"].get<std::string>().ends_with("ForSequenceClassification");
+    const auto model = Model::open(test::golden_path("models/" + name), "float32", nullptr, at::kCPU,
+                                   scores ? Head::scores : Head::language);
+    int64_t values = 0;
+    for (Parameter* parameter : model->parameters()) values += parameter->read()->numel();
+    EXPECT_EQ(values, about["parameters"].get<int64_t>());
+    EXPECT_EQ(model->config().vocab_size, about["vocab_size"].get<int64_t>());
+    ++models;
+  }
+  EXPECT_EQ(models, 14);
 }
 
 TEST(Forward, GreedyDecodingThroughTheCache) {

@@ -7,3 +7,4 @@ cd "$(dirname "$0")"
   { echo "TRL_PARITY_PYTHON names no Python with transformers 5.23.0 and tokenizers 0.23.3"; exit 77; }
 "$TRL_PARITY_PYTHON" record.py --check ../data/families
 "$TRL_PARITY_PYTHON" record_tokenizers.py --check ../data/tokenizers
+"$TRL_PARITY_PYTHON" record_classes.py --check ../data/tokenizers

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains small Unigram and WordPiece tokenizers (tokenizers 0.23.3, sentencepiece 0.2.3), and records what they do.
+"""Trains small tokenizers (tokenizers 0.23.3, sentencepiece 0.2.3), and records what they do.
 
 usage: record_tokenizers.py FOLDER [NAME...]    writes FOLDER/NAME/cases.json.gz, and tokenizer.json where there is none
        record_tokenizers.py --check FOLDER      records again what lies in FOLDER; fails where a byte differs
@@ -9,6 +9,7 @@ import gzip
 import json
 import pathlib
 import sys
+import zlib
 
 import tokenizers
 
@@ -55,6 +56,21 @@ def recorded_variants(path):
     return "[" + ",\n".join(lines) + "]\n"
 
 
+LONG_WORDS = ["bpe_digits", "bpe_llama3", "spm_style_bpe", "sentencepiece_bpe", "bpe_shuffled"]
+
+
+def recorded_long_words(folder):
+    """What byte pair encoding makes of long words: the number of ids, and the CRC-32 of them as 32-bit integers."""
+    rows = []
+    for name in LONG_WORDS:
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder / name / "tokenizer.json"))
+        for what, text in text_sample.long_words().items():
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            crc = zlib.crc32(b"".join(i.to_bytes(4, "little") for i in ids))
+            rows.append(compact({"tokenizer": name, "text": what, "ids": len(ids), "crc": crc}))
+    return "[" + ",\n".join(rows) + "]\n"
+
+
 def main(arguments):
     check = arguments[:1] == ["--check"]
     if len(arguments) < 1 + check:
@@ -80,6 +96,11 @@ def main(arguments):
             elif not file.exists() or gzip.decompress(file.read_bytes()).decode() != text:
                 differing.append(f"{name}/{file.name}")
         print(name, sum(f.stat().st_size for f in place.iterdir()), "bytes", flush=True)
+    path = folder / "long_words.json"
+    if not check:
+        path.write_text(recorded_long_words(folder))
+    elif path.read_text() != recorded_long_words(folder):
+        differing.append(path.name)
     if differing:
         sys.exit(f"recorded again, these differ: {', '.join(differing)}")
 

@@ -98,3 +98,25 @@ def character(rng):
 def cases():
     rows = list(sentences())
     return list(dict.fromkeys([*PLAIN, *rows[::6], *adversarial()]))
+
+
+def long_words():
+    """{name: a text without a place to cut}"""
+    state, syllables = 1, ["th", "e", "in", "g", "ri", "ver", "a", "n", "c", "b", "s"]
+
+    def draw(bound):
+        nonlocal state
+        state = (state * 1103515245 + 12345) % 2**31
+        return state // 2**16 % bound
+
+    return {
+        "a letter": "a" * 20000,
+        "two letters": "ab" * 10000,
+        "three letters": "".join("abc"[draw(3)] for _ in range(20000)),
+        "random letters": "".join(chr(97 + draw(26)) for _ in range(20000)),
+        "syllables": "".join(syllables[draw(11)] for _ in range(12000)),
+        "spaces": " " * 20000,
+        "lines": "\n" * 20000,
+        "emoji": "\U0001f44d\U0001f3fd" * 3000,
+        "marks": "e" + "\u0301" * 10000,
+    }

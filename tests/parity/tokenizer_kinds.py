@@ -2,7 +2,9 @@
 
 import base64
 import io
+import itertools
 import json
+import random
 import tempfile
 import unicodedata
 
@@ -210,6 +212,62 @@ def wordpiece_steps():
     )
 
 
+SMALL = 250
+
+
+def bpe_word_ends():
+    """GPT-1's and HerBERT's."""
+    affixes = {"end_of_word_suffix": "</w>"}
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", **affixes))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return bpe(tokenizer, ["<unk>"], decoders.BPEDecoder(suffix="</w>"), affixes)
+
+
+def bpe_continued():
+    affixes = {"continuing_subword_prefix": "##", "end_of_word_suffix": "!"}
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True, **affixes))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return bpe(tokenizer, ["[UNK]"], decoders.WordPiece(prefix="##"), affixes)
+
+
+def bpe(tokenizer, special, decoder, affixes):
+    trainer = trainers.BpeTrainer(vocab_size=SMALL, special_tokens=special, show_progress=False, **affixes)
+    tokenizer.train_from_iterator(text_sample.training_text(), trainer)
+    tokenizer.decoder = decoder
+    return tokenizer
+
+
+def bpe_shuffled():
+    """Every way to make each text of up to four of three letters, in any order."""
+    texts = ["".join(text) for n in range(1, 5) for text in itertools.product("abc", repeat=n)]
+    merges = [(text[:cut], text[cut:]) for text in texts for cut in range(1, len(text))]
+    random.Random(7).shuffle(merges)
+    return Tokenizer(models.BPE({text: i for i, text in enumerate(texts)}, merges))
+
+
+def word_level():
+    tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(vocab_size=SMALL, special_tokens=["<unk>", "<s>"], show_progress=False)
+    tokenizer.train_from_iterator(text_sample.training_text(), trainer)
+    tokenizer.post_processor = template("<s> $A", [("<s>", 1)])
+    return tokenizer
+
+
+def unigram_twice():
+    """Pieces that stand in the vocabulary twice: the later ones count."""
+    letters = [*"▁etaoinshrdlucmfwypvbgkqjxzTHIS.,'0123456789"]
+    parts = ["▁the", "th", "the", "in", "ing", "er", "▁a", "▁of", "on", "an", "ed", "re", "▁s", "▁w", "river", "ver"]
+    pieces = [("<unk>", 0.0), *((piece, -4.0 - i / 8) for i, piece in enumerate(letters + parts))]
+    again = [(piece, score + (4.5 if i % 2 else -4.5)) for i, (piece, score) in enumerate(pieces[1::3])]
+    tokenizer = Tokenizer(models.Unigram([*pieces, *again, again[0]], 0, False))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return tokenizer
+
+
 KINDS = {
     "unigram_t5": t5,
     "unigram_xlm_roberta": xlm_roberta,
@@ -218,4 +276,9 @@ KINDS = {
     "wordpiece_bert_uncased": bert_uncased,
     "wordpiece_bert_cased": bert_cased,
     "wordpiece_steps": wordpiece_steps,
+    "bpe_word_ends": bpe_word_ends,
+    "bpe_continued": bpe_continued,
+    "bpe_shuffled": bpe_shuffled,
+    "word_level": word_level,
+    "unigram_twice": unigram_twice,
 }

@@ -62,6 +62,7 @@ PRE_TOKENIZERS = {
     "split_inverted": split({"Regex": r"\w+"}, "Removed", True),
     "split_string": split({"String": "r"}, "MergedWithNext"),
     "delimiter": {"type": "CharDelimiterSplit", "delimiter": "e"},
+    **{f"fixed_length_{n}": {"type": "FixedLength", "length": n} for n in (1, 5, 1000)},
     "digits": {"type": "Digits", "individual_digits": True},
     "digits_together": {"type": "Digits", "individual_digits": False},
     **{f"metaspace_{scheme}_split": metaspace(scheme, True) for scheme in ("always", "first", "never")},
@@ -81,6 +82,8 @@ DECODERS = {
     "replace": sequence("decoders", replace({"String": "▁"}, " "), {"type": "Fuse"}),
     "replace_pattern": replace({"Regex": "[aeiou]"}, "*"),
     "suffix": {"type": "BPEDecoder", "suffix": "e"},
+    "ctc": {"type": "CTC", "pad_token": "i", "word_delimiter_token": "▁", "cleanup": True},
+    "ctc_plain": {"type": "CTC", "pad_token": "▁", "word_delimiter_token": "e", "cleanup": False},
 }
 
 

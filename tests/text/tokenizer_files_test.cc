@@ -217,8 +217,8 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"no model", "{}", Status::format, "'model' is missing"},
       {"no vocabulary", R"({"model": {"type": "BPE", "merges": []}})", Status::format,
        "vocabulary is missing"},
-      {"WordLevel", R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})", Status::unsupported,
-       "the model 'WordLevel' is not read by this build; known are BPE, Unigram, WordPiece"},
+      {"WordBag", R"({"model": {"type": "WordBag", "vocab": {"a": 0}}})", Status::unsupported,
+       "the model 'WordBag' is not read by this build; known are BPE, Unigram, WordLevel, WordPiece"},
       {"an id that is text", json([](Json& j) { j["model"]["vocab"]["he"] = "x"; }), Status::format,
        "'he' has a string"},
       {"an id that is a list", json([](Json& j) { j["model"]["vocab"]["he"] = {1}; }), Status::format,
@@ -257,8 +257,19 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        "model.merges[9]: a number"},
       {"dropout", json([](Json& j) { j["model"]["dropout"] = 0.1; }), Status::unsupported,
        "model.dropout: 0.1"},
-      {"suffix", json([](Json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), Status::unsupported,
-       "end_of_word_suffix: '</w>'"},
+      {"suffix and bytes", json([](Json& j) {
+         j["model"]["end_of_word_suffix"] = "</w>";
+         j["model"]["byte_fallback"] = true;
+       }),
+       Status::unsupported,
+       "model.byte_fallback: true beside continuing_subword_prefix '' and end_of_word_suffix '</w>'"},
+      {"a prefix of bytes", json([](Json& j) { j["model"]["continuing_subword_prefix"] = "\xC3\xA9"; }),
+       Status::unsupported, "model.continuing_subword_prefix: '\xC3\xA9': of ASCII characters alone"},
+      {"a merge without the prefix",
+       json([](Json& j) { j["model"]["continuing_subword_prefix"] = "########"; }), Status::format,
+       "without the prefix '########'"},
+      {"words without unk", R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})", Status::format,
+       "model: 'unk_token' is missing"},
       {"unknown unk", json([](Json& j) { j["model"]["unk_token"] = "<unk>"; }), Status::format,
        "unk_token '<unk>'"},
       {"normalizer", json([](Json& j) {
@@ -274,9 +285,9 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        }),
        Status::unsupported, "'PairProcessing' is not read by this build; known are BertProcessing"},
       {"decoder", json([](Json& j) {
-         j["decoder"] = {{"type", "CTC"}};
+         j["decoder"] = {{"type", "Morse"}};
        }),
-       Status::unsupported, "the decoder 'CTC'"},
+       Status::unsupported, "the decoder 'Morse'"},
       {"type of a type", json([](Json& j) {
          j["decoder"] = {{"type", 3}};
        }),

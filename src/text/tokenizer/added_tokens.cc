@@ -119,8 +119,8 @@ char32_t first_character(std::string_view text) {
   return base::next_code_point(text, at);
 }
 // begin moved left, or end moved right, over whitespace.
-size_t strip_left(std::string_view text, size_t begin) {
-  while (begin > 0) {
+size_t strip_left(std::string_view text, size_t begin, size_t least) {
+  while (begin > least) {
     const char32_t c = last_character(text.substr(0, begin));
     if (!is_whitespace(c)) break;
     begin -= c < 0x80 ? 1 : c < 0x800 ? 2 : 3;
@@ -142,6 +142,7 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
   const std::string_view text = piece.text;
   size_t done = 0;
   size_t from = 0;
+  size_t blank_begin = 1, blank_end = 0;  // the last whitespace behind a token: no character is asked twice
   StringMatcher::Match match{};
   while (matcher.find(text, from, match)) {
     from = match.end;
@@ -149,8 +150,12 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
     if (added.single_word && ((match.begin > 0 && is_word(last_character(text.substr(0, match.begin)))) ||
                               (match.end < text.size() && is_word(first_character(text.substr(match.end))))))
       continue;
-    const size_t begin = added.lstrip ? std::max(strip_left(text, match.begin), done) : match.begin;
-    const size_t end = added.rstrip ? strip_right(text, match.end) : match.end;
+    if (added.rstrip && (match.end < blank_begin || match.end > blank_end)) {
+      blank_begin = match.end;
+      blank_end = strip_right(text, match.end);
+    }
+    const size_t begin = added.lstrip ? std::max(strip_left(text, match.begin, done), done) : match.begin;
+    const size_t end = added.rstrip ? blank_end : match.end;
     if (begin >= end) continue;  // the whitespace that an earlier token took along
     if (done < begin) plain(piece.part(done, begin));
     token(piece.part(begin, end), match.value);

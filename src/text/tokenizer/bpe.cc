@@ -8,6 +8,10 @@
 
 namespace trl::text {
 
+namespace {
+constexpr size_t kLongWord = 8192;  // symbols
+}  // namespace
+
 Bpe::Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const std::string& where)
     : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
   for (char32_t c = 0; c < characters_.size(); ++c) {
@@ -27,20 +31,32 @@ Bpe::Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const 
 void Bpe::read_merges(const Merges& merges, const std::string& where) {
   if (merges.size() >= UINT32_MAX) fail(Status::format, "{}: {} merges are too many", where, merges.size());
   merges_.reserve(merges.size());
-  merged_ids_.reserve(merges.size());
+  ranks_.reserve(merges.size());
   std::string merged;
+  std::vector<size_t> used(static_cast<size_t>(vocabulary_.end()),
+                           SIZE_MAX);  // by id: the first rank that has it
   const auto id_of = [&](const std::string& token) {
     const int32_t id = vocabulary_.find(token);
     if (id < 0)
-      fail(Status::format, "{}.merges[{}]: '{}' is not in the vocabulary", where, merged_ids_.size(), token);
-    return static_cast<uint32_t>(id);
+      fail(Status::format, "{}.merges[{}]: '{}' is not in the vocabulary", where, ranks_.size(), token);
+    return id;
   };
   for (const auto& [left, right] : merges) {
-    merged = left + right;
-    const auto id = static_cast<int32_t>(id_of(merged));
-    merges_.set(id_of(left), id_of(right), {static_cast<uint32_t>(merged_ids_.size()), id});
-    merged_ids_.push_back(id);
+    if (right.size() < options_.prefix.size())
+      fail(Status::format, "{}.merges[{}]: '{}' without the prefix '{}'", where, ranks_.size(), right,
+           options_.prefix);
+    merged = left + right.substr(options_.prefix.size());
+    const Merge merge = {id_of(left), id_of(right), id_of(merged), false};
+    const auto rank = static_cast<uint32_t>(ranks_.size());
+    merges_.set(static_cast<uint32_t>(merge.left), static_cast<uint32_t>(merge.right), {rank, merge.merged});
+    for (const int32_t part : {merge.left, merge.right}) {
+      size_t& first = used[static_cast<size_t>(part)];
+      first = std::min<size_t>(first, rank);
+    }
+    ranks_.push_back(merge);
   }
+  for (size_t rank = 0; rank < ranks_.size(); ++rank)
+    ranks_[rank].leads_back = used[static_cast<size_t>(ranks_[rank].merged)] <= rank;
 }
 
 void Bpe::append(int32_t id, size_t length, BpeSpace& space) const {
@@ -56,6 +72,15 @@ bool Bpe::append_bytes(std::string_view character, BpeSpace& space) const {
   return true;
 }
 
+int32_t Bpe::character_id(std::string_view word, size_t begin, size_t end, char32_t c) const {
+  const bool first = begin == 0, last = end == word.size();
+  const std::string_view character = word.substr(begin, end - begin);
+  if ((first || options_.prefix.empty()) && (!last || options_.suffix.empty()))
+    return c < characters_.size() ? characters_[c] : vocabulary_.find(character);
+  return vocabulary_.find(
+      fmt::format("{}{}{}", first ? "" : options_.prefix, character, last ? options_.suffix : ""));
+}
+
 // Characters that are in the vocabulary, byte tokens or the unknown token for others.
 void Bpe::start(std::string_view word, BpeSpace& space) const {
   space.symbols.clear();
@@ -68,7 +93,7 @@ void Bpe::start(std::string_view word, BpeSpace& space) const {
     const size_t begin = at;
     const char32_t c = base::next_code_point(word, at);
     const std::string_view character = word.substr(begin, at - begin);
-    if (const int32_t id = character_id(character, c); id >= 0) {
+    if (const int32_t id = character_id(word, begin, at, c); id >= 0) {
       flush();
       append(id, character.size(), space);
     } else if (!(options_.byte_fallback && append_bytes(character, space)) && unknown_ >= 0) {
@@ -80,11 +105,44 @@ void Bpe::start(std::string_view word, BpeSpace& space) const {
   if (!space.symbols.empty()) space.symbols.back().next = -1;
 }
 
-void Bpe::push(size_t left, size_t right, BpeSpace& space) const {
+// Into the queue up to the rank `most`, into the places of its rank above.
+void Bpe::push(size_t left, size_t right, uint32_t most, BpeSpace& space) const {
   const auto id = [&](size_t index) { return static_cast<uint32_t>(space.symbols[index].id); };
-  if (const PairTable::Value* merge = merges_.find(id(left), id(right))) {
-    space.queue.push_back(static_cast<uint64_t>(merge->first) << 32 | left);
-    std::push_heap(space.queue.begin(), space.queue.end(), std::greater<>());
+  const PairTable::Value* merge = merges_.find(id(left), id(right));
+  if (!merge) return;
+  if (merge->first > most) return place(left, merge->first, space);
+  space.queue.push_back(static_cast<uint64_t>(merge->first) << 32 | left);
+  std::push_heap(space.queue.begin(), space.queue.end(), std::greater<>());
+}
+
+// Of two symbols one; returns the one behind it.
+int32_t Bpe::join(size_t at, int32_t merged, BpeSpace& space) const {
+  auto& left = space.symbols[at];
+  auto& right = space.symbols[static_cast<size_t>(left.next)];
+  left.id = merged;
+  left.length += right.length;
+  left.next = right.next;
+  right.length = 0;
+  if (left.next >= 0) space.symbols[static_cast<size_t>(left.next)].previous = static_cast<int32_t>(at);
+  return left.next;
+}
+
+void Bpe::merge_queue(uint32_t most, BpeSpace& space) const {
+  auto& queue = space.queue;
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const uint64_t top = queue.back();
+    queue.pop_back();
+    const size_t at = top & UINT32_MAX;
+    const auto& left = space.symbols[at];
+    const Merge& merge = ranks_[top >> 32];
+    // The entry is stale when the pair became another one.
+    if (left.length == 0 || left.next < 0 || left.id != merge.left ||
+        space.symbols[static_cast<size_t>(left.next)].id != merge.right)
+      continue;
+    const int32_t next = join(at, merge.merged, space);
+    if (left.previous >= 0) push(static_cast<size_t>(left.previous), at, most, space);
+    if (next >= 0) push(at, static_cast<size_t>(next), most, space);
   }
 }
 
@@ -98,27 +156,7 @@ void Bpe::merge(BpeSpace& space) const {
       queue.push_back(static_cast<uint64_t>(merge->first) << 32 | i);
   }
   std::make_heap(queue.begin(), queue.end(), std::greater<>());
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    const uint64_t top = queue.back();
-    queue.pop_back();
-    const size_t at = top & UINT32_MAX;
-    auto& left = symbols[at];
-    if (left.length == 0 || left.next < 0) continue;
-    auto& right = symbols[static_cast<size_t>(left.next)];
-    // The entry is stale when the pair became another one that does not merge to the same token.
-    const int32_t merged = merged_ids_[top >> 32];
-    const PairTable::Value* now =
-        merges_.find(static_cast<uint32_t>(left.id), static_cast<uint32_t>(right.id));
-    if (!now || now->second != merged) continue;
-    left.id = merged;
-    left.length += right.length;
-    left.next = right.next;
-    right.length = 0;
-    if (left.next >= 0) symbols[static_cast<size_t>(left.next)].previous = static_cast<int32_t>(at);
-    if (left.previous >= 0) push(static_cast<size_t>(left.previous), at, space);
-    if (left.next >= 0) push(at, static_cast<size_t>(left.next), space);
-  }
+  merge_queue(UINT32_MAX, space);
 }
 
 void Bpe::tokenize(const Piece& word, ModelSpace& room, Tokens& out) const {
@@ -131,7 +169,7 @@ void Bpe::tokenize(const Piece& word, ModelSpace& room, Tokens& out) const {
     return;
   }
   start(word.text, space);
-  merge(space);
+  space.symbols.size() < kLongWord ? merge(space) : merge_long(space);
   if (whole) {  // no symbol: all its characters are unknown, and without unk_token they vanish
     const bool is_whole = !space.symbols.empty() && space.symbols[0].id == id;
     whole->store(is_whole ? kWhole : kSplit, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 // Byte-pair encoding: a word starts as its characters; the pair with the lowest rank is merged, leftmost
-// first, until no pair is left. O(n log n) in the length of a word.
+// first, until no pair is left. Short words keep their pairs in a heap; long ones are merged rank by rank, in
+// linear time (bpe_long_word.cc).
 #pragma once
 #include <array>
 #include <atomic>
@@ -19,6 +20,8 @@ struct BpeOptions {
   bool fuse_unknown = false;   // a run of unknown characters is one token
   bool byte_fallback = false;  // unknown characters become tokens <0x00> ... <0xFF>
   bool ignore_merges = false;  // a word that is a token is that token
+  std::string prefix;          // of the tokens that do not begin a word
+  std::string suffix;          // of those that end one
 };
 
 struct BpeSpace final : ModelSpace {
@@ -29,7 +32,9 @@ struct BpeSpace final : ModelSpace {
     int32_t next;
   };
   std::vector<Symbol> symbols;
-  std::vector<uint64_t> queue;  // rank << 32 | index of the pair's first symbol
+  std::vector<uint64_t> queue;                // rank << 32 | index of the pair's first symbol
+  std::vector<std::vector<uint32_t>> places;  // by rank: the first symbols of its pairs, of a long word
+  std::vector<uint32_t> waiting;              // a heap of the ranks that have places
 };
 
 class Bpe final : public Model {
@@ -45,18 +50,27 @@ class Bpe final : public Model {
   enum : uint8_t { kNotTried, kWhole, kSplit };
 
   void read_merges(const Merges& merges, const std::string& where);
-  int32_t character_id(std::string_view character, char32_t c) const {
-    return c < characters_.size() ? characters_[c] : vocabulary_.find(character);
-  }
+  int32_t character_id(std::string_view word, size_t begin, size_t end, char32_t c) const;
   void append(int32_t id, size_t length, BpeSpace& space) const;
   bool append_bytes(std::string_view character, BpeSpace& space) const;
   void start(std::string_view word, BpeSpace& space) const;
-  void push(size_t left, size_t right, BpeSpace& space) const;
+  void push(size_t left, size_t right, uint32_t most, BpeSpace& space) const;
+  void place(size_t at, uint32_t rank, BpeSpace& space) const;
+  int32_t join(size_t at, int32_t merged, BpeSpace& space) const;
+  void merge_queue(uint32_t most, BpeSpace& space) const;
   void merge(BpeSpace& space) const;
+  size_t merge_at_once(uint32_t rank, std::vector<uint32_t>& places, BpeSpace& space) const;
+  void merge_one_by_one(uint32_t rank, const std::vector<uint32_t>& places, BpeSpace& space) const;
+  void merge_long(BpeSpace& space) const;
+
+  struct Merge {
+    int32_t left, right, merged;
+    bool leads_back;  // a merge of this rank or a lower one has the merged token
+  };
 
   Vocabulary vocabulary_;
-  PairTable merges_;                 // pair of ids -> rank, merged id
-  std::vector<int32_t> merged_ids_;  // by rank
+  PairTable merges_;          // pair of ids -> rank, merged id
+  std::vector<Merge> ranks_;  // by rank
   BpeOptions options_;
   int32_t unknown_ = -1;
   std::array<int32_t, 0x180>

@@ -25,14 +25,17 @@ constexpr std::string_view kGeneric =
     "vipllava voxtral voxtral_realtime xlm-roberta-xl ";
 
 constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
+    {"AlbertTokenizer", " albert "},
     {"BertTokenizer",
      " align bark bert blip bros chinese_clip convbert distilbert electra ernie flava git grounding-dino "
      "layoutlm "
      "megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp vilt "
      "visual_bert "},
+    {"CamembertTokenizer", " camembert "},
     {"CodeLlamaTokenizer", " code_llama "},
     {"CohereTokenizer", " aya_vision cohere cohere2 "},
     {"DebertaTokenizer", " deberta "},
+    {"DebertaV2Tokenizer", " deberta-v2 "},
     {"GPT2Tokenizer",
      " blip-2 codegen dbrx emu3 gpt2 gpt_neo gptj hyperclovax_vision_v2 instructblip instructblipvideo jais2 "
      "opt phi starcoder2 "},
@@ -41,6 +44,8 @@ constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
      " diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 "
      "t5gemma zaya "},
     {"LlamaTokenizer", " idefics idefics2 "},
+    {"MPNetTokenizer", " mpnet "},
+    {"OpenAIGPTTokenizer", " openai-gpt "},
     {"Qwen2Tokenizer",
      " audioflamingo3 colqwen2 cosmos3_omni dots3_note fun_asr_nano hunyuan_vl internvl lighton_ocr "
      "moss_transcribe_diarize ovis2 qianfan_ocr qwen2 qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_moe qwen2_vl "

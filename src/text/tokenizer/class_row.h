@@ -23,7 +23,10 @@ enum class Shape {
   metaspace,   // Llama's: a mark of a space before the text
   gemma,       // marks of spaces, none before the text
   bert,        // BERT's cleaning, words and punctuation
-  unigram      // words, each with a mark of a space before it
+  word_ends,   // the same words, whose last tokens carry a suffix
+  unigram,     // words, each with a mark of a space before it
+  albert,      // the same after ALBERT's cleaning
+  deberta      // runs of whitespace as one space, and a mark before the text
 };
 
 // What stands around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
@@ -44,7 +47,10 @@ struct ClassRow {
   bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
   Surround surround = Surround::file;
   Plain plain = Plain::none;
-  int unknown_id = -1;     // of Unigram, whatever the file says
+  int unknown_id = -1;         // of Unigram, whatever the file says
+  bool finds_unknown = false;  // the id of unk_token instead, where the vocabulary has it
+  const char* const* extra =
+      nullptr;             // special tokens where no extra ones are named; nullptr behind the last
   bool sentinels = false;  // T5's <extra_id_0> ... where no extra tokens are named
 };
 

@@ -1,5 +1,6 @@
 #include "text/tokenizer/decoder.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -160,25 +161,50 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
   text = out.append(text, done);
 }
 
-// A token without the prefix begins a word. cleanup: English as it is written.
+// English as it is written.
+void clean_up(std::string& token) {
+  constexpr std::pair<const char*, const char*> kCleanup[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [what, by] : kCleanup) replace_all(token, what, by);
+}
+
+// A token without the prefix begins a word.
 class WordPieceDecoder final : public Decoder {
  public:
   WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
   void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
-    constexpr std::pair<const char*, const char*> kCleanup[] = {
-        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
-        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::string& token = tokens[i];
       if (i > 0 || mode.continues)
         token.starts_with(prefix_) ? token.erase(0, prefix_.size()) : token.insert(0, 1, ' ');
-      if (!cleanup_) continue;
-      for (const auto& [what, by] : kCleanup) replace_all(token, what, by);
+      if (cleanup_) clean_up(token);
     }
   }
 
  private:
   std::string prefix_;
+  bool cleanup_;
+};
+
+// What a model says at each moment of a sound: the same again is one, and the pad token is nothing.
+class Ctc final : public Decoder {
+ public:
+  Ctc(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  void apply(std::vector<std::string>& tokens, DecodeMode) const override {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string& token : tokens) {
+      replace_all(token, pad_, "");
+      if (!cleanup_) continue;
+      clean_up(token);
+      replace_all(token, delimiter_, " ");
+    }
+    std::erase(tokens, std::string());
+  }
+
+ private:
+  std::string pad_, delimiter_;
   bool cleanup_;
 };
 
@@ -229,12 +255,19 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
     const Field suffix = field.at("suffix");
     if (suffix.text().empty()) fail(Status::unsupported, "{}: '' ends no word", suffix.where());
     add(std::make_unique<BpeDecoder>(suffix.text()));
+  } else if (type == "CTC") {
+    for (const char* key : {"pad_token", "word_delimiter_token"}) {
+      if (field.at(key).text().empty())
+        fail(Status::unsupported, "{}.{}: '' is no token", field.where(), key);
+    }
+    add(std::make_unique<Ctc>(field.at("pad_token").text(), field.at("word_delimiter_token").text(),
+                              field.at("cleanup").boolean()));
   } else if (type == "Metaspace") {
     add(std::make_unique<MetaspaceDecoder>(read_metaspace(field)));
   } else {
     field.unknown(
         "decoder",
-        "BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip, WordPiece");
+        "BPEDecoder, ByteFallback, ByteLevel, CTC, Fuse, Metaspace, Replace, Sequence, Strip, WordPiece");
   }
 }
 

@@ -1,8 +1,11 @@
 #include "text/tokenizer/model.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/unigram.h"
+#include "text/tokenizer/word_level.h"
 #include "text/tokenizer/word_piece.h"
 
 namespace trl::text {
@@ -25,16 +28,25 @@ Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) 
   return vocabulary;
 }
 
+// `tokenizers` counts the prefix's characters where it cuts bytes, and makes byte tokens of what is added
+// too.
+void check_affixes(const BpeOptions& options, const std::string& where) {
+  const bool ascii = std::all_of(options.prefix.begin(), options.prefix.end(), [](char c) { return c > 0; });
+  if (!ascii)
+    fail(Status::unsupported, "{}.continuing_subword_prefix: '{}': of ASCII characters alone it is read",
+         where, options.prefix);
+  if (options.byte_fallback && !(options.prefix.empty() && options.suffix.empty()))
+    fail(Status::unsupported,
+         "{}.byte_fallback: true beside continuing_subword_prefix '{}' and end_of_word_suffix '{}' is not "
+         "read by "
+         "this build",
+         where, options.prefix, options.suffix);
+}
+
 std::unique_ptr<Model> read_bpe(const Field& model, const TokenizerJson& json) {
   if (const std::optional<Field> dropout = model.find("dropout"); dropout && dropout->value() != 0)
     fail(Status::unsupported, "{}: {}: merges are not dropped at random by this build; known is null",
          dropout->where(), dropout->value().dump());
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    const std::string affix = model.text_or(key, "");
-    if (!affix.empty())
-      fail(Status::unsupported, "{}.{}: '{}' is not read by this build; known are null and ''", model.where(),
-           key, affix);
-  }
   Vocabulary vocabulary = read_vocabulary(json, model.where());
   if (!json.has_merges) model.at("merges").list();  // not there, or no list: fails
   BpeOptions options;
@@ -42,6 +54,9 @@ std::unique_ptr<Model> read_bpe(const Field& model, const TokenizerJson& json) {
   options.fuse_unknown = model.boolean_or("fuse_unk", false);
   options.byte_fallback = model.boolean_or("byte_fallback", false);
   options.ignore_merges = model.boolean_or("ignore_merges", false);
+  options.prefix = model.text_or("continuing_subword_prefix", "");
+  options.suffix = model.text_or("end_of_word_suffix", "");
+  check_affixes(options, model.where());
   return std::make_unique<Bpe>(std::move(vocabulary), json.merges, std::move(options), model.where());
 }
 
@@ -62,7 +77,7 @@ std::unique_ptr<Model> read_unigram(const Field& model, const TokenizerJson& jso
   std::vector<double> scores;
   scores.reserve(json.pieces.size());
   for (const auto& [token, score] : json.pieces) {
-    add(vocabulary, token, static_cast<int32_t>(scores.size()), where);
+    vocabulary.put(token, static_cast<int32_t>(scores.size()));
     scores.push_back(score);
   }
   return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), options, where);
@@ -84,7 +99,10 @@ std::unique_ptr<Model> read_model(const Field& root, TokenizerJson& json) {
   if (type == "BPE") return read_bpe(model, json);
   if (type == "Unigram") return read_unigram(model, json);
   if (type == "WordPiece") return read_word_piece(model, json);
-  model.unknown("model", "BPE, Unigram, WordPiece");
+  if (type == "WordLevel")
+    return std::make_unique<WordLevel>(read_vocabulary(json, model.where()), model.at("unk_token").text(),
+                                       model.where());
+  model.unknown("model", "BPE, Unigram, WordLevel, WordPiece");
 }
 
 }  // namespace trl::text

@@ -1,5 +1,7 @@
 #include "text/tokenizer/pre_tokenizer.h"
 
+#include <limits>
+
 #include "base/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
@@ -106,6 +108,22 @@ class Metaspace final : public PreTokenizer {
   MetaspaceSettings settings_;
 };
 
+class FixedLength final : public PreTokenizer {
+ public:
+  explicit FixedLength(size_t characters) : characters_(characters) {}
+  void split(const Piece& piece, Buffer&, MatchSpace&, PieceSink next) const override {
+    for (size_t at = 0; at < piece.text.size();) {
+      const size_t begin = at;
+      for (size_t i = 0; i < characters_ && at < piece.text.size(); ++i)
+        base::next_code_point(piece.text, at);
+      next(piece.part(begin, at));
+    }
+  }
+
+ private:
+  size_t characters_;
+};
+
 // Writes bytes as characters of the byte alphabet.
 class Bytes final : public PreTokenizer {
  public:
@@ -150,6 +168,9 @@ void PreTokenizers::read(const Field& field, int depth) {
     if (base::count_code_points(delimiter.text()) != 1)
       fail(Status::format, "{}: '{}' where one character belongs", delimiter.where(), delimiter.text());
     add(std::make_unique<Split>(literal_pattern(delimiter.text()), Behavior::removed));
+  } else if (type == "FixedLength") {
+    add(std::make_unique<FixedLength>(
+        static_cast<size_t>(field.at("length").integer(1, std::numeric_limits<int64_t>::max()))));
   } else if (type == "Whitespace") {
     add(std::make_unique<Split>(regex_pattern(R"([\w\u200C\u200D]+|[^\w\u200C\u200D\s]+)"), Behavior::removed,
                                 true));
@@ -162,8 +183,8 @@ void PreTokenizers::read(const Field& field, int depth) {
   } else {
     field.unknown(
         "pre-tokenizer",
-        "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, "
-        "Split, Whitespace, WhitespaceSplit");
+        "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, "
+        "Sequence, Split, Whitespace, WhitespaceSplit");
   }
 }
 

@@ -32,10 +32,12 @@ struct Settings {
   std::optional<bool> add_prefix_space;
   std::optional<bool> add_bos, add_eos;
   bool legacy = false;
-  struct Cleaning {  // of BertTokenizer
+  struct Cleaning {  // of BertTokenizer and others
     bool lowercase = true;
     bool ideographs = true;
     std::optional<bool> strip_accents;
+    bool keep_accents = false;
+    bool split_punctuation = false;
   };
   Cleaning cleaning;
   Plain plain = Plain::none;

@@ -13,7 +13,8 @@ std::vector<Entry> sorted(const Vocabulary& vocabulary) {
   std::vector<Entry> entries;
   entries.reserve(vocabulary.size());
   for (int32_t id = 0; id < vocabulary.end(); ++id) {
-    if (const auto token = vocabulary.token(id)) entries.emplace_back(*token, id);
+    const auto token = vocabulary.token(id);
+    if (token && vocabulary.find(*token) == id) entries.emplace_back(*token, id);
   }
   std::sort(entries.begin(), entries.end());
   return entries;

@@ -42,14 +42,25 @@ bool Vocabulary::add(std::string_view token, int32_t id) {
   const uint64_t hash = base::xxh3_64(token);
   const size_t at = slot(token, hash);
   if (slots_[at].id >= 0 || (index < entries_.size() && entries_[index].length != kHole)) return false;
+  insert(token, hash, at, id);
+  return true;
+}
+
+void Vocabulary::put(std::string_view token, int32_t id) {
+  if (2 * (count_ + 1) > slots_.size()) grow();
+  const uint64_t hash = base::xxh3_64(token);
+  insert(token, hash, slot(token, hash), id);
+}
+
+void Vocabulary::insert(std::string_view token, uint64_t hash, size_t at, int32_t id) {
   if (bytes_.size() + token.size() > kMaxBytes)
     fail(Status::format, "a vocabulary of more than {} MiB", kMaxBytes >> 20);
+  const auto index = static_cast<size_t>(id);
   if (index >= entries_.size()) entries_.resize(index + 1);
   entries_[index] = {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size())};
   bytes_.append(token);
   slots_[at] = {static_cast<uint32_t>(hash >> 32), id};
   ++count_;
-  return true;
 }
 
 int32_t Vocabulary::find(std::string_view token) const {

@@ -16,6 +16,8 @@ class Vocabulary {
   void reserve(size_t tokens);
   // false: the token or the id is there already. 0 <= id <= kMaxTokenId.
   bool add(std::string_view token, int32_t id);
+  // The id is free; a token that is there already is found under this id from now on.
+  void put(std::string_view token, int32_t id);
   int32_t find(std::string_view token) const;               // -1: none
   std::optional<std::string_view> token(int32_t id) const;  // valid as long as nothing is added
   size_t size() const { return count_; }
@@ -34,6 +36,7 @@ class Vocabulary {
 
   std::string_view text(const Entry& entry) const { return {bytes_.data() + entry.offset, entry.length}; }
   size_t slot(std::string_view token, uint64_t hash) const;
+  void insert(std::string_view token, uint64_t hash, size_t at, int32_t id);
   void grow();
 
   std::string bytes_;

@@ -1,0 +1,25 @@
+// WordLevel: a word is a token, or the unknown one.
+#pragma once
+#include <string>
+
+#include "text/tokenizer/model.h"
+
+namespace trl::text {
+
+class WordLevel final : public Model {
+ public:
+  // unknown: a word that needs it where the vocabulary lacks it is an error. where: names the model in
+  // messages.
+  WordLevel(Vocabulary vocabulary, std::string unknown, std::string where);
+
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  std::unique_ptr<ModelSpace> space() const override { return std::make_unique<ModelSpace>(); }
+  void tokenize(const Piece& word, ModelSpace& space, Tokens& out) const override;
+
+ private:
+  Vocabulary vocabulary_;
+  std::string unknown_;
+  std::string where_;
+};
+
+}  // namespace trl::text
