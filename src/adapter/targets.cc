@@ -211,6 +211,14 @@ class Selector {
       return {names, std::nullopt};
     }
     if (!config_.target_modules->all_linear()) return *config_.target_modules;
+    // PEFT counts what was linear layers in transformers 4.
+    if (model_type == "mixtral" || model_type == "qwen3_moe") {
+      fail_key(
+          kTargets,
+          "{}: all-linear means experts and routers too in a model of type {}, and there are no adapters "
+          "for those in this build: name the modules, there are {}",
+          kTargets, model_type, there_are(modules_));
+    }
     ModuleNames all;
     for (const Module& module : modules_) {
       const bool linear = module.kind == ModuleKind::linear || module.kind == ModuleKind::conv1d;
@@ -281,8 +289,9 @@ class Selector {
       if (module.kind == ModuleKind::experts && std::find(there.begin(), there.end(), last) == there.end())
         there.push_back(last);
     }
-    fail_key("target_parameters", "target_parameters: '{}' is no parameter of experts in this model: {}",
-             name, there.empty() ? "it has none" : "there are " + base::join(there));
+    fail_key("target_parameters",
+             "target_parameters: '{}' is no parameter that can have an adapter: there are {}", name,
+             there.empty() ? "none" : base::join(there));
   }
 
   bool selected(const Module& module) const {

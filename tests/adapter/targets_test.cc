@@ -54,8 +54,8 @@ base::Json sorted(base::Json targets) {
 TEST(Targets, AreThoseOfPeft) {
   int refused = 0;
   for (const base::Json& one : recorded()["cases"]) {
-    const bool converted = one["model"] == "mixtral" || one["model"] == "qwen3_moe";
-    if (converted && one["config"].value("target_modules", base::Json()).is_string()) continue;
+    const bool experts = one["model"] == "mixtral" || one["model"] == "qwen3_moe";
+    if (experts && one["config"].value("target_modules", base::Json()) == "all-linear") continue;
     const Model model = model_of(one["model"]);
     const auto chosen = [&] {
       const config::LoraConfig config =
@@ -115,11 +115,13 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"llama", R"({"target_modules": ["q_proj"], "modules_to_save": ["nothing"]})",
        "modules_to_save: nothing matches no module"},
       {"llama", R"({"target_modules": ["q_proj"], "target_parameters": ["down_proj"]})",
-       "target_parameters: 'down_proj' is no parameter of experts in this model: it has none"},
+       "target_parameters: 'down_proj' is no parameter that can have an adapter: there are none"},
       {"qwen3_moe", R"({"target_modules": ["q_proj"], "target_parameters": ["up"]})",
-       "target_parameters: 'up' is no parameter of experts in this model: there are gate_up_proj, down_proj"},
+       "target_parameters: 'up' is no parameter that can have an adapter: there are gate_up_proj, down_proj"},
       {"llama", R"({"target_modules": ["q_proj"], "trainable_token_indices": [64]})",
        "trainable_token_indices: 64 is outside the 64 rows of model.embed_tokens"},
+      {"qwen3_moe", R"({"target_modules": "all-linear"})",
+       "target_modules: all-linear means experts and routers too in a model of type qwen3_moe"},
       {"qwen2 SEQ_CLS", R"({"target_modules": ["score"]})", "(with task_type SEQ_CLS it is saved whole)"},
   };
   for (const auto& [model, json, want] : cases) {
