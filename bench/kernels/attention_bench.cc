@@ -1,4 +1,4 @@
-// usage: attention_bench [--tokens N ...] [--heads Q/KV ...] [--peer PYTHON]
+// usage: attention_bench [--tokens N ...] [--heads Q/KV ...] [--dropout P] [--peer PYTHON]
 // Causal attention over one document in bfloat16, forward and backward; with --peer beside PyTorch's
 // scaled_dot_product_attention (the faster of enable_gqa and repeated keys), in a process of its own with the
 // same inputs, A B B A. A JSON line each: median seconds, GFLOP/s by 7 x heads x head_dim x tokens^2, norms
@@ -26,6 +26,7 @@ struct Settings : PeerSettings {
   std::vector<int64_t> tokens = {2048};
   std::vector<std::string> heads = {"9/3", "14/2"};
   int64_t head_dim = 64;
+  double dropout = 0;
   std::string peer;
   double seconds = 3;
 };
@@ -50,7 +51,8 @@ Json run_attention(const Json& work) {
   const at::Tensor v = input("v", "kv_heads").requires_grad_(), d_out = input("d_out", "heads");
   const auto segments = std::make_shared<trl::kernels::Segments>(
       trl::kernels::Segments{{0, static_cast<int32_t>(tokens)}, tokens});
-  const trl::kernels::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(width)), 0};
+  trl::kernels::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(width)), 0};
+  options.dropout = {work.at("dropout"), 1};
   at::Tensor out;
   torch::autograd::variable_list grads;
   const std::vector<double> seconds = repeat(work.at("seconds"), [&] {
@@ -71,7 +73,7 @@ Json line_of(const std::string& by, const Json& work, const std::vector<Json>& r
   const double tokens = work.at("tokens"),
                width = work.at("heads").get<double>() * work.at("head_dim").get<double>();
   Json line = {{"bench", "attention"}, {"by", by}};
-  for (const char* key : {"tokens", "heads", "kv_heads", "head_dim"}) line[key] = work.at(key);
+  for (const char* key : {"tokens", "heads", "kv_heads", "head_dim", "dropout"}) line[key] = work.at(key);
   line["seconds"] = median(seconds);
   line["gflops"] = std::round(7e-9 * width * tokens * tokens / median(seconds));
   for (const char* key : {"out", "dq", "dk", "dv"}) line[key] = runs.front().at(key);
@@ -82,7 +84,7 @@ Json line_of(const std::string& by, const Json& work, const std::vector<Json>& r
 void measure(const Settings& s, const std::string& folder, const Heads& heads, int64_t tokens) {
   const Json work = {{"what", "attention"},  {"folder", folder},     {"tokens", tokens},
                      {"heads", heads.q},     {"kv_heads", heads.kv}, {"head_dim", s.head_dim},
-                     {"threads", s.threads}, {"seconds", s.seconds}};
+                     {"dropout", s.dropout}, {"threads", s.threads}, {"seconds", s.seconds}};
   std::vector<std::vector<Json>> runs(s.peer.empty() ? 1 : 2);
   interleave(runs.size(), s.rounds, [&](size_t i) {
     runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", kChildFlag, work.dump()})
@@ -104,6 +106,7 @@ int run(int argc, char** argv) {
   app.add_flag("--curve", curve, "tokens 512, 1024 ... 16384");
   app.add_option("--heads", s.heads, "query heads / key heads");
   app.add_option("--head-dim", s.head_dim, "of each head")->check(CLI::Range(1, 512));
+  app.add_option("--dropout", s.dropout, "rate, of the weights")->check(CLI::Range(0.0, 1.0));
   app.add_option("--peer", s.peer, "a Python that has torch");
   app.add_option("--seconds", s.seconds, "of a process")->check(CLI::PositiveNumber);
   s.add_to(app);

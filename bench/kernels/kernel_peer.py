@@ -83,7 +83,8 @@ def attention(work):
         across = [x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)]
         if repeated:
             across[1:] = [x.repeat_interleave(heads // kv_heads, 1) for x in across[1:]]
-        out = F.scaled_dot_product_attention(*across, is_causal=True, enable_gqa=not repeated)
+        out = F.scaled_dot_product_attention(*across, is_causal=True, dropout_p=work["dropout"],
+                                             enable_gqa=not repeated)
         out = out.squeeze(0).transpose(0, 1)
         results["out"] = out
         results["dq"], results["dk"], results["dv"] = torch.autograd.grad(out, (q, k, v), d_out)

@@ -34,7 +34,8 @@
  * the operands of a product, p and ds among them, may be rounded to it. out, dq, dk and dv may differ from
  * those of the built-in attention, computed in float32, by 2e-5 of the largest absolute value in that array
  * for float32, and by 2e-2 of it for bfloat16; a kernel that differs more when a trainer is created is
- * refused. lse is not compared, since only the kernel itself reads it.
+ * refused. lse is not compared, since only the kernel itself reads it. With a model that caps its scores, or
+ * drops weights in training, every plug-in is refused.
  *
  * Every element of an output is written; what was there before is undefined. Nothing else is: not the inputs
  * (of backward, out and lse are inputs), and no byte beside the workspace. data of every array, and lse,
