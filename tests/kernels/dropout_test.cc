@@ -86,6 +86,15 @@ TEST(Dropout, MeanOverKeysIsTheInput) {
   EXPECT_TRUE(((sum / kKeys - x).abs() <= allowed).all().item<bool>());
 }
 
+TEST(Dropout, WhatIsNotFiniteIsNeverHidden) {
+  const at::Tensor x = at::full({40, 3}, INFINITY);
+  x.select(1, 1).fill_(std::nanf(""));
+  const auto expect_not_finite = [&] { EXPECT_FALSE(at::isfinite(dropout(x, {0.5, 9})).any().item<bool>()); };
+  each_table(expect_not_finite);
+  const test::PathScope plain(Path::plain);
+  expect_not_finite();
+}
+
 TEST(Dropout, RateZeroLeavesAllAndRateOneNothing) {
   const at::Tensor x = random({4, 9}, 1), dy = random({4, 9}, 2);
   for (const Path path : {Path::fused, Path::plain}) {
