@@ -93,6 +93,21 @@ TEST(SentencePiece, KnowsTheTokensThatOtherFilesName) {
   EXPECT_EQ(error_of([&] { named->with({.pad = "none"}); }).key(), "pad_token");
 }
 
+// As in transformers, where a directory is one for it; by itself SentencePiece cuts them into letters.
+TEST(SentencePiece, RecognisesControlPiecesBesideAConfiguration) {
+  if (!has_module()) return;
+  const auto bare = open_model("sentencepiece_small");
+  EXPECT_GT(bare->encode("</s>", false).size(), 1u);
+  const auto plain = open_model("sentencepiece_small", Json::object());
+  EXPECT_EQ(plain->encode("</s>", false), (Ids{plain->token_to_id("</s>").value()}));
+  EXPECT_EQ(plain->decode(plain->encode("a</s>", false), true), "a");
+  Folder saved;
+  const auto named = bare->with({.eos = "</s>"});
+  for (const auto& [name, bytes] : named->files()) saved.put(name, bytes);
+  EXPECT_EQ(named->encode("a</s>", false), plain->encode("a</s>", false));
+  EXPECT_EQ(Tokenizer::from_directory(saved.path())->encode("a</s>", false), named->encode("a</s>", false));
+}
+
 TEST(SentencePiece, RefusesWhatIsNoModel) {
   if (!has_module()) return;
   const std::string model = test::read_golden("tokenizers/sentencepiece_small/tokenizer.model");

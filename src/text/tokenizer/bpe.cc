@@ -84,6 +84,7 @@ int32_t Bpe::character_id(std::string_view word, size_t begin, size_t end, char3
 // Characters that are in the vocabulary, byte tokens or the unknown token for others.
 void Bpe::start(std::string_view word, BpeSpace& space) const {
   space.symbols.clear();
+  if (word.size() >= kLongWord) space.symbols.reserve(word.size());
   size_t unknown = 0;  // bytes of unknown characters that wait for their token
   const auto flush = [&] {
     if (unknown > 0) append(unknown_, unknown, space);

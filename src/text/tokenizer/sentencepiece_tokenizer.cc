@@ -21,22 +21,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     model_ = std::make_shared<const SentencePieceModel>(*find_file(*files_, kSentencePieceFile), path);
     anchor_ = find_anchor();
     Settings settings = read_settings(*files_, origin, nullptr);
-    auto tokens = std::make_shared<AddedTokens>();
-    Vocabulary vocabulary;
-    for (int32_t id = 0; id < model_->size(); ++id) vocabulary.add(model_->piece(id), id);
-    const auto add = [&](AddedToken token) {
-      token.normalized = false;  // the model normalizes by itself
-      return tokens->add(token, vocabulary);
-    };
-    for (const auto& [id, token] : settings.added) {
-      if (const int32_t own = add(token); own != id)
-        fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
-             base::join_path(origin, "tokenizer_config.json"), token.content, id, own);
-    }
-    for (const auto* list : {&settings.named, &settings.extra})
-      for (const AddedToken& token : *list) add(token);
-    tokens->build({});
-    added_ = std::move(tokens);
+    add_tokens(settings);
     special_ = std::move(settings.special);
     templates_ = std::move(settings.chat_templates);
     if (settings.add_bos.value_or(true)) before_ = special_id(special_.bos);
@@ -104,11 +89,34 @@ class SentencePieceTokenizer final : public Tokenizer {
     if (overrides.pad) copy->special_.pad = overrides.pad;
     if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
     copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides, added_tokens()));
+    copy->add_tokens(read_settings(*copy->files_, origin_, nullptr));
     return copy;
   }
   Files files() const override { return *files_; }
 
  private:
+  void add_tokens(const Settings& settings) {
+    auto tokens = std::make_shared<AddedTokens>();
+    Vocabulary vocabulary;
+    for (int32_t id = 0; id < model_->size(); ++id) vocabulary.add(model_->piece(id), id);
+    const auto add = [&](AddedToken token) {
+      token.normalized = false;  // the model normalizes by itself
+      return tokens->add(token, vocabulary);
+    };
+    for (int32_t id = 0; find_file(*files_, "tokenizer_config.json") && id < model_->size(); ++id) {
+      if (model_->kind(id) == Kind::control) add({.content = model_->piece(id), .special = true});
+    }
+    for (const auto& [id, token] : settings.added) {
+      if (const int32_t own = add(token); own != id)
+        fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
+             base::join_path(origin_, "tokenizer_config.json"), token.content, id, own);
+    }
+    for (const auto* list : {&settings.named, &settings.extra})
+      for (const AddedToken& token : *list) add(token);
+    tokens->build({});
+    added_ = std::move(tokens);
+  }
+
   Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const {
     constexpr size_t kMaxText = (size_t{1} << 31) - 1;
     if (text.size() > kMaxText)
