@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "adapter/tensors.h"
 #include "base/error.h"
+#include "checkpoint/save_adapter.h"
 #include "tensor/device.h"
 
 namespace trl::checkpoint {
@@ -69,22 +71,43 @@ void apply(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) tensor::copy_bytes(copy.to, copy.from->data);
 }
 
-std::vector<tensor::Writing> open_values(model::Model& model) {
-  std::vector<tensor::Writing> values;
-  for (tensor::Parameter* parameter : model.parameters()) values.push_back(parameter->write());
-  return values;
-}
-
-std::vector<Copy> model_copies(const io::Weights& weights, model::Model& model,
-                               const std::vector<tensor::Writing>& values) {
-  std::vector<Copy> copies;
-  const std::vector<tensor::Parameter*> parameters = model.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    for (const model::StoredPart& part : model.stored(*parameters[i]))
-      copies.push_back(checked(part.name, part.of(*values[i]), weights.find(part.name), weights.directory()));
+// What a checkpoint holds of the weights: those of the model, or of the adapter that is trained on it.
+class StoredWeights {
+ public:
+  StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
+    if (const model::Adapter* const adapter = model.adapters().trained()) {
+      parameters_ = adapter->parameters();
+      adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
+    } else {
+      parameters_ = model.parameters();
+      weights_.emplace(io::Weights::open_directory(directory));
+    }
+    for (tensor::Parameter* parameter : parameters_) values_.push_back(parameter->write());
   }
-  return copies;
-}
+
+  std::vector<Copy> copies() const {
+    std::vector<Copy> copies;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      for (const model::StoredPart& part : model_.stored(*parameters_[i]))
+        copies.push_back(checked(part.name, part.of(*values_[i]), find(part.name), directory_));
+    }
+    return copies;
+  }
+
+ private:
+  const io::TensorView* find(const std::string& name) const {
+    if (weights_) return weights_->find(name);
+    const auto found = adapter_->tensors().find(name);
+    return found == adapter_->tensors().end() ? nullptr : &found->second;
+  }
+
+  const std::string& directory_;
+  model::Model& model_;
+  std::optional<io::Weights> weights_;
+  std::optional<io::Safetensors> adapter_;
+  std::vector<tensor::Parameter*> parameters_;
+  std::vector<tensor::Writing> values_;
+};
 
 void check_owner(const std::string& directory, const std::string& run) {
   if (!base::is_directory(directory)) return;
@@ -105,7 +128,11 @@ void check_owner(const std::string& directory, const std::string& run) {
 void save_checkpoint(const std::string& directory, const Contents& contents, const base::WriteFault* fault) {
   check_owner(directory, contents.run);
   base::StagedDirectory staged(directory, fault);
-  write_model(staged, *contents.model, contents.files, contents.max_shard_bytes);
+  if (const model::Adapter* const adapter = contents.model->adapters().trained()) {
+    write_adapter(staged, *adapter, contents.files);
+  } else {
+    write_model(staged, *contents.model, contents.files, contents.max_shard_bytes);
+  }
   staged.write(kTrainerState, contents.trainer_state);
   if (contents.resumable) {
     staged.write(kOptimizer, [&](base::FileWriter& writer) {
@@ -161,16 +188,14 @@ bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
 }
 
 void Checkpoint::load_model(model::Model& model) const {
-  const io::Weights weights = io::Weights::open_directory(directory_);
-  const std::vector<tensor::Writing> values = open_values(model);
-  apply(model_copies(weights, model, values));
+  const StoredWeights stored(directory_, model);
+  apply(stored.copies());
 }
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
-  const io::Weights weights = io::Weights::open_directory(directory_);
+  const StoredWeights stored(directory_, model);
   const io::Safetensors states(base::join_path(directory_, kOptimizer));
-  const std::vector<tensor::Writing> values = open_values(model);
-  std::vector<Copy> copies = model_copies(weights, model, values);
+  std::vector<Copy> copies = stored.copies();
   for (const optim::StateTensor& part : optimizer) {
     const auto found = states.tensors().find(part.name);
     copies.push_back(checked(part.name, part.value,

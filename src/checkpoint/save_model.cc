@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "adapter/config_file.h"
+#include "adapter/tensors.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/directory.h"
@@ -49,15 +51,9 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
   return tensors;
 }
 
-void check_name(std::string_view name) {
-  const bool ours = name == kConfig || name == kGenerationConfig || io::is_weight_file(name);
-  if (!base::is_plain_path(name) || ours)
-    fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
-}
-
 std::vector<std::string> write_files(base::StagedDirectory& staged, const DirectoryFiles& all,
                                      int64_t max_shard_bytes) {
-  for (const engine::NamedBytes& file : all.files) check_name(file.name);
+  for (const engine::NamedBytes& file : all.files) check_file_name(file.name);
   std::vector<std::string> weights = io::write_weights(staged, all.tensors, max_shard_bytes);
   for (const engine::NamedBytes& file : all.files) staged.write(file.name, file.bytes);
   staged.write(kGenerationConfig, json_text(all.generation_config));
@@ -111,6 +107,13 @@ class MemoryWeights final : public model::WeightSource {
 };
 
 }  // namespace
+
+void check_file_name(std::string_view name) {
+  const bool ours = name == kConfig || name == kGenerationConfig || name == adapter::kConfigFile ||
+                    name == adapter::kWeightsFile || io::is_weight_file(name);
+  if (!base::is_plain_path(name) || ours)
+    fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
+}
 
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {

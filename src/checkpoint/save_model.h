@@ -12,6 +12,9 @@
 
 namespace trl::checkpoint {
 
+// Throws Error(invalid_argument) for a name that no file of the caller may have in a saved directory.
+void check_file_name(std::string_view name);
+
 // The files of a model, into a directory that the caller commits. Returns the names of the weight files.
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes);

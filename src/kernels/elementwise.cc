@@ -65,6 +65,14 @@ struct Add : torch::autograd::Function<Add> {
   }
 };
 
+// The anchor carries the graph.
+struct Recorded : torch::autograd::Function<Recorded> {
+  static at::Tensor forward(AutogradContext*, const at::Tensor& /*anchor*/, const at::Tensor& x) {
+    return x.detach();
+  }
+  static tensor_list backward(AutogradContext*, tensor_list) { return {{}, {}}; }
+};
+
 at::Tensor activate_forward(Activation kind, const at::Tensor& x) {
   at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
   parallel_elements(y.numel(), [&](int64_t begin, int64_t end) {
@@ -158,6 +166,11 @@ at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::
     }
   });
   return d;
+}
+
+at::Tensor recorded(const at::Tensor& x) {
+  if (!at::GradMode::is_enabled()) return x;
+  return Recorded::apply(at::zeros({}, at::kFloat).requires_grad_(), x.detach());
 }
 
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {

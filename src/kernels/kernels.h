@@ -40,11 +40,23 @@ using Again = std::function<at::Tensor()>;
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,
                   const Again& again = {});
 
-// What an adapter adds to a projection: y += scale b (a x) (LoRA, Hu et al. 2021).
+// Dropout (Srivastava et al. 2014): an element is left out with probability `rate`, the others are multiplied
+// by 1 / (1 - rate). Which ones, follows from the key and the element's row and column alone.
+struct Dropout {
+  double rate = 0;   // 0: none; 1: nothing is left
+  uint64_t key = 0;  // of the place in the model and in the run (base::counter_seed)
+};
+
+// What an adapter adds to a projection: y += scale (b (a drop(x)) + bias) (LoRA, Hu et al. 2021).
 struct LowRank {
   Parameter* a = nullptr;  // [rank, in]; null: nothing is added
   Parameter* b = nullptr;  // [out, rank]
   double scale = 1;
+  Parameter* bias = nullptr;  // [out], or none
+  // [out], or none. DoRA (Liu et al. 2024): what weight and factors make of x, before the projection's own
+  // bias, times magnitude / norm of each row of weight + scale b a; to gradients that norm is a constant.
+  Parameter* magnitude = nullptr;
+  Dropout dropout = {};  // of the x that a reads, and of nothing else
   int64_t rank() const { return a->size(0); }
 };
 
@@ -76,12 +88,6 @@ struct EmbeddingOptions {
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options = {});
 
-// Dropout (Srivastava et al. 2014): an element is left out with probability `rate`, the others are multiplied
-// by 1 / (1 - rate). Which ones, follows from the key and the element's row and column alone.
-struct Dropout {
-  double rate = 0;   // 0: none; 1: nothing is left
-  uint64_t key = 0;  // of the place in the model and in the run (base::counter_seed)
-};
 // x: [..., width], the last dimension being a row -> the same shape and type. The graph keeps nothing of x:
 // the gradient is that of y without the same elements, times 1 / (1 - rate). With rate 0 x itself.
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);
@@ -108,6 +114,9 @@ struct Residual {
 };
 Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
                        double branch_scale = 1);
+
+// x, from which a graph begins: its values, requiring grad, to which nothing flows back.
+at::Tensor recorded(const at::Tensor& x);
 
 // The stream of residual_norm alone.
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale = 1);

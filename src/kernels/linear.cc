@@ -22,30 +22,22 @@ struct LinearState {
   at::ScalarType x_type, compute;
 };
 
-// x has the type of the products. reduced: what LowRankTerms keeps for backward.
-tensor_list projected(const at::Tensor& x, at::ArrayRef<Projection> projections, const LowRankTerms& low_rank,
-                      at::Tensor& reduced) {
-  tensor_list outputs = project(x, projections);
-  if (low_rank.empty()) return outputs;
-  reduced = low_rank.reduced(x);
-  low_rank.add_to(outputs, reduced);
-  return outputs;
-}
-
 struct Linear : torch::autograd::Function<Linear> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     LinearState state{projections, {}, {}, LowRankTerms(projections), x.scalar_type(), compute};
-    at::Tensor reduced;
-    tensor_list outputs = projected(operand, projections, state.low_rank, reduced);
+    tensor_list outputs = project(operand, projections), low_rank_keeps;
+    if (!state.low_rank.empty()) low_rank_keeps = state.low_rank.add_to(outputs, operand);
     bool trains = state.low_rank.needs_input();  // a weight: its gradient needs x
     for (const Projection& p : projections) {
       if (state.weights.emplace_back(*p.weight)) trains = true;
       state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
     }
     if (trains && again) keep_again(context, again);
-    context->save_for_backward({trains && !again ? operand : at::Tensor(), reduced});
+    tensor_list saved{trains && !again ? operand : at::Tensor()};
+    saved.insert(saved.end(), low_rank_keeps.begin(), low_rank_keeps.end());
+    context->save_for_backward(std::move(saved));
     keep(context, std::move(state));
     return outputs;
   }
@@ -58,18 +50,24 @@ struct Linear : torch::autograd::Function<Linear> {
       const at::NoGradGuard no_grad;
       operand = converted(again(), state.compute, MemoryKind::activations);
     }
-    at::Tensor dx;
-    for (size_t i = 0; i < state.projections.size(); ++i) {
-      if (grads[i].defined()) add(state, i, grads[i] = grads[i].contiguous(), operand, dx);
-      state.weights[i].end();
+    const at::ArrayRef<at::Tensor> low_rank_kept = at::ArrayRef<at::Tensor>(saved).slice(1);
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i].defined()) grads[i] = grads[i].contiguous();
+      if (grads[i].defined()) state.biases[i].add([&](at::Tensor& sum) { add_column_sums(grads[i], sum); });
       state.biases[i].end();
     }
-    if (!state.low_rank.empty()) state.low_rank.backward(grads, saved[1], operand, dx);
+    state.low_rank.backward_of_magnitudes(grads, low_rank_kept);
+    at::Tensor dx;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i].defined()) add(state, i, grads[i], operand, dx);
+      state.weights[i].end();
+    }
+    if (!state.low_rank.empty()) state.low_rank.backward(grads, low_rank_kept, operand, dx);
     return {dx, {}, {}, {}};
   }
 
  private:
-  // What the output i adds to dx (undefined: it is the first), and to the gradients of its weight and bias.
+  // What the output i adds to dx (undefined: it is the first), and to the gradient of its weight.
   static void add(const LinearState& state, size_t i, const at::Tensor& dy, const at::Tensor& operand,
                   at::Tensor& dx) {
     const Projection& p = state.projections[i];
@@ -79,7 +77,6 @@ struct Linear : torch::autograd::Function<Linear> {
     state.weights[i].add([&](at::Tensor& gradient) {
       gemm(p.transposed ? operand : dy, true, p.transposed ? dy : operand, false, gradient, 1.0f);
     });
-    state.biases[i].add([&](at::Tensor& gradient) { add_column_sums(dy, gradient); });
   }
 };
 
@@ -88,8 +85,10 @@ void check(const at::Tensor& x, const Projection& p) {
            (p.bias == nullptr || p.bias->count() == p.out()),
        "linear", "x [tokens, in], w [out, in] or transposed, b [out] are needed");
   if (const LowRank& term = p.low_rank; term.a != nullptr) {
-    need(term.a->size(1) == p.in() && term.b->size(0) == p.out() && term.b->size(1) == term.rank(), "linear",
-         "a [rank, in] and b [out, rank] are needed");
+    need(term.a->size(1) == p.in() && term.b->size(0) == p.out() && term.b->size(1) == term.rank() &&
+             (term.bias == nullptr || term.bias->count() == p.out()) &&
+             (term.magnitude == nullptr || term.magnitude->count() == p.out()),
+         "linear", "a [rank, in], b [out, rank], and bias and magnitude [out] are needed");
   }
   type_of(x);
   type_of(p.weight->dtype());
@@ -207,8 +206,9 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   if (!fused(x)) return plain::linear(x, projections, compute);
   if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  at::Tensor reduced;
-  return projected(operand, projections, LowRankTerms(projections), reduced);
+  tensor_list outputs = project(operand, projections);
+  if (LowRankTerms terms(projections); !terms.empty()) terms.add_to(outputs, operand);
+  return outputs;
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

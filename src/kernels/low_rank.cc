@@ -1,8 +1,10 @@
 // The scale goes into copies of the small factors: forward reads scale a and b, backward a and scale b. So
-// nothing that has a row for each token is scaled.
+// nothing that has a row for each token is scaled. Dropout leaves out other elements of x for each module, so
+// with it each reads an x of its own.
 #include "kernels/low_rank.h"
 
 #include "kernels/gemm.h"
+#include "kernels/magnitude.h"
 
 namespace trl::kernels {
 
@@ -24,13 +26,33 @@ at::Tensor scaled(Parameter& w, double scale, at::ScalarType type) {
   return copy;
 }
 
+// x + y, or with rows of y that repeat, in x's place.
+void add_in_place(const at::Tensor& x, const at::Tensor& y) {
+  const int64_t count = y.numel();
+  tensor::parallel_for(x.numel() / count, std::max<int64_t>(1, 8192 / count),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t r = begin; r < end; ++r)
+                           cpu().add(at_byte(x, r * count), type_of(x), y.data_ptr(), type_of(y), 1,
+                                     at_byte(x, r * count), count);
+                       });
+}
+
+at::Tensor bias_of(const Projection& p) {
+  return p.bias != nullptr ? at::Tensor(*p.bias->read()) : at::Tensor();
+}
+
+tensor::Use use_of(const Parameter* parameter) {
+  return parameter != nullptr ? tensor::Use(*parameter) : tensor::Use();
+}
+
 }  // namespace
 
 LowRankTerms::LowRankTerms(at::ArrayRef<Projection> projections) {
   for (size_t i = 0; i < projections.size(); ++i) {
     const LowRank& factors = projections[i].low_rank;
     if (factors.a == nullptr) continue;
-    terms_.push_back({i, factors, width_, tensor::Use(*factors.a), tensor::Use(*factors.b)});
+    terms_.push_back({i, projections[i], width_, use_of(factors.a), use_of(factors.b), use_of(factors.bias),
+                      use_of(factors.magnitude)});
     width_ += factors.rank();
   }
 }
@@ -40,41 +62,90 @@ bool LowRankTerms::needs_input() const {
                      [](const Term& term) { return static_cast<bool>(term.a); });
 }
 
+bool LowRankTerms::drops() const {
+  return std::any_of(terms_.begin(), terms_.end(),
+                     [](const Term& term) { return term.factors().dropout.rate > 0; });
+}
+
 // The a's, one below the other: [sum of the ranks, in]
 at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
-  const auto scale = [&](const Term& term) { return with_scale ? term.factors.scale : 1.0; };
-  if (terms_.size() == 1) return scaled(*terms_[0].factors.a, scale(terms_[0]), type);
-  at::Tensor all = tensor::empty({width_, terms_[0].factors.a->size(1)}, type, MemoryKind::workspace);
+  const auto scale = [&](const Term& term) { return with_scale ? term.factors().scale : 1.0; };
+  if (terms_.size() == 1) return scaled(*terms_[0].factors().a, scale(terms_[0]), type);
+  at::Tensor all = tensor::empty({width_, terms_[0].projection.in()}, type, MemoryKind::workspace);
   for (const Term& term : terms_)
-    write_scaled(*term.factors.a, scale(term), all.narrow(0, term.first, term.factors.rank()));
+    write_scaled(*term.factors().a, scale(term), all.narrow(0, term.first, term.factors().rank()));
   return all;
 }
 
+// scale_i a_i x, side by side: [tokens, sum of the ranks]
 at::Tensor LowRankTerms::reduced(const at::Tensor& x) const {
   at::Tensor y = tensor::empty({x.size(0), width_}, x.scalar_type(), MemoryKind::activations);
-  gemm(x, false, stacked(x.scalar_type(), true), true, y);
+  if (!drops()) {
+    gemm(x, false, stacked(x.scalar_type(), true), true, y);
+    return y;
+  }
+  for (const Term& term : terms_) {
+    at::Tensor part = columns(y, term);
+    const LowRank& factors = term.factors();
+    gemm(dropped(x, factors.dropout), false, scaled(*factors.a, factors.scale, x.scalar_type()), true, part);
+  }
   return y;
 }
 
-void LowRankTerms::add_to(std::vector<at::Tensor>& outputs, const at::Tensor& reduced) const {
-  for (const Term& term : terms_)
-    gemm(columns(reduced, term), false, *read(*term.factors.b, reduced.scalar_type()), true,
-         outputs[term.output], 1.0f);
+tensor_list LowRankTerms::add_to(tensor_list& outputs, const at::Tensor& x) {
+  tensor_list keep{reduced(x)};
+  for (Term& term : terms_) {
+    const LowRank& factors = term.factors();
+    at::Tensor& y = outputs[term.output];
+    gemm(columns(keep[0], term), false, *read(*factors.b, x.scalar_type()), true, y, 1.0f);
+    if (factors.bias != nullptr) add_in_place(y, scaled(*factors.bias, factors.scale, at::kFloat));
+    if (factors.magnitude == nullptr) continue;
+    term.norms = row_norms(term.projection);
+    keep.push_back(y);
+    y = with_gain(y, gain(term), bias_of(term.projection));
+  }
+  return keep;
 }
 
-void LowRankTerms::backward(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced,
-                            const at::Tensor& x, at::Tensor& dx) {
-  const at::Tensor d = d_reduced(d_outputs, reduced);
-  if (dx.defined()) gemm(d, false, stacked(d.scalar_type(), false), false, dx, 1.0f);
-  if (needs_input()) add_gradients(d, x);
+at::Tensor LowRankTerms::gain(const Term& term) const {
+  at::Tensor values = scaled(*term.factors().magnitude, 1, at::kFloat).clone();
+  for (int64_t i = 0; i < values.numel(); ++i) values.data_ptr<float>()[i] /= term.norms.data_ptr<float>()[i];
+  return values;
+}
+
+void LowRankTerms::backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept) {
+  size_t place = 1;
   for (Term& term : terms_) {
-    const at::Tensor& dy = d_outputs[term.output];
-    if (dy.defined()) {
+    if (term.factors().magnitude == nullptr) continue;
+    const at::Tensor& y = kept[place++];
+    at::Tensor& dy = d_outputs[term.output];
+    if (!dy.defined()) continue;
+    term.magnitude.add([&](at::Tensor& gradient) {
+      const at::Tensor d_gain = gain_gradient(dy, y, bias_of(term.projection));
+      for (int64_t i = 0; i < d_gain.numel(); ++i)
+        d_gain.data_ptr<float>()[i] /= term.norms.data_ptr<float>()[i];
+      add_in_place(gradient, d_gain);
+    });
+    dy = with_gain(dy, gain(term), {});
+  }
+}
+
+void LowRankTerms::backward(at::ArrayRef<at::Tensor> d_outputs, at::ArrayRef<at::Tensor> kept,
+                            const at::Tensor& x, at::Tensor& dx) {
+  const at::Tensor d = d_reduced(d_outputs, kept[0]);
+  if (dx.defined()) add_input_gradient(d, dx);
+  if (needs_input()) add_gradients_of_a(d, x);
+  for (Term& term : terms_) {
+    if (const at::Tensor& dy = d_outputs[term.output]; dy.defined()) {
       term.b.add(
-          [&](at::Tensor& gradient) { gemm(dy, true, columns(reduced, term), false, gradient, 1.0f); });
+          [&](at::Tensor& gradient) { gemm(dy, true, columns(kept[0], term), false, gradient, 1.0f); });
+      term.bias.add([&](at::Tensor& gradient) {
+        at::Tensor sums = at::zeros({dy.size(1)}, at::kFloat);
+        add_column_sums(dy, sums);
+        add_in_place(gradient, sums.mul_(term.factors().scale));
+      });
     }
-    term.a.end();
-    term.b.end();
+    for (tensor::Use* use : {&term.a, &term.b, &term.bias, &term.magnitude}) use->end();
   }
 }
 
@@ -85,7 +156,7 @@ at::Tensor LowRankTerms::d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at:
     at::Tensor part = columns(d, term);
     const at::Tensor& dy = d_outputs[term.output];
     if (dy.defined()) {
-      gemm(dy, false, scaled(*term.factors.b, term.factors.scale, d.scalar_type()), false, part);
+      gemm(dy, false, scaled(*term.factors().b, term.factors().scale, d.scalar_type()), false, part);
     } else {
       part.zero_();
     }
@@ -93,9 +164,26 @@ at::Tensor LowRankTerms::d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at:
   return d;
 }
 
-void LowRankTerms::add_gradients(const at::Tensor& d_reduced, const at::Tensor& x) const {
-  for (const Term& term : terms_)
-    term.a.add([&](at::Tensor& gradient) { gemm(columns(d_reduced, term), true, x, false, gradient, 1.0f); });
+void LowRankTerms::add_input_gradient(const at::Tensor& d_reduced, at::Tensor& dx) const {
+  if (!drops()) return gemm(d_reduced, false, stacked(d_reduced.scalar_type(), false), false, dx, 1.0f);
+  for (const Term& term : terms_) {
+    at::Tensor part = tensor::empty(dx.sizes(), d_reduced.scalar_type(), MemoryKind::workspace);
+    gemm(columns(d_reduced, term), false, *read(*term.factors().a, d_reduced.scalar_type()), false, part);
+    part = dropped(part, term.factors().dropout);
+    parallel_elements(dx.numel(), [&](int64_t begin, int64_t end) {
+      cpu().add(at_byte(dx, begin), type_of(dx), at_byte(part, begin), type_of(part), 1, at_byte(dx, begin),
+                end - begin);
+    });
+  }
+}
+
+void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, const at::Tensor& x) const {
+  for (const Term& term : terms_) {
+    term.a.add([&](at::Tensor& gradient) {
+      const Dropout& dropout = term.factors().dropout;
+      gemm(columns(d_reduced, term), true, dropout.rate > 0 ? dropped(x, dropout) : x, false, gradient, 1.0f);
+    });
+  }
 }
 
 }  // namespace trl::kernels

@@ -13,29 +13,36 @@ class LowRankTerms {
 
   bool empty() const { return width_ == 0; }
   bool needs_input() const;  // in backward: an a is trained
-  // Of x in its type, which is that of the products: scale_i a_i x, [tokens, sum of the ranks].
-  at::Tensor reduced(const at::Tensor& x) const;
-  // y_i += b_i times its columns of `reduced`.
-  void add_to(std::vector<at::Tensor>& outputs, const at::Tensor& reduced) const;
+  // Adds the terms to what the projections make of x, which has the type of the products. Returns what
+  // backward needs beside x.
+  tensor_list add_to(tensor_list& outputs, const at::Tensor& x);
 
-  // Of the gradients of the outputs (undefined: there is none); x may be undefined where no a is trained. dx
-  // is added to.
-  void backward(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced, const at::Tensor& x,
+  // The gradients of the outputs (undefined: there is none) become those of what was there before magnitudes.
+  // Before the other one.
+  void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);
+  // x may be undefined where no a is trained. dx is added to.
+  void backward(at::ArrayRef<at::Tensor> d_outputs, at::ArrayRef<at::Tensor> kept, const at::Tensor& x,
                 at::Tensor& dx);
 
  private:
   struct Term {
     size_t output;
-    LowRank factors;
+    Projection projection;
     int64_t first;  // of its columns
-    tensor::Use a, b;
+    tensor::Use a, b, bias, magnitude;
+    at::Tensor norms = {};  // of DoRA
+    const LowRank& factors() const { return projection.low_rank; }
   };
   at::Tensor columns(const at::Tensor& side_by_side, const Term& term) const {
-    return side_by_side.narrow(1, term.first, term.factors.rank());
+    return side_by_side.narrow(1, term.first, term.factors().rank());
   }
+  bool drops() const;
+  at::Tensor gain(const Term& term) const;
   at::Tensor stacked(at::ScalarType type, bool scaled) const;
+  at::Tensor reduced(const at::Tensor& x) const;
   at::Tensor d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced) const;
-  void add_gradients(const at::Tensor& d_reduced, const at::Tensor& x) const;
+  void add_input_gradient(const at::Tensor& d_reduced, at::Tensor& dx) const;
+  void add_gradients_of_a(const at::Tensor& d_reduced, const at::Tensor& x) const;
 
   std::vector<Term> terms_;
   int64_t width_ = 0;  // sum of the ranks

@@ -67,11 +67,20 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   return values;
 }
 
-// x: of the type of the products, and of x's graph.
-at::Tensor low_rank(const at::Tensor& x, const LowRank& term) {
+// What the terms add to y, what a projection without a bias makes of x; both of the type of the products.
+at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p) {
+  const LowRank& term = p.low_rank;
   const at::ScalarType compute = x.scalar_type();
-  const at::Tensor reduced = at::linear(x, weight(x, *term.a).to(compute));
-  return at::linear(reduced * term.scale, weight(x, *term.b).to(compute));
+  const at::Tensor a = weight(x, *term.a), b = weight(x, *term.b);
+  const at::Tensor reduced =
+      at::linear(term.dropout.rate > 0 ? plain::dropout(x, term.dropout) : x, a.to(compute));
+  at::Tensor sum = y + at::linear(reduced * term.scale, b.to(compute));
+  if (term.bias != nullptr) sum = sum + (weight(x, *term.bias) * term.scale).to(compute);
+  if (term.magnitude == nullptr) return sum;
+  const at::Tensor base = p.weight->read()->detach();
+  const at::Tensor whole = (p.transposed ? base.t() : base) + b.detach().mm(a.detach()) * term.scale;
+  const at::Tensor gain = weight(x, *term.magnitude) / whole.square().sum(1).sqrt();
+  return sum * gain.to(compute);
 }
 
 }  // namespace
@@ -88,9 +97,13 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   for (const Projection& p : projections) {
     at::Tensor bias;
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
-    const at::Tensor w = weight(x, *p.weight).to(compute);
-    outputs.push_back(at::linear(operand, p.transposed ? w.t() : w, bias));
-    if (p.low_rank.a != nullptr) outputs.back() = outputs.back() + low_rank(operand, p.low_rank);
+    const at::Tensor w = weight(x, *p.weight).to(compute), matrix = p.transposed ? w.t() : w;
+    if (p.low_rank.a == nullptr) {
+      outputs.push_back(at::linear(operand, matrix, bias));
+      continue;
+    }
+    const at::Tensor y = adapted(at::linear(operand, matrix), operand, p);
+    outputs.push_back(bias.defined() ? y + bias : y);
   }
   return outputs;
 }

@@ -36,12 +36,17 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   Loader loader(config(), *source, dtype, device, loaded_);
   embedding_ = loader.embedding();
   positions_ = loader.positions();
-  for (int64_t i = 0; i < config().num_hidden_layers; ++i) layers_.push_back(loader.layer(i));
+  for (int64_t i = 0; i < config().num_hidden_layers; ++i) {
+    layer_parameters_.push_back(loaded_.all.size());
+    layers_.push_back(loader.layer(i));
+  }
+  layer_parameters_.push_back(loaded_.all.size());
   norm_ = loader.final_norm();
   head_ = loader.head(embedding_);
   carried_ = loader.carried();
   if (!carried_.empty()) source_ = std::move(source);
   loader.report_others(log);
+  adapters_ = Adapters(slots(), std::string(config().family->model_type), device_);
 }
 
 std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialTokens& tokens) {
@@ -80,18 +85,6 @@ std::vector<Model::Carried> Decoder::carried() const {
 std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
   const auto parts = loaded_.parts.find(&parameter);
   return parts != loaded_.parts.end() ? parts->second : std::vector<StoredPart>{{parameter.name}};
-}
-
-std::vector<Slot> Decoder::slots() {
-  std::vector<Slot> slots;
-  for (const auto& layer : layers_) {
-    for (kernels::Projection* projection : layer->projections()) {
-      const Parameter& weight = *projection->weight;
-      const std::string name = weight.name.substr(0, weight.name.rfind('.'));
-      slots.push_back({name, projection->in(), projection->out(), projection});
-    }
-  }
-  return slots;
 }
 
 // Ids come from a tokenizer that may know more tokens than the embedding has rows.
@@ -144,17 +137,43 @@ at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& optio
   return kernels::dropout(x, {config().dropout.embedding, part_of(*options.random, layers_.size())});
 }
 
+int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
+  const auto trained = [&](size_t begin, size_t end) {
+    return std::any_of(loaded_.all.begin() + static_cast<std::ptrdiff_t>(begin),
+                       loaded_.all.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](const auto& parameter) { return parameter->has_gradient(); });
+  };
+  int64_t first = adapter != nullptr ? adapter->first_trained_layer() : config().num_hidden_layers;
+  if (trained(0, layer_parameters_[0])) return -1;
+  for (int64_t i = 0; i < first; ++i) {
+    const auto layer = static_cast<size_t>(i);
+    if (trained(layer_parameters_[layer], layer_parameters_[layer + 1])) return i;
+  }
+  return first;
+}
+
+// A graph begins where something is trained first: below there, nothing is kept, and backward does not come.
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
+  Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
+  adapters_.enter(adapter, options.random);
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
-  at::Tensor x = embed(input, options);
+  const int64_t first = at::GradMode::is_enabled() ? first_trained_layer(adapter) : -1;
+  at::Tensor x;
+  {
+    const at::AutoGradMode recording(at::GradMode::is_enabled() && first < 0);
+    x = embed(input, options);
+  }
   std::vector<at::Tensor> routers;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const DecoderLayer* unit = layers_[i].get();
-    if (options.random) shared.random = part_of(*options.random, i);
-    const std::vector<at::Tensor> outputs =
-        memory::checkpoint_all(x, options.checkpoint, [unit, shared](const at::Tensor& stream) {
+  for (int64_t i = 0; i < std::ssize(layers_); ++i) {
+    const DecoderLayer* const unit = layers_[static_cast<size_t>(i)].get();
+    if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));
+    if (i == first) x = kernels::recorded(x);
+    const at::AutoGradMode recording(at::GradMode::is_enabled() && i >= first);
+    const std::vector<at::Tensor> outputs = memory::checkpoint_all(
+        x, options.checkpoint, [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
+          adapters_.enter(adapter, key);  // when it runs again, another one may be there
           const DecoderLayer::Result result = unit->forward(stream, shared);
           return result.router.defined() ? std::vector{result.stream, result.router}
                                          : std::vector{result.stream};
@@ -162,6 +181,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
     x = outputs[0];
     if (outputs.size() > 1) routers.push_back(outputs[1]);
   }
+  if (first >= std::ssize(layers_)) x = kernels::recorded(x);
   Output output{kernels::norm(x, norm_), {}};
   if (options.router_loss && !routers.empty())
     output.router_loss = kernels::balance_loss(routers, config().experts.chosen);
@@ -170,6 +190,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
 
 std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
+  adapters_.enter(options.adapter.value_or(adapters_.in_use()));
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
   std::vector<at::Tensor> states{embed(input)};
@@ -212,6 +233,7 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
   input.segments =
       std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
   check(input);
+  adapters_.enter(adapters_.in_use());
   LayerContext shared = context(input, wanted);
   shared.past = cache.length;
   at::Tensor x = embed(input);

@@ -25,7 +25,7 @@ class Decoder final : public Model {
   std::vector<Parameter*> parameters() override;
   std::vector<Carried> carried() const override;
   std::vector<StoredPart> stored(const Parameter& parameter) const override;
-  std::vector<Slot> slots() override;
+  Adapters& adapters() override { return adapters_; }
   Parameter& head() override { return *head_; }
   at::ScalarType dtype() const override { return dtype_; }
   at::Device device() const override { return device_; }
@@ -37,6 +37,12 @@ class Decoder final : public Model {
 
  private:
   void check(const ForwardInput& input) const;
+  std::vector<Slot> slots();
+  Slot slot(Parameter*& weight, Parameter*& bias, adapter::ModuleKind kind, int64_t layer) const;
+  void add_layer_slots(int64_t index, std::vector<Slot>& slots);
+  // The first layer that computes with something that has a gradient, as Slot::layer counts; where a graph
+  // begins.
+  int64_t first_trained_layer(const Adapter* adapter) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
   // One pass over the layers; the positions follow what the cache holds.
@@ -49,10 +55,13 @@ class Decoder final : public Model {
   std::vector<std::string> carried_;
   std::shared_ptr<const WeightSource> source_;  // of what is carried; else null
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  std::vector<size_t> layer_parameters_;  // where those of each layer begin among all; and where they end
   Parameter* embedding_ = nullptr;
   Parameter* positions_ = nullptr;  // null: none are learned
   Norm norm_;
   Parameter* head_ = nullptr;
+  Parameter* no_bias_ = nullptr;
+  Adapters adapters_;
 };
 
 }  // namespace trl::model

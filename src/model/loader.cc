@@ -191,6 +191,7 @@ tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows,
   tensor::Parameter* parameter =
       loaded_.all.emplace_back(std::make_unique<tensor::Parameter>(name, values)).get();
   loaded_.parts[parameter] = parts;
+  loaded_.names[parameter] = name;
   return parameter;
 }
 
@@ -255,6 +256,7 @@ tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_
   read(name, values);
   auto parameter = std::make_unique<tensor::Parameter>(name, values);
   parameter->decay = decay;
+  loaded_.names[parameter.get()] = own;
   return loaded_.all.emplace_back(std::move(parameter)).get();
 }
 

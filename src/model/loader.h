@@ -17,6 +17,7 @@ namespace trl::model {
 struct LoadedParameters {
   std::vector<std::unique_ptr<tensor::Parameter>> all;
   std::map<const tensor::Parameter*, std::vector<StoredPart>> parts;  // of those that files have in parts
+  std::map<const tensor::Parameter*, std::string> names;  // as the family has them, whatever files do
 };
 
 class Loader {

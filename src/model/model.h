@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "io/safetensors.h"
 #include "kernels/kernels.h"
+#include "model/adapters.h"
 #include "model/config.h"
 #include "model/stored_part.h"
 #include "tensor/parameter.h"
@@ -39,19 +40,12 @@ struct ForwardOptions {
   // Training: what dropout is drawn from, of the place in the run (base::counter_seed); otherwise there is
   // none.
   std::optional<uint64_t> random = {};
+  std::optional<Adapter*> adapter = {};  // null: the model alone; none: the one in use
 };
 
 struct Output {
   at::Tensor hidden;       // [tokens, hidden], after the final norm
   at::Tensor router_loss;  // float32 scalar, where it was asked for and the family has routers
-};
-
-// A projection of a layer, which may be replaced by another one of the same sizes, or get an adapter:
-// projections of one input stay one op whatever they are.
-struct Slot {
-  std::string name;  // "model.layers.0.self_attn.q_proj"
-  int64_t in, out;
-  kernels::Projection* projection;
 };
 
 // What is known of a model before its weights are read.
@@ -85,7 +79,10 @@ class Model {
   // The embedding, and a head of its own, get so many rows (embedding_rows.h). Before anything holds a
   // parameter's value; seed: of the run.
   virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
-  virtual std::vector<Parameter*> parameters() = 0;  // each once, in the order of the layers
+  virtual std::vector<Parameter*> parameters() = 0;  // its own, each once, in the order of the layers
+  std::vector<Parameter*> all_parameters();          // and those of its adapters
+  // From here on a trainer trains this adapter alone, and a forward takes it that names none.
+  void train_only(Adapter& adapter);
   // Weights beside the language model, which are saved as they came.
   struct Carried {
     std::string name;
@@ -94,7 +91,8 @@ class Model {
   virtual std::vector<Carried> carried() const = 0;
   // What files hold of it.
   virtual std::vector<StoredPart> stored(const Parameter& parameter) const = 0;
-  virtual std::vector<Slot> slots() = 0;     // in the order of the layers
+  // Its slots are all modules with parameters, in the order of transformers' class.
+  virtual Adapters& adapters() = 0;
   virtual Parameter& head() = 0;             // lm_head, the tied embedding, or a classifier's
   virtual at::ScalarType dtype() const = 0;  // of the weights
   virtual at::Device device() const = 0;     // of the weights, and of what is computed

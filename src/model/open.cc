@@ -80,6 +80,21 @@ std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dty
   return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device, log);
 }
 
+std::vector<Parameter*> Model::all_parameters() {
+  std::vector<Parameter*> all = parameters();
+  for (const auto& adapter : adapters().all()) {
+    for (Parameter* parameter : adapter->parameters()) all.push_back(parameter);
+  }
+  return all;
+}
+
+void Model::train_only(Adapter& adapter) {
+  for (Parameter* parameter : all_parameters()) parameter->trainable = false;
+  for (Parameter* parameter : adapter.parameters()) parameter->trainable = true;
+  adapters().use(&adapter);
+  adapters().train(&adapter);
+}
+
 Outline Model::outline(const std::string& path, std::string_view dtype) {
   const OpenedFiles opened = open_files(path);
   return {opened.files.config, choose_dtype(dtype, opened.stored_dtype)};

@@ -2,12 +2,15 @@
 // _save_checkpoint, _determine_best_metric, _load_best_model).
 #include "base/error.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/save_adapter.h"
 #include "train/trainer.h"
 
 namespace trl::train {
 
 void Trainer::save_model(const std::string& given) {
   const std::string& directory = given.empty() ? arguments().output_dir : given;
+  if (const model::Adapter* const adapter = setup_.model->adapters().trained())
+    return checkpoint::save_adapter(directory, *adapter, setup_.files, setup_.write_fault);
   if (arguments().save_format == config::SaveFormat::safetensors)
     return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault,
                                   arguments().max_shard_bytes);

@@ -77,7 +77,7 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
 Trainer::Trainer(Setup setup)
     : setup_((check_device(setup.arguments, setup.model->device()), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
-      parameters_(setup_.model->parameters()),
+      parameters_(setup_.model->all_parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),
       gradients_(parameters_),
       optimizer_(optim::make_optimizer(parameters_, arguments())),

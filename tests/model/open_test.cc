@@ -152,28 +152,31 @@ struct Lines final : base::LogSink {
   }
 };
 
-TEST(Open, SlotsAreTheProjectionsOfTheLayers) {
+TEST(Open, SlotsAreTheModulesWithParameters) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
-  const std::vector<Slot> slots = model->slots();
-  ASSERT_EQ(slots.size(), 2u * 7);
+  const std::vector<Slot>& slots = model->adapters().slots();
+  ASSERT_EQ(slots.size(), 1 + 2u * 9 + 2);
   const auto expect = [&](size_t at, const char* name, int64_t in, int64_t out) {
-    EXPECT_EQ(slots[at].name, name);
-    EXPECT_EQ(slots[at].in, in) << name;
-    EXPECT_EQ(slots[at].out, out) << name;
+    EXPECT_EQ(slots[at].module.name, name);
+    EXPECT_EQ(slots[at].module.in, in) << name;
+    EXPECT_EQ(slots[at].module.out, out) << name;
   };
-  expect(0, "model.layers.0.self_attn.q_proj", 64, 64);
-  expect(2, "model.layers.0.self_attn.v_proj", 64, 32);
-  expect(3, "model.layers.0.self_attn.o_proj", 64, 64);
-  expect(12, "model.layers.1.mlp.up_proj", 64, 112);
-  expect(13, "model.layers.1.mlp.down_proj", 112, 64);
+  expect(0, "model.embed_tokens", 512, 64);
+  expect(1, "model.layers.0.self_attn.q_proj", 64, 64);
+  expect(3, "model.layers.0.self_attn.v_proj", 64, 32);
+  expect(4, "model.layers.0.self_attn.o_proj", 64, 64);
+  expect(15, "model.layers.1.mlp.up_proj", 64, 112);
+  expect(16, "model.layers.1.mlp.down_proj", 112, 64);
+  expect(17, "model.layers.1.input_layernorm", 0, 0);
+  expect(20, "lm_head", 64, 512);
   // What stands in a slot is what the layer computes with.
   const ForwardInput input = test::forward_input({{3, 4, 5}});
   const at::NoGradGuard no_grad;
   const at::Tensor before = model->forward(input, {}).hidden;
-  std::swap(*slots[0].projection, *slots[7].projection);
+  std::swap(*slots[1].weight, *slots[10].weight);
   EXPECT_FALSE(at::equal(model->forward(input, {}).hidden, before));
-  std::swap(*slots[0].projection, *slots[7].projection);
+  std::swap(*slots[1].weight, *slots[10].weight);
   EXPECT_TRUE(at::equal(model->forward(input, {}).hidden, before));
 }
 

@@ -7,52 +7,14 @@
 #include "kernels/attention_plugin.h"
 #include "model/golden_batch.h"
 #include "support/trajectories.h"
-#include "train/sft_run.h"
+#include "train/recorded_run.h"
 
 namespace trl::train {
 namespace {
 
-config::Config config_of(const base::Json& golden) {
-  config::Config config;
-  const auto set = [&](const std::string& key, const base::Json& value) {
-    config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
-  };
-  for (const char* off : {"bf16", "gradient_checkpointing"}) config.set(off, "false");
-  config.set("logging_steps", "1");
-  config.set("save_strategy", "no");
-  config.set("dtype", "float32");
-  config.set("optim", golden["optim"].get<std::string>());
-  config.set("lr_scheduler_type", golden["lr_scheduler_type"].get<std::string>());
-  config.set("output_dir", std::filesystem::temp_directory_path().string() + "/trl_trajectory_" +
-                               golden["name"].get<std::string>());
-  for (const auto& [key, value] : golden["args"].items()) set(key, value);
-  return config;
-}
-
-bool is_wall_time(const std::string& name) {
-  return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
-}
-
-void expect_records(const base::Json& golden, const base::Json& log_history) {
-  const base::Json& want = golden["log_history"];
-  const double wide = golden["relative_tolerance"];
-  ASSERT_EQ(log_history.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    for (const auto& [name, value] : log_history[i].items()) {
-      EXPECT_TRUE(want[i].contains(name) || is_wall_time(name)) << "record " << i << " has " << name;
-    }
-    for (const auto& [name, value] : want[i].items()) {
-      ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
-      const double got = log_history[i][name];
-      EXPECT_TRUE(test::close(got, value, test::limits::record(name, wide)))
-          << "record " << i << ", " << name << ": " << got << " instead of " << value;
-    }
-  }
-}
-
-std::span<const float> values_of(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
-}
+using test::config_of;
+using test::expect_records;
+using test::values_of;
 
 // With a plug-in under bf16 autocast two of the 64 values of the first norm have gradients that are rounding
 // alone. AMX tiles round them otherwise, and Adam makes steps of full size of them: the share is 0.125 there,

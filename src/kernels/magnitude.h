@@ -1,0 +1,18 @@
+// The magnitudes of DoRA: each output of a projection is scaled so that its row of the weight, with the
+// low-rank terms, gets a length of its own.
+#pragma once
+#include "kernels/op.h"
+
+namespace trl::kernels {
+
+// The norms of the rows of weight + scale b a: float32 [out].
+at::Tensor row_norms(const Projection& p);
+
+// gain (y - bias) + bias, column by column, in y's type. gain: float32 [out]; bias: of any type, or
+// undefined.
+at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias);
+
+// What the columns of dy (y - bias) add up to: float32 [out], the gradient of the gain.
+at::Tensor gain_gradient(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& bias);
+
+}  // namespace trl::kernels

@@ -1,0 +1,177 @@
+#include "model/adapter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/counter.h"
+#include "base/error.h"
+#include "model/lora_start.h"
+#include "tensor/counted.h"
+#include "tensor/device.h"
+
+namespace trl::model {
+
+namespace {
+
+using adapter::Role;
+
+constexpr uint64_t kDropout = 0x41726f4c;  // keeps its keys apart from those of the model's own dropout
+
+std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
+  std::vector<adapter::Module> modules;
+  for (const Slot& slot : slots) modules.push_back(slot.module);
+  return modules;
+}
+
+at::Tensor values_of(const io::Safetensors& file, const Parameter& parameter) {
+  const io::TensorView& view = file.tensors().at(parameter.name);
+  if (view.shape != parameter.shape().vec()) {
+    fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", file.path(),
+         parameter.name, fmt::join(view.shape, ", "), fmt::join(parameter.shape(), ", "));
+  }
+  at::Tensor values = tensor::empty(view.shape, at::kFloat, tensor::MemoryKind::workspace);
+  io::read_floats(view.type, view.data, 0, values.numel(), values.data_ptr<float>());
+  return values;
+}
+
+void set(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
+
+// In float32, on the host, [out, in].
+at::Tensor matrix_of(const Slot& slot) {
+  const at::Tensor values = tensor::on_host(*(*slot.weight)->read()).to(at::kFloat);
+  return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
+}
+
+}  // namespace
+
+Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
+                 const std::vector<Slot>& slots, at::ScalarType type, at::Device device)
+    : name_(std::move(name)), config_(std::move(config)), selection_(std::move(selection)), slots_(slots) {
+  for (const adapter::Target& target : selection_.targets) {
+    const Slot& slot = slots_[target.module];
+    if (slot.low_rank == nullptr)
+      fail(Status::unsupported, "{}: there are no adapters for modules of its kind", slot.module.name);
+    terms_.push_back({target.module});
+    terms_.back().factors.scale = target.scaling;
+    terms_.back().factors.dropout.rate = config_.lora_dropout;
+  }
+  tensors_ = adapter::tensors(config_, selection_, modules_of(slots_));
+  for (const adapter::Tensor& tensor : tensors_) add(tensor, type, device);
+}
+
+void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device) {
+  const Slot& slot = slots_[tensor.module];
+  const auto own = [&] { return make(tensor, type, device); };
+  switch (tensor.role) {
+    case Role::a:
+      term(tensor.module).factors.a = own();
+      return;
+    case Role::b:
+      term(tensor.module).factors.b = own();
+      return;
+    case Role::b_bias:
+      term(tensor.module).factors.bias = own();
+      return;
+    case Role::magnitude:
+      term(tensor.module).factors.magnitude = own();
+      return;
+    case Role::weight:
+      if (!tensor.optional) replace(slot.weight, tensor);
+      return;
+    case Role::bias:
+      return replace(slot.bias, tensor);
+    case Role::tokens:
+      fail(Status::unsupported, "trainable_token_indices: tokens cannot be trained in this build");
+  }
+}
+
+Adapter::Term& Adapter::term(size_t slot) {
+  return *std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == slot; });
+}
+
+Parameter* Adapter::make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device) {
+  at::Tensor values = tensor::empty(tensor.shape, type, tensor::MemoryKind::weights, device);
+  return parameters_.emplace_back(std::make_unique<Parameter>(tensor.name, std::move(values))).get();
+}
+
+void Adapter::replace(Parameter** place, const adapter::Tensor& tensor) {
+  Parameter& original = **place;
+  adapter::Tensor own = tensor;
+  own.shape = original.shape().vec();
+  Parameter* const made = make(own, original.dtype(), original.device());
+  set(*made, *original.read());
+  made->decay = original.decay;
+  made->padding_row = original.padding_row;
+  replaced_.push_back({place, made, slots_[tensor.module].layer});
+}
+
+std::vector<Parameter*> Adapter::parameters() const {
+  std::vector<Parameter*> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  return all;
+}
+
+void Adapter::start(uint64_t seed) {
+  LoraStart values(config_, seed);
+  for (Term& term : terms_) start(term, values);
+}
+
+void Adapter::start(Term& term, LoraStart& values) {
+  const Slot& slot = slots_[term.slot];
+  const adapter::Module& module = slot.module;
+  const kernels::LowRank& factors = term.factors;
+  const bool table = module.kind == adapter::ModuleKind::embedding;
+  const LoraFactors first = table ? values.embedding(module.in, module.out, factors.rank())
+                                  : values.linear(module.in, module.out, factors.rank(), factors.scale,
+                                                  values.needs_weight() ? matrix_of(slot) : at::Tensor());
+  if (first.base.defined()) {
+    fail_key("init_lora_weights",
+             "init_lora_weights: olora and pissa are not in this build; give true, false, "
+             "gaussian or orthogonal");
+  }
+  set(*factors.a, first.a);
+  set(*factors.b, first.b);
+  if (factors.bias != nullptr) set(*factors.bias, first.bias);
+  if (factors.magnitude != nullptr)
+    set(*factors.magnitude, (matrix_of(slot) + factors.scale * first.b.mm(first.a)).square().sum(1).sqrt());
+}
+
+void Adapter::load(const std::string& directory) {
+  const auto file = adapter::open_weights(directory, tensors_);
+  std::vector<at::Tensor> values;  // all of them are read before the first one is set
+  for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
+  for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
+}
+
+int64_t Adapter::first_trained_layer() const {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  const auto see = [&](const Parameter* parameter, int64_t layer) {
+    if (parameter != nullptr && parameter->has_gradient()) first = std::min(first, layer);
+  };
+  for (const Term& term : terms_) {
+    for (const Parameter* one : {term.factors.a, term.factors.b, term.factors.bias, term.factors.magnitude})
+      see(one, slots_[term.slot].layer);
+  }
+  for (const Replacement& one : replaced_) see(one.own, one.layer);
+  return first;
+}
+
+void Adapter::enter(const uint64_t* key) {
+  for (const Term& term : terms_) {
+    kernels::LowRank& place = *slots_[term.slot].low_rank;
+    place = term.factors;
+    if (key == nullptr) {
+      place.dropout = {};
+    } else {
+      place.dropout.key = base::counter_seed({*key, kDropout, term.slot});
+    }
+  }
+  for (Replacement& one : replaced_) one.before = std::exchange(*one.place, one.own);
+}
+
+void Adapter::leave() {
+  for (const Term& term : terms_) *slots_[term.slot].low_rank = {};
+  for (Replacement& one : replaced_) *one.place = one.before;
+}
+
+}  // namespace trl::model

@@ -1,0 +1,72 @@
+// An adapter of a model: parameters of its own, and what it puts in the places of the model's slots while it
+// is in use. Parameters have the names of PEFT's files.
+#pragma once
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapter/tensors.h"
+#include "config/lora_config.h"
+#include "model/slot.h"
+#include "tensor/parameter.h"
+
+namespace trl::model {
+
+using tensor::Parameter;
+
+class Adapter {
+ public:
+  // type: of the parameters that are the adapter's own; copies of the model's have theirs. Their values are
+  // not set yet. slots outlive the adapter.
+  Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
+          const std::vector<Slot>& slots, at::ScalarType type, at::Device device);
+
+  const std::string& name() const { return name_; }
+  const config::LoraConfig& config() const { return config_; }
+  const adapter::Selection& selection() const { return selection_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  std::vector<Parameter*> parameters() const;  // in the order of the modules
+
+  // The values that PEFT starts with for this seed.
+  void start(uint64_t seed);
+  // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
+  void load(const std::string& directory);
+
+  // The first layer, as Slot::layer counts, where something of this adapter has a gradient.
+  int64_t first_trained_layer() const;
+
+ private:
+  friend class Adapters;
+  // The low-rank terms of a module.
+  struct Term {
+    size_t slot;
+    kernels::LowRank factors = {};
+  };
+  // What stands in the place of a parameter of the model.
+  struct Replacement {
+    Parameter** place;
+    Parameter* own;
+    int64_t layer;
+    Parameter* before = nullptr;  // while the adapter is in use
+  };
+  void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
+  Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
+  void replace(Parameter** place, const adapter::Tensor& tensor);
+  Term& term(size_t slot);
+  void start(Term& term, class LoraStart& values);
+  // From here on the layers compute with it. key: of the dropout of one forward; null: there is none.
+  void enter(const uint64_t* key);
+  void leave();
+
+  const std::string name_;
+  const config::LoraConfig config_;
+  const adapter::Selection selection_;
+  const std::vector<Slot>& slots_;
+  std::vector<adapter::Tensor> tensors_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<Term> terms_;
+  std::vector<Replacement> replaced_;
+};
+
+}  // namespace trl::model

@@ -1,0 +1,82 @@
+#include "model/adapters.h"
+
+#include <algorithm>
+
+#include "adapter/config_file.h"
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace trl::model {
+
+namespace {
+
+// Names stand in paths of files and in PEFT's names of modules.
+bool is_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+Adapter& Adapters::add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
+                       base::LogSink* log) {
+  if (!is_name(name)) {
+    fail(Status::invalid_argument,
+         "adapter name \"{}\": up to 64 of the letters a to z, digits, _ and - are accepted", name);
+  }
+  if (find(name) != nullptr) fail(Status::invalid_argument, "the model already has an adapter \"{}\"", name);
+  enter(nullptr);  // copies are made of the model's own parameters
+  std::vector<adapter::Module> modules;
+  for (const Slot& slot : slots_) modules.push_back(slot.module);
+  adapter::Selection selection = adapter::select(config, modules, model_type_);
+  if (log != nullptr) {
+    for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
+  }
+  return *all_.emplace_back(
+      std::make_unique<Adapter>(name, config, std::move(selection), slots_, type, device_));
+}
+
+Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log) {
+  Adapter& added = add(name, adapter::read_config(directory), at::kFloat, log);
+  try {
+    added.load(directory);
+  } catch (...) {
+    remove(name);
+    throw;
+  }
+  return added;
+}
+
+void Adapters::remove(std::string_view name) {
+  Adapter& gone = get(name);
+  if (entered_ == &gone) enter(nullptr);
+  if (in_use_ == &gone) in_use_ = nullptr;
+  if (trained_ == &gone) trained_ = nullptr;
+  std::erase_if(all_, [&](const auto& one) { return one.get() == &gone; });
+}
+
+Adapter* Adapters::find(std::string_view name) const {
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one->name() == name; });
+  return found == all_.end() ? nullptr : found->get();
+}
+
+Adapter& Adapters::get(std::string_view name) const {
+  if (Adapter* const found = find(name)) return *found;
+  std::vector<std::string_view> names;
+  for (const auto& one : all_) names.push_back(one->name());
+  fail(Status::not_found, "the model has no adapter \"{}\"; it has {}", name,
+       names.empty() ? "none" : base::join(names));
+}
+
+void Adapters::enter(Adapter* adapter, std::optional<uint64_t> dropout_key) {
+  if (adapter == nullptr || adapter->config().lora_dropout == 0) dropout_key.reset();
+  if (entered_ == adapter && key_ == dropout_key) return;
+  if (entered_ != nullptr) entered_->leave();
+  if (adapter != nullptr) adapter->enter(dropout_key ? &*dropout_key : nullptr);
+  entered_ = adapter;
+  key_ = dropout_key;
+}
+
+}  // namespace trl::model

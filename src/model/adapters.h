@@ -1,0 +1,53 @@
+// The adapters of a model, by name: which there are, which one its layers compute with, and which one is
+// trained.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "base/log.h"
+#include "model/adapter.h"
+
+namespace trl::model {
+
+class Adapters {
+ public:
+  Adapters() = default;
+  Adapters(std::vector<Slot> slots, std::string model_type, at::Device device)
+      : slots_(std::move(slots)), model_type_(std::move(model_type)), device_(device) {}
+  Adapters& operator=(Adapters&&) = default;
+
+  // All modules with parameters, in the order of transformers' class.
+  const std::vector<Slot>& slots() const { return slots_; }
+  // A new one, for the modules that the configuration selects; its values are not set yet. Throws
+  // Error(invalid_config) where it does not fit the model, Error(invalid_argument) for a name that is taken
+  // or is not one. log: gets warnings; may be null.
+  Adapter& add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
+               base::LogSink* log = nullptr);
+  // One that was saved; on an error there is none. Its parameters are float32.
+  Adapter& open(const std::string& name, const std::string& directory, base::LogSink* log = nullptr);
+  void remove(std::string_view name);
+  Adapter* find(std::string_view name) const;  // null: there is none
+  Adapter& get(std::string_view name) const;   // Error(not_found) naming those that there are
+  const std::vector<std::unique_ptr<Adapter>>& all() const { return all_; }
+
+  // What a forward takes that names none; null: the model alone.
+  void use(Adapter* adapter) { in_use_ = adapter; }
+  Adapter* in_use() const { return in_use_; }
+  // The one that a trainer trains, and a saved model is; null: none, all of the model.
+  void train(Adapter* adapter) { trained_ = adapter; }
+  Adapter* trained() const { return trained_; }
+  // For the model: its layers compute with this one from here on, with the dropout of this forward.
+  void enter(Adapter* adapter, std::optional<uint64_t> dropout_key = {});
+
+ private:
+  std::vector<Slot> slots_;
+  std::string model_type_;
+  at::Device device_ = at::kCPU;
+  std::vector<std::unique_ptr<Adapter>> all_;
+  Adapter* in_use_ = nullptr;
+  Adapter* trained_ = nullptr;
+  Adapter* entered_ = nullptr;
+  std::optional<uint64_t> key_;
+};
+
+}  // namespace trl::model

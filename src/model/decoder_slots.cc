@@ -1,0 +1,83 @@
+// The slots of a decoder, in the order in which transformers' class has its modules: adapters draw their
+// random numbers in that order.
+#include "model/decoder.h"
+
+namespace trl::model {
+
+namespace {
+
+using adapter::ModuleKind;
+
+// "model.layers.0.mlp.up_proj.weight" -> "model.layers.0.mlp.up_proj". In a class that sees, the language
+// model is a part.
+std::string module_name(const std::string& parameter, const Family& family) {
+  const std::string name =
+      parameter.ends_with(".weight") ? parameter.substr(0, parameter.rfind('.')) : parameter;
+  if (family.text == nullptr || !name.starts_with("model.")) return name;
+  return "model.language_model." + name.substr(6);
+}
+
+}  // namespace
+
+// bias: a place that may hold none.
+Slot Decoder::slot(Parameter*& weight, Parameter*& bias, ModuleKind kind, int64_t layer) const {
+  Slot slot{.layer = layer, .weight = &weight, .bias = &bias};
+  slot.module.name = module_name(loaded_.names.at(weight), *config().family);
+  slot.module.kind = kind;
+  slot.module.bias = bias != nullptr;
+  return slot;
+}
+
+void Decoder::add_layer_slots(int64_t index, std::vector<Slot>& slots) {
+  DecoderLayer& layer = *layers_[static_cast<size_t>(index)];
+  const auto add_projection = [&](kernels::Projection& p) {
+    Slot& added = slots.emplace_back(
+        slot(p.weight, p.bias, p.transposed ? ModuleKind::conv1d : ModuleKind::linear, index));
+    added.module.in = p.in();
+    added.module.out = p.out();
+    added.low_rank = &p.low_rank;
+  };
+  const auto add_norm = [&](Norm& norm) {
+    if (norm.weight != nullptr) slots.push_back(slot(norm.weight, norm.bias, ModuleKind::other, index));
+  };
+  BlockAttention& attention = layer.attention;
+  const bool out_first = config().family->attention_out_first;
+  if (out_first) add_projection(attention.out);
+  for (kernels::Projection& p : attention.in) add_projection(p);
+  if (!out_first) add_projection(attention.out);
+  add_norm(attention.q_norm);
+  add_norm(attention.k_norm);
+  BlockMlp& mlp = layer.experts ? layer.experts->shared : layer.mlp;
+  for (kernels::Projection& p : mlp.in) add_projection(p);
+  if (mlp.out.weight != nullptr) add_projection(mlp.out);
+  if (layer.experts) {
+    kernels::Projection& router = layer.experts->router;
+    slots.push_back(slot(router.weight, router.bias, ModuleKind::other, index));
+  }
+  for (Norm* norm :
+       {&layer.attention_norm, &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm})
+    add_norm(*norm);
+}
+
+std::vector<Slot> Decoder::slots() {
+  std::vector<Slot> all;
+  const auto table = [&](Parameter*& weight) -> Slot& {
+    Slot& added = all.emplace_back(slot(weight, no_bias_, ModuleKind::embedding, -1));
+    added.module.in = weight->size(0);
+    added.module.out = weight->size(1);
+    return added;
+  };
+  table(embedding_);
+  if (positions_ != nullptr) table(positions_);
+  const int64_t layers = config().num_hidden_layers;
+  for (int64_t i = 0; i < layers; ++i) add_layer_slots(i, all);
+  all.push_back(slot(norm_.weight, norm_.bias, ModuleKind::other, layers));
+  Slot& head = all.emplace_back(slot(head_, no_bias_, ModuleKind::linear, layers));
+  if (head_ == embedding_) head.module.name = config().family->names.head;
+  head.module.in = head_->size(1);
+  head.module.out = head_->size(0);
+  head.module.head = true;
+  return all;
+}
+
+}  // namespace trl::model

@@ -1,0 +1,17 @@
+// A module of a model as an adapter sees it: under transformers' name, and the places where the layers find
+// what they compute with.
+#pragma once
+#include "adapter/targets.h"
+#include "kernels/kernels.h"
+
+namespace trl::model {
+
+struct Slot {
+  adapter::Module module = {};
+  int64_t layer = -1;  // -1: before the first one; their number: behind the last one
+  kernels::Parameter** weight = nullptr;
+  kernels::Parameter** bias = nullptr;   // null: the kind of module has none
+  kernels::LowRank* low_rank = nullptr;  // null: the kind of module takes none
+};
+
+}  // namespace trl::model

@@ -1,0 +1,76 @@
+// Adapters that PEFT saved, on the models that they belong to: logits with the adapter, without it, and
+// switching between them.
+#include <gtest/gtest.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "model/golden_batch.h"
+#include "model/model.h"
+
+namespace trl::model {
+namespace {
+
+using base::Json;
+
+at::Tensor rows_at(const at::Tensor& padded, const test::GoldenBatch& batch) {
+  std::vector<at::Tensor> rows;
+  for (const auto& [row, column] : batch.places) rows.push_back(padded[row][column]);
+  return at::stack(rows);
+}
+
+// A recorded case: the model with its adapter, named "default".
+struct SavedAdapter {
+  explicit SavedAdapter(const std::string& name)
+      : folder("peft/" + name + "/"),
+        json(test::golden_json(folder + "case.json")),
+        tensors(test::golden_path(folder + "tensors.safetensors")),
+        batch(test::golden_batch(json["input_ids"], json["attention_mask"])),
+        model(Model::open(test::golden_path(json["model"]), "float32", nullptr, at::kCPU,
+                          name == "seq_cls" ? Head::scores : Head::language)) {
+    model->adapters().use(&model->adapters().open("default", test::golden_path(folder + "adapter")));
+  }
+  at::Tensor logits(const ForwardOptions& options = {}) {
+    const at::NoGradGuard no_grad;
+    const at::Tensor hidden = model->forward(batch.input, options).hidden;
+    return kernels::head_logits(hidden, model->head(), model->head_options(options.compute));
+  }
+  at::Tensor want(const std::string& name) { return rows_at(test::golden_tensor(tensors, name), batch); }
+  const std::string folder;
+  const Json& json;
+  const io::Safetensors tensors;
+  const test::GoldenBatch batch;
+  std::unique_ptr<Model> model;
+};
+
+class Peft : public testing::TestWithParam<const char*> {};
+
+TEST_P(Peft, LogitsWithTheAdapterAndWithoutIt) {
+  TRL_NEED_GOLDEN(fmt::format("peft/{}/case.json", GetParam()));
+  SavedAdapter saved(GetParam());
+  const auto used = [&](const at::Tensor& got, const char* name) {
+    return test::used_limit(got, saved.want(name), test::limits::forward);
+  };
+  EXPECT_LE(used(saved.logits(), "logits_adapter"), 1);
+  EXPECT_GT(used(saved.logits({.adapter = nullptr}), "logits_adapter"), 1);
+  // PEFT trains biases of the model in place, so that they stay when its adapter is disabled; here they go
+  // with it.
+  if (saved.json["config"].value("bias", "none") == "none") {
+    EXPECT_LE(used(saved.logits({.adapter = nullptr}), "logits_adapter_disabled"), 1);
+  }
+  EXPECT_LE(used(saved.logits(), "logits_adapter"), 1);
+  saved.model->adapters().use(nullptr);
+  const at::Tensor alone = saved.logits();
+  saved.model->adapters().remove("default");
+  EXPECT_TRUE(at::equal(saved.logits(), alone));
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Peft,
+                         testing::Values("all_linear", "bias_all", "dora", "seq_cls", "bias_lora_only",
+                                         "exclude_modules", "gpt2_conv1d", "layers_to_transform", "list_qv",
+                                         "modules_to_save", "phi3_fused", "rank_alpha_pattern", "regex",
+                                         "rslora"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace trl::model

@@ -1,0 +1,169 @@
+// Training of adapters: whole runs against TRL's with PEFT, and what a run keeps, saves and resumes.
+#include "adapter/config_file.h"
+#include "config/lora_config.h"
+#include "io/safetensors.h"
+#include "model/golden_batch.h"
+#include "support/weights.h"
+#include "train/recorded_run.h"
+#include "train/tiny_run.h"
+
+namespace trl::train {
+namespace {
+
+// A recorded run, begun from the recorded adapter or (by_seed) from the seed alone.
+void expect_peft(const std::string& name, const test::Settings& settings, bool by_seed) {
+  const std::string folder = "trajectories/" + name + "/";
+  const base::Json golden = test::golden_json(folder + "case.json");
+  config::Config config = test::config_of(golden);
+  for (const auto& [key, value] : settings) config.set(key, value);
+  test::SftRun run(config, test::golden_path(golden["model"]), test::golden_path(golden["dataset"]),
+                   test::parse_rows(golden["rows"]));
+  const std::string first = test::golden_path(folder + "adapter_init");
+  const io::Safetensors begin(first + "/adapter_model.safetensors"),
+      end(test::golden_path(folder + "adapter_final/adapter_model.safetensors"));
+  model::Adapters& adapters = run.model().adapters();
+  if (by_seed) {
+    adapters.add("default", adapter::read_config(first), at::kFloat).start(42);
+  } else {
+    adapters.open("default", first);
+  }
+  model::Adapter& adapter = adapters.get("default");
+  for (tensor::Parameter* p : adapter.parameters()) {
+    const at::Tensor want = test::golden_tensor(begin, p->name);
+    // of norms of rows, whose sums torch forms in another order
+    const double share = p->name.ends_with("magnitude_vector") ? 1e-6 : 0;
+    ASSERT_TRUE(at::allclose(*p->read(), want, share, 0)) << p->name;
+  }
+  const std::vector<at::Tensor> before = run.weights();
+  run.model().train_only(adapter);
+  Trainer& trainer = run.start();
+  while (trainer.step()) {
+  }
+  trainer.finish();
+  const base::Json state = base::parse_json(telemetry::trainer_state_json(trainer.state()), "state");
+  test::expect_records(golden, state["log_history"]);
+  ASSERT_EQ(adapter.parameters().size(), end.tensors().size());
+  for (tensor::Parameter* p : adapter.parameters()) {
+    const at::Tensor want = test::golden_tensor(end, p->name), start = test::golden_tensor(begin, p->name),
+                     got = *p->read();
+    test::expect_near_by_change(test::values_of(got), test::values_of(start), test::values_of(want),
+                                test::share_of_change(p->name, golden["relative_tolerance"]), p->name);
+  }
+  const std::vector<at::Tensor> after = run.weights();
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i])) << i;
+}
+
+class AdapterTrajectory : public testing::TestWithParam<const char*> {};
+
+TEST_P(AdapterTrajectory, equals_trl) {
+  TRL_NEED_GOLDEN(fmt::format("trajectories/{}/case.json", GetParam()));
+  for (const char* fused_kernels : {"on", "off"}) {
+    for (const char* recompute : {"false", "true"}) {
+      SCOPED_TRACE(fmt::format("fused_kernels: {}, gradient_checkpointing: {}", fused_kernels, recompute));
+      expect_peft(GetParam(), {{"fused_kernels", fused_kernels}, {"gradient_checkpointing", recompute}},
+                  false);
+    }
+  }
+  expect_peft(GetParam(), {}, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, AdapterTrajectory,
+                         testing::Values("sft_lora", "sft_lora_all_linear", "sft_lora_modules_to_save",
+                                         "sft_lora_rslora_qv", "sft_dora"),
+                         [](const auto& param) { return param.param; });
+
+constexpr const char* kQv = R"({"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
+
+// Begun from PEFT's values for seed 7.
+Trainer& start_adapter(test::SftRun& run, const char* text = kQv) {
+  const config::LoraConfig config =
+      config::read_lora_config(base::parse_json(text, "test"), "test", Status::format);
+  model::Adapter& adapter = run.model().adapters().add("default", config, at::kFloat);
+  adapter.start(7);
+  run.model().train_only(adapter);
+  return run.start();
+}
+
+// Only the adapter has gradients and states, and nothing is kept for a layer below the first that it changes.
+TEST(AdapterRun, TheModelIsFrozenAndCostsNothing) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = test::tiny_run({{"max_steps", "2"}});
+  Trainer& trainer = start_adapter(run);
+  int64_t trained = 0, parameters = 0;
+  for (const tensor::Parameter* p : run.model().parameters()) EXPECT_FALSE(p->has_gradient()) << p->name;
+  for (const tensor::Parameter* p : run.model().adapters().get("default").parameters()) {
+    EXPECT_TRUE(p->has_gradient()) << p->name;
+    trained += p->count();
+    ++parameters;
+  }
+  const int64_t padding = parameters * 128 + 4096;  // views, pages
+  EXPECT_LE(test::memory().now(base::MemoryKind::gradients), 4 * trained + padding);
+  EXPECT_LE(test::memory().now(base::MemoryKind::optimizer), 2 * (4 * trained + padding));
+  while (trainer.step()) {
+  }
+}
+
+// A run that stops and goes on is the run that did not stop, bit by bit, with dropout too. The checkpoint
+// holds the adapter and none of the model.
+TEST(AdapterRun, ResumesToTheSameBits) {
+  TRL_NEED_TINY_RUN();
+  constexpr const char* kDropped =
+      R"({"r": 4, "lora_alpha": 8, "lora_dropout": 0.2, "use_dora": true, "target_modules": "all-linear"})";
+  for (const char* recompute : {"false", "true"}) {
+    const test::Scratch scratch;
+    const std::string output = scratch / "whole", other = scratch / "again";
+    const auto run_in = [&](const std::string& directory) {
+      return test::tiny_run({{"max_steps", "4"},
+                             {"save_strategy", "steps"},
+                             {"save_steps", "2"},
+                             {"gradient_checkpointing", recompute},
+                             {"output_dir", directory.c_str()}});
+    };
+    test::SftRun whole = run_in(output), again = run_in(other);
+    Trainer& trainer = start_adapter(whole, kDropped);
+    while (trainer.step()) {
+    }
+    EXPECT_TRUE(base::file_exists(output + "/checkpoint-2/adapter_model.safetensors"));
+    EXPECT_TRUE(base::file_exists(output + "/checkpoint-2/adapter_config.json"));
+    EXPECT_FALSE(base::file_exists(output + "/checkpoint-2/model.safetensors"));
+    Trainer& resumed = start_adapter(again, kDropped);
+    resumed.resume(output + "/checkpoint-2");
+    while (resumed.step()) {
+    }
+    const auto want = whole.model().adapters().get("default").parameters(),
+               got = again.model().adapters().get("default").parameters();
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(at::equal(*want[i]->read(), *got[i]->read())) << want[i]->name;
+    // What it saved is opened again.
+    resumed.save_model(scratch / "saved");
+    model::Adapter& saved = again.model().adapters().open("saved", scratch / "saved");
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(at::equal(*want[i]->read(), *saved.parameters()[i]->read())) << want[i]->name;
+  }
+}
+
+// Dropout changes a step, recomputing the layers does not.
+TEST(AdapterRun, RecomputeDropsTheSame) {
+  TRL_NEED_TINY_RUN();
+  std::vector<std::vector<at::Tensor>> results;
+  for (const auto& [dropout, recompute] :
+       {std::pair{"0.3", "false"}, {"0.3", "true"}, {"0", "false"}, {"0", "true"}}) {
+    test::SftRun run = test::tiny_run({{"max_steps", "2"}, {"gradient_checkpointing", recompute}});
+    Trainer& trainer = start_adapter(
+        run, fmt::format(R"({{"r": 4, "lora_dropout": {}, "target_modules": ["q_proj", "v_proj"]}})", dropout)
+                 .c_str());
+    while (trainer.step()) {
+    }
+    auto& values = results.emplace_back();
+    for (tensor::Parameter* p : run.model().adapters().get("default").parameters())
+      values.push_back(p->read()->clone());
+  }
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i;
+    EXPECT_TRUE(at::equal(results[2][i], results[3][i])) << i;
+  }
+  EXPECT_FALSE(at::equal(results[0][0], results[2][0]));
+}
+
+}  // namespace
+}  // namespace trl::train

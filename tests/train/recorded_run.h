@@ -1,0 +1,51 @@
+// A recorded run of TRL: its configuration, and its records against those of a run here.
+#pragma once
+#include <filesystem>
+
+#include "train/sft_run.h"
+
+namespace trl::test {
+
+inline config::Config config_of(const base::Json& golden) {
+  config::Config config;
+  const auto set = [&](const std::string& key, const base::Json& value) {
+    config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
+  };
+  for (const char* off : {"bf16", "gradient_checkpointing"}) config.set(off, "false");
+  config.set("logging_steps", "1");
+  config.set("save_strategy", "no");
+  config.set("dtype", "float32");
+  config.set("optim", golden["optim"].get<std::string>());
+  config.set("lr_scheduler_type", golden["lr_scheduler_type"].get<std::string>());
+  config.set("output_dir", std::filesystem::temp_directory_path().string() + "/trl_trajectory_" +
+                               golden["name"].get<std::string>());
+  for (const auto& [key, value] : golden["args"].items()) set(key, value);
+  return config;
+}
+
+inline bool is_wall_time(const std::string& name) {
+  return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
+}
+
+inline void expect_records(const base::Json& golden, const base::Json& log_history) {
+  const base::Json& want = golden["log_history"];
+  const double wide = golden["relative_tolerance"];
+  ASSERT_EQ(log_history.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    for (const auto& [name, value] : log_history[i].items()) {
+      EXPECT_TRUE(want[i].contains(name) || is_wall_time(name)) << "record " << i << " has " << name;
+    }
+    for (const auto& [name, value] : want[i].items()) {
+      ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
+      const double got = log_history[i][name];
+      EXPECT_TRUE(close(got, value, limits::record(name, wide)))
+          << "record " << i << ", " << name << ": " << got << " instead of " << value;
+    }
+  }
+}
+
+inline std::span<const float> values_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+}  // namespace trl::test
