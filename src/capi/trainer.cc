@@ -13,6 +13,7 @@
 #include "capi/prepare.h"
 #include "capi/progress.h"
 #include "config/data_arguments.h"
+#include "config/lora_config.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
 #include "data/template_model.h"
@@ -128,6 +129,11 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
+  if (config::lora_config(config_) && arguments.save_format == config::SaveFormat::gguf) {
+    fail_key("save_format",
+             "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
+             "safetensors, or leave it out");
+  }
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   need_writable("output_dir", arguments.output_dir);
   for (const std::string& warning : config_.warnings())

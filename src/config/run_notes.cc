@@ -9,6 +9,13 @@ namespace trl::config {
 
 std::vector<std::string> run_notes(const Config& config) {
   std::vector<std::string> notes;
+  if (!config.get_bool("use_peft")) {
+    for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules",
+                            "lora_modules_to_save", "lora_task_type", "use_rslora", "use_dora"}) {
+      if (config.is_set(key))
+        notes.push_back(fmt::format("{}: it has an effect only with use_peft: true", key));
+    }
+  }
   const SftDataArguments data = sft_data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {
     notes.push_back(

@@ -11,7 +11,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 4;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 5;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -170,6 +170,14 @@ class Model {
   // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
   virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files,
                        ErrorSink& error) noexcept = 0;
+  // The adapters that were added, and which of them is used or merged; valid until the next call.
+  virtual std::string_view adapters_json() noexcept = 0;
+  // One that was saved, under a name of its own; it is not used before use_adapter().
+  virtual int32_t add_adapter(std::string_view name, std::string_view directory,
+                              ErrorSink& error) noexcept = 0;
+  virtual int32_t remove_adapter(std::string_view name, ErrorSink& error) noexcept = 0;
+  virtual int32_t use_adapter(std::string_view name, ErrorSink& error) noexcept = 0;    // empty: none
+  virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: none
   virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
                            TokenSink& sink, ErrorSink& error) noexcept = 0;
 
@@ -191,7 +199,8 @@ class Attention {
   ~Attention() = default;
 };
 
-enum class SaveKind : int32_t { model, checkpoint };
+// model: with use_peft that is the adapter. merged: all weights, with the adapter in them.
+enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
 // What the tokenizer's EOS does to the tokens that end a completion. aligned: it is added to them if it is
 // not one of them. added (eos_token is set): it is added, and becomes that of config.json. replaced

@@ -9,7 +9,7 @@
 
 namespace trl::entry {
 
-ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host) {
+ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
   HostLog log(host);
   const at::Device device = tensor::device(spec.use_cpu);
   model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device);
@@ -28,6 +28,59 @@ int32_t ModelObject::save(std::string_view directory, std::span<const engine::Na
                           engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     checkpoint::save_model(std::string(directory), *model_, files);
+    return Status::ok;
+  });
+}
+
+std::string_view ModelObject::adapters_json() noexcept {
+  try {
+    const model::Adapters& adapters = model_->adapters();
+    const auto name = [](const model::Adapter* adapter) {
+      return adapter != nullptr ? base::Json(adapter->name()) : base::Json();
+    };
+    base::Json names = base::Json::array();
+    for (const auto& adapter : adapters.all()) names.push_back(adapter->name());
+    adapters_json_ =
+        base::Json{{"names", names}, {"used", name(adapters.in_use())}, {"merged", name(adapters.merged())}}
+            .dump();
+  } catch (const std::bad_alloc&) {
+    adapters_json_.clear();
+  }
+  return adapters_json_;
+}
+
+int32_t ModelObject::add_adapter(std::string_view name, std::string_view directory,
+                                 engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    HostLog log(host_);
+    model_->adapters().open(std::string(name), std::string(directory), &log);
+    return Status::ok;
+  });
+}
+
+int32_t ModelObject::remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    model_->adapters().remove(name);
+    return Status::ok;
+  });
+}
+
+int32_t ModelObject::use_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    model::Adapters& adapters = model_->adapters();
+    adapters.use(name.empty() ? nullptr : &adapters.get(name));
+    return Status::ok;
+  });
+}
+
+int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    model::Adapters& adapters = model_->adapters();
+    if (name.empty()) {
+      adapters.unmerge();
+    } else {
+      adapters.merge(adapters.get(name));
+    }
     return Status::ok;
   });
 }

@@ -13,6 +13,7 @@ class ModelObject final : public engine::Model {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
   model::Model& get() { return *model_; }
+  const std::string& path() const { return path_; }  // that it was opened from
 
   void release() noexcept override { delete this; }
   std::string_view config_json() noexcept override { return config_json_; }
@@ -20,6 +21,12 @@ class ModelObject final : public engine::Model {
   int64_t parameter_count() noexcept override { return parameter_count_; }
   int32_t save(std::string_view directory, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;
+  std::string_view adapters_json() noexcept override;
+  int32_t add_adapter(std::string_view name, std::string_view directory,
+                      engine::ErrorSink& error) noexcept override;
+  int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
+  int32_t use_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
+  int32_t merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t generate(std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
                    engine::TokenSink& sink, engine::ErrorSink& error) noexcept override;
 
@@ -27,8 +34,10 @@ class ModelObject final : public engine::Model {
   ~ModelObject() = default;
   void warn_of_length(std::span<const std::span<const int32_t>> prompts, int64_t max_new_tokens) const;
   engine::Host& host_;
+  const std::string path_;
   std::unique_ptr<model::Model> model_;
   std::string config_json_;
+  std::string adapters_json_;
   int64_t parameter_count_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/lora_config.h"
 #include "entry/attention.h"
 #include "model/gguf_metadata.h"
 
@@ -12,6 +13,27 @@ config::Config config_of(std::span<const engine::KeyValue> values) {
   for (const engine::KeyValue& pair : values) config.set(pair.key, pair.value);
   return config;
 }
+
+namespace {
+
+// use_peft: an adapter is trained and the model is frozen.
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config, HostLog& log) {
+  std::optional<config::LoraConfig> lora = config::lora_config(config);
+  if (!lora) return;
+  lora->base_model_name_or_path = path;
+  model::Adapter& adapter = model.adapters().add("default", *lora, at::kFloat, &log);
+  adapter.start(static_cast<uint64_t>(config.get_int("seed")));
+  model.train_only(adapter);
+  int64_t trained = 0, all = 0;
+  for (const tensor::Parameter* parameter : model.all_parameters()) {
+    all += parameter->count();
+    if (parameter->trainable) trained += parameter->count();
+  }
+  log.info("adapter", "{} of {} parameters are trained ({:.2f} %)", trained, all,
+           100 * static_cast<double>(trained) / static_cast<double>(all));
+}
+
+}  // namespace
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
     : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
@@ -24,6 +46,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
     log_.info("model", "changed to match the tokenizer: {}", change);
+  add_adapter(model_.get(), model_.path(), config, log_);
   say_kernels(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;
@@ -91,10 +114,15 @@ int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
                             engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
+    const std::string target(directory);
     if (kind == engine::SaveKind::checkpoint) {
-      trainer_->save_checkpoint(std::string(directory));
+      trainer_->save_checkpoint(target);
+    } else if (kind == engine::SaveKind::merged) {
+      trainer_->save_merged(target);
     } else {
-      trainer_->save_model(std::string(directory));
+      if (kind == engine::SaveKind::adapter && model_.get().adapters().trained() == nullptr)
+        fail_key("save.kind", "save.kind: adapter needs use_peft, and this run trains the model itself");
+      trainer_->save_model(target);
     }
     return Status::ok;
   });

@@ -82,6 +82,8 @@ struct EmbeddingOptions {
   double scale = 1;       // of the rows, itself rounded to w's type (Gemma: the root of the width)
   Noise noise = {};       // added to them
   double multiplier = 1;  // of the sum (Granite's embedding_multiplier)
+  // Of an adapter: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all else.
+  LowRank low_rank = {};
 };
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/counter.h"
+#include "kernels/embedding_terms.h"
 #include "kernels/gemm.h"
 #include "kernels/low_rank.h"
 #include "kernels/op.h"
@@ -175,6 +176,7 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
 
 struct EmbeddingState {
   tensor::Use table;
+  EmbeddingTerms terms;
   int64_t padding_row;
   float scale;
 };
@@ -182,18 +184,27 @@ struct EmbeddingState {
 struct Embedding : torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids, Parameter* w,
                             const EmbeddingOptions& options) {
-    if (w->has_gradient()) context->save_for_backward({ids});
     const float scale = scale_of(options, w->dtype()) * static_cast<float>(options.multiplier);
-    keep(context, EmbeddingState{tensor::Use(*w), w->padding_row, scale});
-    return finished(gather_rows(ids, *w->read()), options);
+    EmbeddingState state{tensor::Use(*w), EmbeddingTerms(options.low_rank), w->padding_row, scale};
+    at::Tensor rows = gather_rows(ids, *w->read());
+    tensor_list saved{ids};
+    if (!state.terms.empty()) saved.push_back(state.terms.add_to(rows, ids));
+    if (w->has_gradient() || !state.terms.empty()) context->save_for_backward(std::move(saved));
+    keep(context, std::move(state));
+    return finished(std::move(rows), options);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<EmbeddingState>(context);
+    const at::Tensor dy = grads[0].contiguous();
+    const tensor_list saved = context->get_saved_variables();
     state.table.add([&](at::Tensor& gradient) {
-      scatter_add_rows(grads[0].contiguous(), state.scale, context->get_saved_variables()[0],
-                       state.padding_row, gradient);
+      scatter_add_rows(dy, state.scale, saved[0], state.padding_row, gradient);
     });
     state.table.end();
+    if (!state.terms.empty()) {
+      const at::Tensor d_rows = branch_gradient(dy, dy.scalar_type(), static_cast<double>(state.scale));
+      state.terms.backward(d_rows, saved[0], saved[1], state.padding_row);
+    }
     return {{}, {}, {}, {}};
   }
 };
@@ -230,7 +241,9 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   }
   if (!fused(w.device())) return plain::embedding(anchor, ids, w, options);
   if (records(anchor)) return Embedding::apply(anchor, ids, &w, options);
-  return finished(gather_rows(ids, *w.read()), options);
+  at::Tensor rows = gather_rows(ids, *w.read());
+  if (const EmbeddingTerms terms(options.low_rank); !terms.empty()) terms.add_to(rows, ids);
+  return finished(std::move(rows), options);
 }
 
 }  // namespace trl::kernels

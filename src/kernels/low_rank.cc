@@ -19,13 +19,6 @@ void write_scaled(Parameter& w, double scale, const at::Tensor& to) {
   });
 }
 
-at::Tensor scaled(Parameter& w, double scale, at::ScalarType type) {
-  if (scale == 1) return *read(w, type);
-  at::Tensor copy = tensor::empty(w.shape(), type, MemoryKind::workspace);
-  write_scaled(w, scale, copy);
-  return copy;
-}
-
 // x + y, or with rows of y that repeat, in x's place.
 void add_in_place(const at::Tensor& x, const at::Tensor& y) {
   const int64_t count = y.numel();
@@ -41,11 +34,14 @@ at::Tensor bias_of(const Projection& p) {
   return p.bias != nullptr ? at::Tensor(*p.bias->read()) : at::Tensor();
 }
 
-tensor::Use use_of(const Parameter* parameter) {
-  return parameter != nullptr ? tensor::Use(*parameter) : tensor::Use();
-}
-
 }  // namespace
+
+at::Tensor scaled(Parameter& w, double scale, at::ScalarType type) {
+  if (scale == 1) return *read(w, type);
+  at::Tensor copy = tensor::empty(w.shape(), type, MemoryKind::workspace);
+  write_scaled(w, scale, copy);
+  return copy;
+}
 
 LowRankTerms::LowRankTerms(at::ArrayRef<Projection> projections) {
   for (size_t i = 0; i < projections.size(); ++i) {

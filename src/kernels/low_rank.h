@@ -7,6 +7,13 @@
 
 namespace trl::kernels {
 
+// scale times the values of w, in `type`; no copy where they are that already.
+at::Tensor scaled(Parameter& w, double scale, at::ScalarType type);
+
+inline tensor::Use use_of(const Parameter* parameter) {
+  return parameter != nullptr ? tensor::Use(*parameter) : tensor::Use();
+}
+
 class LowRankTerms {
  public:
   explicit LowRankTerms(at::ArrayRef<Projection> projections);

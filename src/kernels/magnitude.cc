@@ -51,6 +51,50 @@ void write_norms(const at::Tensor& rows, float* norm) {
   });
 }
 
+void scale_rows(const at::Tensor& rows, const at::Tensor& factors) {
+  const int64_t in = rows.size(1);
+  for (int64_t r = 0; r < rows.size(0); ++r) {
+    float* const row = rows.data_ptr<float>() + r * in;
+    cpu().scale(row, Type::f32, factors.data_ptr<float>()[r], row, Type::f32, in);
+  }
+}
+
+// Rows [first, first + rows.size(0)) of the weight become these.
+void write_rows(const at::Tensor& rows, bool transposed, int64_t first, const at::Tensor& weight) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* const row = rows.data_ptr<float>() + r * in;
+      if (!transposed) {
+        cpu().convert(row, Type::f32, at_byte(weight, (first + r) * in), type_of(weight), in);
+        continue;
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        char* const element = at_byte(weight, i * weight.size(1) + first + r);
+        cpu().convert(row + i, Type::f32, element, type_of(weight), 1);
+      }
+    }
+  });
+}
+
+// body(first, rows) for blocks of the rows of weight + scale b a, in float32: the weight is never copied
+// whole.
+template <typename Body>
+void each_block(const Projection& p, const Body& body) {
+  constexpr int64_t kBlock = 1 << 20;  // elements
+  const int64_t in = p.in(), out = p.out();
+  const at::Tensor a = floats(*p.low_rank.a), b = floats(*p.low_rank.b, p.low_rank.scale);
+  const tensor::Reading weight = p.weight->read();
+  const int64_t most = std::clamp<int64_t>(kBlock / in, 1, out);
+  const at::Tensor block = tensor::empty({most, in}, at::kFloat, MemoryKind::workspace);
+  for (int64_t first = 0; first < out; first += most) {
+    at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
+    read_rows(*weight, p.transposed, first, rows);
+    gemm(b.narrow(0, first, rows.size(0)), false, a, false, rows, 1.0f);
+    body(first, rows);
+  }
+}
+
 using Piece = std::array<float, kColumns>;
 
 // body(first column, count, bias of these) for pieces of the columns, each by one thread.
@@ -68,22 +112,29 @@ void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
 
 }  // namespace
 
-// A block of rows at a time: the weight is never copied whole.
 at::Tensor row_norms(const Projection& p) {
-  constexpr int64_t kBlock = 1 << 20;  // elements
-  const int64_t in = p.in(), out = p.out();
-  const at::Tensor a = floats(*p.low_rank.a), b = floats(*p.low_rank.b, p.low_rank.scale);
-  const tensor::Reading weight = p.weight->read();
-  at::Tensor norms = tensor::empty({out}, at::kFloat, MemoryKind::activations);
-  const int64_t most = std::clamp<int64_t>(kBlock / in, 1, out);
-  const at::Tensor block = tensor::empty({most, in}, at::kFloat, MemoryKind::workspace);
-  for (int64_t first = 0; first < out; first += most) {
-    at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
-    read_rows(*weight, p.transposed, first, rows);
-    gemm(b.narrow(0, first, rows.size(0)), false, a, false, rows, 1.0f);
-    write_norms(rows, norms.data_ptr<float>() + first);
-  }
+  at::Tensor norms = tensor::empty({p.out()}, at::kFloat, MemoryKind::activations);
+  each_block(
+      p, [&](int64_t first, const at::Tensor& rows) { write_norms(rows, norms.data_ptr<float>() + first); });
   return norms;
+}
+
+void merge(const Projection& p) {
+  const tensor::Writing weight = p.weight->write();
+  at::Tensor magnitudes;
+  if (p.low_rank.magnitude != nullptr) magnitudes = floats(*p.low_rank.magnitude);
+  each_block(p, [&](int64_t first, const at::Tensor& rows) {
+    if (magnitudes.defined()) {
+      at::Tensor factors = tensor::empty({rows.size(0)}, at::kFloat, MemoryKind::workspace);
+      write_norms(rows, factors.data_ptr<float>());
+      for (int64_t r = 0; r < rows.size(0); ++r) {
+        float& factor = factors.data_ptr<float>()[r];
+        factor = magnitudes.data_ptr<float>()[first + r] / factor;
+      }
+      scale_rows(rows, factors);
+    }
+    write_rows(rows, p.transposed, first, *weight);
+  });
 }
 
 at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias) {

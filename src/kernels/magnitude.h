@@ -8,6 +8,10 @@ namespace trl::kernels {
 // The norms of the rows of weight + scale b a: float32 [out].
 at::Tensor row_norms(const Projection& p);
 
+// The weight becomes what it makes with the terms, its magnitudes included; of a table too, taken as a
+// transposed weight.
+void merge(const Projection& p);
+
 // gain (y - bias) + bias, column by column, in y's type. gain: float32 [out]; bias: of any type, or
 // undefined.
 at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias);

@@ -113,6 +113,10 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   const at::Tensor row = ids.to(w.device()).to(at::kLong);
   const at::Tensor rows = records(anchor) ? Lookup::apply(anchor, row, &w) : at::embedding(*w.read(), row);
   at::Tensor y = rows.to(wide_type(rows));
+  if (const LowRank& term = options.low_rank; term.a != nullptr) {
+    const at::Tensor a = weight(anchor, *term.a).t(), b = weight(anchor, *term.b);
+    y = y + at::linear(at::embedding(a, row, w.padding_row), b).to(y.scalar_type()) * term.scale;
+  }
   if (options.scale != 1) y = y * rounded(options.scale, rows.scalar_type());
   if (options.noise.size != 0) {
     y = y + noise_values(rows.size(0), rows.size(1), options.noise).to(rows.device());

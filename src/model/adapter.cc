@@ -1,10 +1,11 @@
 #include "model/adapter.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 #include "base/counter.h"
 #include "base/error.h"
+#include "kernels/magnitude.h"
 #include "model/lora_start.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
@@ -35,6 +36,31 @@ at::Tensor values_of(const io::Safetensors& file, const Parameter& parameter) {
 }
 
 void set(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
+
+// What parameters were, which they are again when this goes.
+class Originals {
+ public:
+  Originals() = default;
+  ~Originals() {
+    for (auto& [parameter, values] : values_) parameter->write()->copy_(values);
+  }
+  Originals(const Originals&) = delete;
+  Originals& operator=(const Originals&) = delete;
+  void keep(Parameter& parameter) { values_.emplace(&parameter, parameter.read()->clone()); }
+
+ private:
+  std::map<Parameter*, at::Tensor> values_;  // the first copy counts
+};
+
+void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
+  const std::string& name = slot.module.name;
+  if (const tensor::Encoded* const encoded = (*slot.weight)->encoded(); encoded != nullptr) {
+    fail(Status::unsupported, "{}: nothing is merged into {} weights: open the model in float32 or bfloat16",
+         name, encoded->form());
+  }
+  if (factors.bias != nullptr && !slot.module.bias)
+    fail(Status::unsupported, "{}: lora_bias cannot be merged into a module without a bias", name);
+}
 
 // In float32, on the host, [out, in].
 at::Tensor matrix_of(const Slot& slot) {
@@ -141,6 +167,32 @@ void Adapter::load(const std::string& directory) {
   std::vector<at::Tensor> values;  // all of them are read before the first one is set
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
   for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
+}
+
+kernels::Projection Adapter::projection(const Term& term) const {
+  const Slot& slot = slots_[term.slot];
+  return {.weight = *slot.weight,
+          .bias = slot.bias != nullptr ? *slot.bias : nullptr,
+          .transposed = slot.module.kind != adapter::ModuleKind::linear,
+          .low_rank = term.factors};
+}
+
+std::shared_ptr<void> Adapter::merged() {
+  for (const Term& term : terms_) check_mergeable(slots_[term.slot], term.factors);
+  auto before = std::make_shared<Originals>();
+  for (const Replacement& one : replaced_) {
+    before->keep(**one.place);
+    set(**one.place, *one.own->read());
+  }
+  for (const Term& term : terms_) {
+    const kernels::Projection p = projection(term);
+    before->keep(*p.weight);
+    kernels::merge(p);
+    if (term.factors.bias == nullptr) continue;
+    before->keep(*p.bias);
+    set(*p.bias, p.bias->read()->to(at::kFloat) + *term.factors.bias->read() * term.factors.scale);
+  }
+  return before;
 }
 
 int64_t Adapter::first_trained_layer() const {

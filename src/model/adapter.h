@@ -33,6 +33,11 @@ class Adapter {
   // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
   void load(const std::string& directory);
 
+  // The model's own parameters become what the adapter makes of them, until the result goes: then they are as
+  // before, bit by bit, for which it keeps copies of them. Throws Error(unsupported) for a weight that is
+  // stored in blocks, or lora_bias on a module without a bias. While the adapter is not in use.
+  std::shared_ptr<void> merged();
+
   // The first layer, as Slot::layer counts, where something of this adapter has a gradient.
   int64_t first_trained_layer() const;
 
@@ -56,6 +61,7 @@ class Adapter {
   Term& term(size_t slot);
   void start(Term& term, class LoraStart& values);
   // From here on the layers compute with it. key: of the dropout of one forward; null: there is none.
+  kernels::Projection projection(const Term& term) const;
   void enter(const uint64_t* key);
   void leave();
 

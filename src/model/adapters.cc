@@ -50,10 +50,31 @@ Adapter& Adapters::open(const std::string& name, const std::string& directory, b
 
 void Adapters::remove(std::string_view name) {
   Adapter& gone = get(name);
+  if (merged_ == &gone) unmerge();
   if (entered_ == &gone) enter(nullptr);
   if (in_use_ == &gone) in_use_ = nullptr;
   if (trained_ == &gone) trained_ = nullptr;
   std::erase_if(all_, [&](const auto& one) { return one.get() == &gone; });
+}
+
+void Adapters::use(Adapter* adapter) {
+  if (merged_ != nullptr && adapter != merged_) {
+    fail(Status::busy, "adapter \"{}\" is merged into the model: unmerge it before {} is used",
+         merged_->name(), adapter == nullptr ? "the model alone" : "another one");
+  }
+  in_use_ = adapter;
+}
+
+void Adapters::merge(Adapter& adapter) {
+  if (merged_ != nullptr) fail(Status::busy, "adapter \"{}\" is merged already", merged_->name());
+  enter(nullptr);
+  originals_ = adapter.merged();
+  merged_ = in_use_ = &adapter;
+}
+
+void Adapters::unmerge() {
+  merged_ = nullptr;
+  originals_.reset();
 }
 
 Adapter* Adapters::find(std::string_view name) const {
@@ -71,6 +92,7 @@ Adapter& Adapters::get(std::string_view name) const {
 }
 
 void Adapters::enter(Adapter* adapter, std::optional<uint64_t> dropout_key) {
+  if (adapter == merged_) adapter = nullptr;  // its terms are in the weights
   if (adapter == nullptr || adapter->config().lora_dropout == 0) dropout_key.reset();
   if (entered_ == adapter && key_ == dropout_key) return;
   if (entered_ != nullptr) entered_->leave();

@@ -31,11 +31,16 @@ class Adapters {
   const std::vector<std::unique_ptr<Adapter>>& all() const { return all_; }
 
   // What a forward takes that names none; null: the model alone.
-  void use(Adapter* adapter) { in_use_ = adapter; }
+  void use(Adapter* adapter);
   Adapter* in_use() const { return in_use_; }
   // The one that a trainer trains, and a saved model is; null: none, all of the model.
   void train(Adapter* adapter) { trained_ = adapter; }
   Adapter* trained() const { return trained_; }
+  // Merges one into the model's own weights, which keeps copies of them, until unmerge(): then every forward
+  // computes with it and no other can be used. Error(busy): one is merged.
+  void merge(Adapter& adapter);
+  void unmerge();  // does nothing where none is merged
+  const Adapter* merged() const { return merged_; }
   // For the model: its layers compute with this one from here on, with the dropout of this forward.
   void enter(Adapter* adapter, std::optional<uint64_t> dropout_key = {});
 
@@ -47,6 +52,8 @@ class Adapters {
   Adapter* in_use_ = nullptr;
   Adapter* trained_ = nullptr;
   Adapter* entered_ = nullptr;
+  Adapter* merged_ = nullptr;
+  std::shared_ptr<void> originals_;  // while it is merged
   std::optional<uint64_t> key_;
 };
 

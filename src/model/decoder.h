@@ -61,6 +61,7 @@ class Decoder final : public Model {
   Norm norm_;
   Parameter* head_ = nullptr;
   Parameter* no_bias_ = nullptr;
+  kernels::LowRank embedding_terms_;  // of an adapter that is in use
   Adapters adapters_;
 };
 

@@ -67,7 +67,7 @@ std::vector<Slot> Decoder::slots() {
     added.module.out = weight->size(1);
     return added;
   };
-  table(embedding_);
+  table(embedding_).low_rank = &embedding_terms_;
   if (positions_ != nullptr) table(positions_);
   const int64_t layers = config().num_hidden_layers;
   for (int64_t i = 0; i < layers; ++i) add_layer_slots(i, all);

@@ -11,6 +11,21 @@ void Trainer::save_model(const std::string& given) {
   const std::string& directory = given.empty() ? arguments().output_dir : given;
   if (const model::Adapter* const adapter = setup_.model->adapters().trained())
     return checkpoint::save_adapter(directory, *adapter, setup_.files, setup_.write_fault);
+  write_model(directory);
+}
+
+void Trainer::save_merged(const std::string& given) {
+  model::Adapters& adapters = setup_.model->adapters();
+  if (adapters.trained() == nullptr) {
+    fail_key("save.kind",
+             "save.kind: merged needs an adapter, and this run trains the model itself: give model");
+  }
+  adapters.enter(nullptr);
+  const std::shared_ptr<void> merged = adapters.trained()->merged();
+  write_model(given.empty() ? arguments().output_dir : given);
+}
+
+void Trainer::write_model(const std::string& directory) {
   if (arguments().save_format == config::SaveFormat::safetensors)
     return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault,
                                   arguments().max_shard_bytes);

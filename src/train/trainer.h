@@ -52,7 +52,8 @@ class Trainer {
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
   void finish();                        // summary, train_end, trainer_state.json; a second call only writes
   // directory empty: where the run itself would save.
-  void save_model(const std::string& directory = {});
+  void save_model(const std::string& directory = {});   // or the adapter that is trained
+  void save_merged(const std::string& directory = {});  // the model with that adapter in its weights
   void save_checkpoint(const std::string& directory = {});
   // Goes on from a checkpoint as if the run had never ended. Before the first step; after an error the
   // weights are as before, and this trainer is of no use.
@@ -82,6 +83,7 @@ class Trainer {
   void after_update(const Pass& pass, double norm, double learning_rate);
   void follow_up();
   void save_due();
+  void write_model(const std::string& directory);
   std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();

@@ -237,7 +237,7 @@ TEST(Config, TwoNamesOfOneKeyMustAgree) {
 
 TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
-      {"use_peft", "true"},
+      {"lora_target_parameters", "[mlp.experts.down_proj]"},
       {"load_in_4bit", "true"},
       {"load_in_8bit", "true"},
       {"fp16", "true"},
@@ -286,7 +286,7 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   }
   EXPECT_EQ(refusal("lr_scheduler_kwargs", "{cycles: 1}").substr(0, 82),
             "lr_scheduler_kwargs: unknown entry 'cycles'; give a mapping with the keys num_cycl");
-  EXPECT_EQ(refusal("use_peft", "yes").substr(0, 28), "use_peft: 'true' is refused:");
+  EXPECT_EQ(refusal("load_in_4bit", "yes").substr(0, 32), "load_in_4bit: 'true' is refused:");
 }
 
 TEST(Config, TakesWhatIsTheSameInThisBuild) {
@@ -370,7 +370,7 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"torch_compile", "true"},
       {"tf32", "true"},
       {"dataloader_num_workers", "4"},
-      {"lora_r", "8"},
+      {"bnb_4bit_quant_type", "fp4"},
       {"do_eval", "true"},
       {"wandb_project", "p"},
       {"full_determinism", "true"},
@@ -382,8 +382,8 @@ TEST(Config, WarnsOfWhatReachesOutside) {
     EXPECT_TRUE(warning(key, value).starts_with(std::string(key) + ": ")) << key;
   }
   EXPECT_EQ(warning("push_to_hub", "true"), "push_to_hub: nothing is uploaded: this library uses no network");
-  EXPECT_EQ(warning("lora_r", "8"),
-            "lora_r: has an effect only with use_peft, which this build does not have");
+  EXPECT_EQ(warning("bnb_4bit_quant_type", "fp4"),
+            "bnb_4bit_quant_type: has an effect only with load_in_4bit, which this build does not have");
 }
 
 TEST(Config, OneWarningForEachKey) {

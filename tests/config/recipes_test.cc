@@ -66,9 +66,9 @@ TEST(Recipes, Handbook2023) {
 }
 
 TEST(Recipes, Handbook2023Qlora) {
-  EXPECT_EQ(recipe_refusal("handbook_2023_qlora.yaml"),
-            "handbook_2023_qlora.yaml:6: use_peft: 'true' is refused: LoRA is not in this build: all weights "
-            "are trained");
+  EXPECT_EQ(
+      recipe_refusal("handbook_2023_qlora.yaml"),
+      "handbook_2023_qlora.yaml:7: load_in_4bit: 'true' is refused: quantized bases are not in this build");
 }
 
 TEST(Recipes, Handbook2025) {
@@ -122,7 +122,7 @@ TEST(Recipes, Json2024) {
   const Config config = recipe_config("trl_2024.json");
   EXPECT_EQ(warned(config),
             "dataset_batch_size dataset_kwargs ddp_timeout trust_remote_code include_tokens_per_second "
-            "run_name lora_r ");
+            "run_name ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::steps);
   EXPECT_EQ(a.eval_steps, 50.0);

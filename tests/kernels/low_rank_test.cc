@@ -41,6 +41,47 @@ TEST(LowRank, FusedIsPlain) {
   }
 }
 
+// The same two with all that a term may have: magnitudes, a bias of its own, dropout.
+Comparison adapted_with_all(int64_t rows, int64_t in, int64_t out, at::ScalarType type,
+                            at::ScalarType compute) {
+  return {{random({rows, in}, 1)},
+          {random({out, in}, 2, type) * 0.3, random({out}, 3, type), random({in, out}, 4, type) * 0.3,
+           random({3, in}, 5) * 0.3, random({out, 3}, 6) * 0.3, random({5, in}, 7) * 0.3,
+           random({out, 5}, 8) * 0.3, random({out}, 9).abs() + 0.5, random({out}, 10),
+           random({out}, 11).abs() + 0.5},
+          [=](const auto& x, auto& w) {
+            const Projection all[] = {{&w[0], &w[1], false, {&w[3], &w[4], 2.0, nullptr, &w[7], {0.25, 11}}},
+                                      {&w[2], nullptr, true, {&w[5], &w[6], 0.7, &w[8], &w[9], {0.25, 12}}}};
+            const auto y = linear(x[0], all, compute);
+            return at::cat({y[0], y[1]}, 1);
+          }};
+}
+
+TEST(LowRank, MagnitudesBiasAndDropoutFusedArePlain) {
+  for (const auto& [rows, in, out] : {std::tuple{3, 17, 5}, {40, 64, 33}, {70, 96, 130}}) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << in << " x " << out);
+    const auto f = at::kFloat, b = at::kBFloat16;
+    test::expect_fused_is_plain(adapted_with_all(rows, in, out, f, f), 3e-6, 2);
+    // plain rounds each of product, terms, their sum and the gain
+    test::expect_fused_is_plain(adapted_with_all(rows, in, out, f, b), 2.5e-2, 2);
+  }
+}
+
+// The norm of the rows is a constant, so only the magnitude follows its central difference.
+TEST(LowRank, AMagnitudeScalesTheRowsToItsLength) {
+  Parameter w("w", random({30, 20}, 1)), a("a", random({4, 20}, 2)), b("b", random({30, 4}, 3)),
+      m = parameter(random({30}, 5).abs() + 0.5), bias("bias", random({30}, 6));
+  const at::Tensor x = leaf(random({50, 20}, 4)), dy = random({50, 30}, 7);
+  const Projection adapted{&w, &bias, false, {&a, &b, 0.5, nullptr, &m}};
+  const at::Tensor whole = *w.read() + 0.5 * b.read()->matmul(*a.read());
+  const at::Tensor unit = whole / whole.square().sum(1, true).sqrt();
+  const at::Tensor y = linear(x, adapted, at::kFloat)[0];
+  EXPECT_LT(error_of(y, x.matmul((unit * m.read()->unsqueeze(1)).t()) + *bias.read()), 3e-6);
+  const at::Tensor dx = torch::autograd::grad({y}, {x}, {dy})[0];
+  EXPECT_LT(error_of(dx, dy.matmul(unit * m.read()->unsqueeze(1))), 3e-6);
+  EXPECT_LT(error_of(m.gradient(), (dy * x.detach().matmul(unit.t())).sum(0)), 3e-6);
+}
+
 TEST(LowRank, GradientsAreDerivatives) {
   const auto f = at::kFloat;
   test::expect_gradients(adapted(9, 13, 7, f, f, f, f));

@@ -33,9 +33,24 @@ struct SavedAdapter {
   at::Tensor logits(const ForwardOptions& options = {}) {
     const at::NoGradGuard no_grad;
     const at::Tensor hidden = model->forward(batch.input, options).hidden;
-    return kernels::head_logits(hidden, model->head(), model->head_options(options.compute));
+    const at::Tensor all = kernels::head_logits(hidden, model->head(), model->head_options(options.compute));
+    return model->config().labels > 0 ? all.index_select(0, last_of_documents()) : all;
   }
-  at::Tensor want(const std::string& name) { return rows_at(test::golden_tensor(tensors, name), batch); }
+  // Of a classifier: of the last token of each document.
+  at::Tensor want(const std::string& name) const {
+    const at::Tensor all = test::golden_tensor(tensors, name);
+    return model->config().labels > 0 ? all : rows_at(all, batch);
+  }
+  std::vector<at::Tensor> weights() {
+    std::vector<at::Tensor> all;
+    for (Parameter* parameter : model->parameters()) all.push_back(parameter->read()->clone());
+    return all;
+  }
+  at::Tensor last_of_documents() const {
+    std::vector<int64_t> last;
+    for (const int32_t end : batch.input.segments->cu_seqlens) last.push_back(end - 1);
+    return at::tensor(at::IntArrayRef(last).slice(1), at::kLong);
+  }
   const std::string folder;
   const Json& json;
   const io::Safetensors tensors;
@@ -59,6 +74,16 @@ TEST_P(Peft, LogitsWithTheAdapterAndWithoutIt) {
     EXPECT_LE(used(saved.logits({.adapter = nullptr}), "logits_adapter_disabled"), 1);
   }
   EXPECT_LE(used(saved.logits(), "logits_adapter"), 1);
+  const std::vector<at::Tensor> before = saved.weights();
+  Adapters& adapters = saved.model->adapters();
+  adapters.merge(adapters.get("default"));
+  EXPECT_LE(used(saved.logits(), "logits_merged"), 1);
+  EXPECT_GT(used(saved.logits(), "logits_adapter_disabled"), 1);
+  EXPECT_THROW(adapters.use(nullptr), Error);
+  adapters.unmerge();
+  const std::vector<at::Tensor> after = saved.weights();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i])) << i;
+  EXPECT_LE(used(saved.logits(), "logits_adapter"), 1);
   saved.model->adapters().use(nullptr);
   const at::Tensor alone = saved.logits();
   saved.model->adapters().remove("default");
@@ -67,9 +92,9 @@ TEST_P(Peft, LogitsWithTheAdapterAndWithoutIt) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, Peft,
                          testing::Values("all_linear", "bias_all", "dora", "seq_cls", "bias_lora_only",
-                                         "exclude_modules", "gpt2_conv1d", "layers_to_transform", "list_qv",
-                                         "modules_to_save", "phi3_fused", "rank_alpha_pattern", "regex",
-                                         "rslora"),
+                                         "embedding", "exclude_modules", "gpt2_conv1d", "layers_to_transform",
+                                         "list_qv", "modules_to_save", "phi3_fused", "rank_alpha_pattern",
+                                         "regex", "rslora"),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

@@ -257,7 +257,7 @@ TEST(BadConfig, IsRefusedByKey) {
   }
   const auto config = host::config();
   Error error;
-  for (const auto& [key, value] : host::Settings{{"use_peft", "true"},
+  for (const auto& [key, value] : host::Settings{{"lora_target_parameters", "[mlp.experts.down_proj]"},
                                                  {"fp16", "true"},
                                                  {"method", "dpo"},
                                                  {"load_in_4bit", "true"},

@@ -22,11 +22,17 @@ std::string rows_of(const std::string& dataset, const std::string& range) {
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
+bool trains_adapter(const Json& recorded) { return recorded["lora"].is_object(); }
+
 host::Settings settings_of(const Json& recorded, const std::string& output_dir) {
   host::Settings settings = {{"model_name_or_path", host::golden(recorded["model"])},
                              {"output_dir", output_dir},
                              {"gradient_checkpointing", "false"}};
   for (const auto& [key, value] : recorded["args"].items()) settings.emplace_back(key, text_of(value));
+  if (trains_adapter(recorded)) {
+    settings.emplace_back("use_peft", "true");
+    settings.emplace_back("peft_config", recorded["lora"].dump());
+  }
   return settings;
 }
 
@@ -81,13 +87,36 @@ int compare_weights(const std::filesystem::path& saved, const Json& recorded, co
   return compared;
 }
 
+// The adapter in a folder, begun from the one that the seed gives.
+int compare_adapter(const std::filesystem::path& saved, const std::string& name, double wide) {
+  const auto recorded = [&](const std::string& folder) {
+    return host::read_safetensors(
+        host::golden("trajectories/" + name + "/" + folder + "/adapter_model.safetensors"));
+  };
+  const auto got = host::read_safetensors(saved / "adapter_model.safetensors"),
+             start = recorded("adapter_init"), want = recorded("adapter_final");
+  EXPECT_EQ(got.size(), want.size());
+  for (const auto& [tensor, values] : want) {
+    EXPECT_TRUE(got.count(tensor)) << tensor;
+    if (!got.count(tensor)) continue;
+    trl::test::expect_near_by_change(got.at(tensor).values, start.at(tensor).values, values.values,
+                                     trl::test::share_of_change(tensor, wide), tensor);
+  }
+  EXPECT_FALSE(std::filesystem::exists(saved / "model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(saved / "adapter_config.json"));
+  EXPECT_TRUE(std::filesystem::exists(saved / "tokenizer.json"));
+  return static_cast<int>(want.size());
+}
+
 // What a run left in output_dir.
 void expect_output(const std::filesystem::path& output, const Json& recorded, const std::string& name) {
   const Json state = host::parse(host::read_file(output / "trainer_state.json"));
   EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
   const double wide = recorded["relative_tolerance"];
   EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
-  EXPECT_GT(compare_weights(output / "model.safetensors", recorded, name, wide), 10);
+  EXPECT_GT(trains_adapter(recorded) ? compare_adapter(output, name, wide)
+                                     : compare_weights(output / "model.safetensors", recorded, name, wide),
+            7);
 }
 
 class Trajectory : public testing::TestWithParam<const char*> {};
@@ -117,6 +146,10 @@ TEST_P(Trajectory, MatchesTrlThroughTheCommand) {
   const host::Scratch scratch;
   Json config = {{"gradient_checkpointing", false}};
   config.update(recorded["args"]);
+  if (trains_adapter(recorded)) {
+    config["use_peft"] = true;
+    config["peft_config"] = recorded["lora"];
+  }
   config["model_name_or_path"] = host::golden(recorded["model"]);
   config["output_dir"] = (scratch / "out").string();
   for (const auto& [key, rows] :
@@ -135,6 +168,13 @@ TEST_P(Trajectory, MatchesTrlThroughTheCommand) {
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(trl::test::kSftTrajectories),
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
+                         });
+
+INSTANTIATE_TEST_SUITE_P(GoldenAdapters, Trajectory,
+                         testing::Values("sft_lora", "sft_lora_all_linear", "sft_lora_modules_to_save",
+                                         "sft_lora_rslora_qv", "sft_dora"),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
