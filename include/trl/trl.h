@@ -525,8 +525,8 @@ enum { TRL_PROGRESS_STOP = 1 };
 /**
  * Sets the progress callback of a runtime. It reports on the calls that open or make something for the
  * runtime: trl_dataset_open, trl_dataset_open_config, trl_dataset_get_row_count, trl_dataset_get_profile,
- * trl_model_open, trl_trainer_create and trl_runtime_describe. While libtorch itself is being loaded the
- * callback does not run and the call cannot be stopped.
+ * trl_model_open, trl_model_convert, trl_trainer_create and trl_runtime_describe. While libtorch itself is
+ * being loaded the callback does not run and the call cannot be stopped.
  *
  * It runs on the thread that is inside such a call; two calls at the same time may run it at the same time.
  *

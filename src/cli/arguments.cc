@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "cli/nearest_flag.h"
 #include "cli/output.h"
 
 namespace trl::cli {
@@ -165,16 +166,29 @@ class Flags {
     return text + "\"";
   }
 
-  // What is no flag here: the library says which key is nearest, or that the key belongs elsewhere.
-  [[noreturn]] static void refuse(const std::string& word, Config& config) {
+  // What is no flag here: the nearest flag of this command, or else the library says which key is nearest, or
+  // that the key belongs elsewhere.
+  [[noreturn]] void refuse(const std::string& word, Config& config) const {
     if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
     std::string key =
         word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2);
     std::replace(key.begin(), key.end(), '-', '_');
     Error error;
     const char* value = nullptr;
-    check(trl_config_get(config.get(), key.c_str(), &value, error.out()), error);
+    const trl_status status = trl_config_get(config.get(), key.c_str(), &value, error.out());
+    const std::string near = nearest_flag(key, names());
+    if (status != TRL_OK && !near.empty())
+      throw Failure(kUsage, word + ": not an option of this command; the nearest is --" + near);
+    check(status, error);
     throw Failure(kUsage, word + ": not an option of this command");
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+    return names;
   }
 
   static constexpr char kMark = '\x1f';  // before a bracket that begins a word

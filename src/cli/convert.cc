@@ -1,6 +1,9 @@
 // trl convert: a model directory into a GGUF file, and back.
+#include <spdlog/spdlog.h>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
 
@@ -28,7 +31,15 @@ int convert(const Words& words) {
 
   Runtime runtime;
   open_runtime(config, runtime);
-  check(trl_model_convert(runtime.get(), path.c_str(), output->c_str(), config.get(), error.out()), error);
+  Interrupt interrupt("stopped: nothing was written");
+  interrupt.watch_calls(runtime.get());
+  const trl_status status =
+      trl_model_convert(runtime.get(), path.c_str(), output->c_str(), config.get(), error.out());
+  if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) {
+    spdlog::warn("stopped: {} was not written", *output);
+    return 128 + Interrupt::signal_number();
+  }
+  check(status, error);
   return 0;
 }
 

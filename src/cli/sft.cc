@@ -142,7 +142,7 @@ int sft(const Words& words) {
   open_runtime(config, runtime);
   Dataset train, eval;
   Trainer trainer;
-  Interrupt interrupt;
+  Interrupt interrupt("stopped before the first step: there is nothing to save");
   const bool shows = get(config, "disable_tqdm") != "true";
   if (shows && isatty(STDERR_FILENO) != 0)
     check(trl_runtime_set_progress(runtime.get(), show_opening, nullptr, nullptr, error.out()), error);

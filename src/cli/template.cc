@@ -4,6 +4,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
 #include "cli/token_lines.h"
@@ -46,6 +47,7 @@ int template_command(const Words& words) {
     throw Failure(kUsage,
                   "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
   const int64_t wanted = row_number(row);
+  const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;

@@ -1,6 +1,7 @@
 // trl tokenize: the tokens of a text.
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/token_lines.h"
 
@@ -78,6 +79,7 @@ int tokenize(const Words& words) {
     throw Failure(kUsage,
                   "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
   if (!text) throw Failure(kUsage, "--text is needed: the text to cut into tokens");
+  const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;

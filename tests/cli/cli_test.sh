@@ -333,6 +333,40 @@ case_converts_to_gguf_and_back() {
   run 1 convert --model_name_or_path m.gguf --output x --type q8_0; says err "f32, f16, bf16"; [ ! -e x ] || die "x"
   run 1 convert --model_name_or_path gone --output x.gguf; says err "gone"
 }
+case_a_misspelt_flag_is_one_of_the_command() {
+  run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "the nearest is --type"
+  run 2 tokenize --model_name_or_path "$model" --txet x; says err "the nearest is --text"
+}
+# waits_for_signals PID: until it catches SIGINT (bit 1)
+waits_for_signals() {
+  local caught=0
+  while kill -0 "$1" && (( (0x$caught & 0x2) != 0x2 )); do
+    sleep 0.1
+    caught=$(sed -n 's/^SigCgt:\s*//p' "/proc/$1/status" || echo 0)
+  done
+}
+# The call waits for its tokenizer while the signal comes.
+case_an_interrupted_convert_leaves_nothing() {
+  local code=0
+  cp -r "$model" slow; rm slow/tokenizer.json; mkfifo slow/tokenizer.json
+  "$trl" convert --model_name_or_path slow --output x.gguf >out 2>err & local child=$!
+  waits_for_signals "$child"
+  kill -INT "$child"; sleep 0.3
+  cat "$model/tokenizer.json" >slow/tokenizer.json
+  wait "$child" || code=$?
+  [ "$code" -eq 130 ] || die "exit code $code, expected 130"
+  says err "stopped: x.gguf was not written"
+  [ -z "$(find . -name 'x.gguf*')" ] || die "left: $(ls)"
+}
+case_an_interrupted_tokenize_says_so() {
+  local code=0
+  cp -r "$model" slow; rm slow/tokenizer.json; mkfifo slow/tokenizer.json
+  "$trl" tokenize --model_name_or_path slow --text x >out 2>err & local child=$!
+  waits_for_signals "$child"
+  kill -INT "$child"; wait "$child" || code=$?
+  [ "$code" -eq 130 ] || die "exit code $code, expected 130"
+  says err "trl: stopped"
+}
 case_saves_as_gguf() {
   run 0 "${sft[@]}" --max_steps 2 --save_strategy no; mv model plain
   run 0 "${sft[@]}" --max_steps 2 --save_strategy no --save_format gguf

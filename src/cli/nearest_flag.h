@@ -1,0 +1,12 @@
+// The flag that a misspelt one was meant to be.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace trl::cli {
+
+// The one of names that differs least: by at most two letters that are missing, added or others, and by less
+// than half of the word. Empty: none does.
+std::string nearest_flag(const std::string& word, const std::vector<std::string>& names);
+
+}  // namespace trl::cli
