@@ -230,7 +230,7 @@ void replace_file(const std::string& given, const std::function<void(FileWriter&
   std::error_code ignored;
   const std::string path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given).string() : given;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
-    fail(Status::io, "{}: is no regular file, and is not replaced by one", given);
+    fail(Status::io, "{}: not a regular file, and is not replaced by one", given);
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
     FileWriter writer(aside, fault);

@@ -25,7 +25,7 @@ int32_t id_or_none(const io::Gguf& file, std::string_view key) {
   if (file.find(key) == nullptr) return -1;
   const int64_t id = file.integer(key);
   if (id < 0 || id > INT32_MAX)
-    fail(Status::format, "{}: {} is {}, which is no token id", file.path(), key, id);
+    fail(Status::format, "{}: {} is {}, which is not a token id", file.path(), key, id);
   return static_cast<int32_t>(id);
 }
 

@@ -197,7 +197,7 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
   info.tensor.type_name = type.name;
   const uint64_t row = static_cast<uint64_t>(info.tensor.shape.back());
   if (row % static_cast<uint64_t>(type.block) != 0) {
-    fail(Status::format, "{}: tensor {}: rows of {} are no multiple of the {} elements of a {} block", path,
+    fail(Status::format, "{}: tensor {}: rows of {} are not a multiple of the {} elements of a {} block", path,
          info.name, row, type.block, type.name);
   }
   info.tensor.bytes = elements / static_cast<uint64_t>(type.block) * static_cast<uint64_t>(type.bytes);
@@ -213,7 +213,7 @@ void place(std::vector<TensorInfo>& infos, std::string_view data, uint64_t align
   uint64_t end = 0;
   for (TensorInfo& info : infos) {
     if (info.offset % alignment != 0) {
-      fail(Status::format, "{}: tensor {}: offset {} is no multiple of the alignment {}", path, info.name,
+      fail(Status::format, "{}: tensor {}: offset {} is not a multiple of the alignment {}", path, info.name,
            info.offset, alignment);
     }
     if (info.offset < end) {

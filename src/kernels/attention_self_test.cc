@@ -1,5 +1,5 @@
 // Does a plug-in compute what the built-in attention computes? Small batches that reach what kernels get
-// wrong: several documents, an empty one, one of a token, lengths that are no multiple of a block, grouped
+// wrong: several documents, an empty one, one of a token, lengths that are not a multiple of a block, grouped
 // heads, windows, documents that share a prefix, a scale that is not the usual one; in the run's type and
 // head_dim.
 #include "kernels/attention_plugin.h"

@@ -195,8 +195,8 @@ TEST(Gguf, RefusesBadTensors) {
   expect_error(with({4, 0}, 0, 0), Status::format, "tensor w: dimension 0 is 0");
   expect_error(with({1, 1, 1, 1, 16}, 0, 0), Status::format, "5 dimensions");
   expect_error(with({}, 0, 0), Status::format, "0 dimensions");
-  expect_error(with({2, 8}, 8, 0), Status::format, "no multiple of the 32 elements of a Q8_0 block");
-  expect_error(with({16}, 0, 8), Status::format, "no multiple of the alignment 32");
+  expect_error(with({2, 8}, 8, 0), Status::format, "not a multiple of the 32 elements of a Q8_0 block");
+  expect_error(with({16}, 0, 8), Status::format, "not a multiple of the alignment 32");
   expect_error(with({16}, 0, 32), Status::format, "truncated: tensor w needs bytes 32 to 96");
   expect_error(with({16}, 0, uint64_t{1} << 63), Status::format, "truncated: tensor w");
   GgufWriter overlap;
