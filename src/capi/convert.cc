@@ -19,10 +19,13 @@ EncodedVocabulary::EncodedVocabulary(const text::Tokenizer& tokenizer, int64_t r
     : pairs_(data::gguf_vocabulary(tokenizer, rows, origin, current_log())),
       eos_(tokenizer.special_id(tokenizer.special().eos).value_or(-1)) {}
 
-int64_t embedding_rows(const base::Json& config, const std::string& origin) {
+int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
+  // A model that sees has its language model's sizes apart.
+  const base::Json& config =
+      !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
   const auto found = config.find("vocab_size");
   if (found == config.end() || !found->is_number_integer() || *found < 1)
-    fail(Status::format, "{}: \"vocab_size\" is missing or no positive integer", origin);
+    fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", origin);
   return found->get<int64_t>();
 }
 

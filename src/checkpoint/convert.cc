@@ -1,5 +1,6 @@
 #include "checkpoint/convert.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -14,14 +15,29 @@ namespace trl::checkpoint {
 namespace {
 
 void report_others(const model::OpenedFiles& opened, base::LogSink* log) {
+  if (log == nullptr) return;
+  const model::ModelConfig& config = opened.files.config;
+  const model::WeightSource& weights = *opened.weights;
+  const auto stored = [&](const std::string& name) {
+    return model::stored_name(weights, *config.family, name);
+  };
   std::set<std::string> used;
-  for (const model::TensorShape& tensor : model::tensor_list(opened.files.config)) used.insert(tensor.name);
-  for (const std::string& name : opened.weights->others(used)) {
-    const bool known = name.find("rotary_emb.inv_freq") != name.npos || name == "rope_freqs.weight" ||
-                       (name == "lm_head.weight" && opened.files.config.tie_word_embeddings);
-    if (!known && log != nullptr)
+  for (const model::TensorShape& tensor : model::tensor_list(config)) used.insert(stored(tensor.name));
+  if (config.tie_word_embeddings) used.insert(stored(std::string(config.family->names.head) + ".weight"));
+  size_t carried = 0;
+  for (const std::string& name : weights.others(used)) {
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    const auto& kept = config.family->carried;
+    if (std::any_of(kept.begin(), kept.end(), begins))
+      ++carried;
+    else if (!model::is_buffer(name))
       log->warning("checkpoint", "tensor {} is not used by this family, and not converted", name);
   }
+  if (carried > 0)
+    log->warning(
+        "checkpoint",
+        "{} tensors of the part that sees are not converted: the file holds the language model alone",
+        carried);
 }
 
 io::ElementType element_type(const io::GgmlType& type) {

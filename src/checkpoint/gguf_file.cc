@@ -8,6 +8,7 @@
 #include "io/quantize.h"
 #include "model/gguf_metadata.h"
 #include "model/gguf_names.h"
+#include "model/gguf_order.h"
 #include "model/tensor_list.h"
 #include "tensor/parallel.h"
 
@@ -32,26 +33,40 @@ uint32_t file_type(const io::GgmlType& type) {  // llama.h's llama_ftype
   }
 }
 
-// llama.cpp computes with norms and biases in float32 alone. Where the rest has four bits, embedding and
-// head, whose errors cost most, have eight.
-const io::GgmlType& type_of(const model::TensorShape& tensor, const model::Family& family,
+// llama.cpp computes with norms, biases, routers and positions in float32 alone. Where the rest has four
+// bits, embedding and head, whose errors cost most, have eight.
+const io::GgmlType& type_of(const std::string& name, const std::vector<int64_t>& shape,
                             const io::GgmlType& wanted, base::LogSink* log) {
-  if (tensor.shape.size() == 1) return *io::find_ggml_type(io::kGgmlF32);
-  if (tensor.shape.back() % wanted.block != 0) {
+  const bool narrow =
+      shape.size() > 1 && !name.ends_with(".ffn_gate_inp.weight") && name != "position_embd.weight";
+  if (!narrow) return *io::find_ggml_type(io::kGgmlF32);
+  if (shape.back() % wanted.block != 0) {
     if (log != nullptr)
       log->warning("checkpoint",
                    "tensor {}: rows of {} elements are not a multiple of the {} elements of a {} block: F16",
-                   tensor.name, tensor.shape.back(), wanted.block, wanted.name);
+                   name, shape.back(), wanted.block, wanted.name);
     return *io::find_ggml_type(io::kGgmlF16);
   }
-  const std::string_view layers = family.names.layer.substr(0, family.names.layer.find('{'));
-  return wanted.number == io::kGgmlQ4_0 && !tensor.name.starts_with(layers)
-             ? *io::find_ggml_type(io::kGgmlQ8_0)
-             : wanted;
+  return wanted.number == io::kGgmlQ4_0 && !name.starts_with("blk.") ? *io::find_ggml_type(io::kGgmlQ8_0)
+                                                                     : wanted;
+}
+
+// llama.cpp looks for tokens of Phi-3's first vocabulary in every model with that name, and does not load one
+// that lacks them.
+std::string loadable_name(const GgufModel& m) {
+  const auto has = [&](std::string_view token) {
+    const auto size = static_cast<uint64_t>(token.size());
+    std::string encoded(reinterpret_cast<const char*>(&size), sizeof size);
+    return m.vocabulary.bytes.find(encoded.append(token)) != std::string_view::npos;
+  };
+  std::string lower = m.name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool named = lower.find("phi-3") != lower.npos || lower.find("phi3") != lower.npos;
+  return named && !(has("<unk>") && has("<s>") && has("</s>") && has("<|endoftext|>")) ? "Phi" : m.name;
 }
 
 io::GgufPairs metadata_of(const GgufModel& m, base::LogSink* log) {
-  io::GgufPairs pairs = model::gguf_metadata(m.config, m.name, log);
+  io::GgufPairs pairs = model::gguf_metadata(m.config, loadable_name(m), log);
   pairs.add("general.file_type", file_type(m.type));
   if (m.type.block > 1) pairs.add("general.quantization_version", uint32_t{2});
   pairs.append({m.vocabulary.pairs, std::string(m.vocabulary.bytes)});
@@ -68,24 +83,75 @@ io::GgufPairs metadata_of(const GgufModel& m, base::LogSink* log) {
   return pairs;
 }
 
-io::GgufEntry entry_of(const GgufModel& m, const model::TensorShape& tensor, const model::RowOrder& order,
-                       base::LogSink* log) {
-  check_shape(m.weights, tensor);
-  const io::GgmlType& type = type_of(tensor, *m.config.family, m.type, log);
-  const int64_t width = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
-  const auto read = [&m, name = tensor.name, &order, width](int64_t first, int64_t count, float* out) {
-    if (!order.differs(name)) return m.weights.read(name, first, count, out);
-    model::each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
-      m.weights.read(name, order.here(row) * width + column, part, out);
+// What becomes one tensor: a weight, or those of all experts.
+struct Source {
+  const GgufModel& model;
+  const model::GgufOrder& order;
+  std::string name;                 // the family's, of the first
+  std::vector<std::string> stored;  // where the weights come from
+  std::vector<int64_t> shape;       // of each of them, here
+
+  int64_t size() const { return shape.size() > 1 ? shape[0] * shape[1] : shape[0]; }
+  // Elements as the file orders them.
+  void read(int64_t first, int64_t count, float* out) const {
+    const float added = order.added(name);
+    model::each_row(first, count, size(), [&](int64_t which, int64_t at, int64_t part) {
+      read_one(stored[static_cast<size_t>(which)], at, part, out);
+      for (int64_t i = 0; added != 0 && i < part; ++i) out[i] += added;
       out += part;
     });
-  };
-  const std::string place = m.weights.place(tensor.name);
-  return {model::gguf_name(*m.config.family, tensor.name), tensor.shape, &type,
-          [&m, &type, place, read, name = tensor.name](int64_t first, int64_t count, uint8_t* out) {
-            encode(type, place, first, count, out, read);
-            m.weights.forget(name);
+  }
+  void forget(int64_t first, int64_t count) const {
+    for (int64_t i = first / size(); i <= (first + count - 1) / size(); ++i)
+      model.weights.forget(stored[static_cast<size_t>(i)]);
+  }
+
+ private:
+  void read_one(const std::string& from, int64_t first, int64_t count, float* out) const {
+    const int64_t width = shape.size() > 1 ? shape.back() : 1;
+    if (order.transposes(name, shape.size())) {
+      const int64_t rows = shape.front();
+      for (int64_t i = first; i < first + count; ++i)
+        model.weights.read(from, i % rows * width + i / rows, 1, out++);
+    } else if (order.moves_rows(name)) {
+      model::each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
+        model.weights.read(from, order.here(row) * width + column, part, out);
+        out += part;
+      });
+    } else {
+      model.weights.read(from, first, count, out);
+    }
+  }
+};
+
+io::GgufEntry entry_of(Source source, base::LogSink* log) {
+  const model::GgufPlace place = model::gguf_place(*source.model.config.family, source.name);
+  std::vector<int64_t> shape = source.order.in_gguf(source.name, source.shape);
+  if (place.expert >= 0) shape.insert(shape.begin(), std::ssize(source.stored));
+  const io::GgmlType& type = type_of(place.name, shape, source.model.type, log);
+  const std::string where = source.model.weights.place(source.stored.front());
+  return {place.name, shape, &type,
+          [&type, where, source = std::move(source)](int64_t first, int64_t count, uint8_t* out) {
+            encode(type, where, first, count, out,
+                   [&](int64_t at, int64_t part, float* to) { source.read(at, part, to); });
+            source.forget(first, count);
           }};
+}
+
+std::vector<io::GgufEntry> entries_of(const GgufModel& m, const model::GgufOrder& order, base::LogSink* log) {
+  const model::Family& family = *m.config.family;
+  std::vector<Source> sources;
+  for (const model::TensorShape& tensor : model::tensor_list(m.config)) {
+    const std::string stored = model::stored_name(m.weights, family, tensor.name);
+    check_shape(m.weights, {stored, tensor.shape});
+    if (model::gguf_place(family, tensor.name).expert > 0)
+      sources.back().stored.push_back(stored);
+    else
+      sources.push_back({m, order, tensor.name, {stored}, tensor.shape});
+  }
+  std::vector<io::GgufEntry> entries;
+  for (Source& source : sources) entries.push_back(entry_of(std::move(source), log));
+  return entries;
 }
 
 }  // namespace
@@ -137,18 +203,14 @@ void encode(const io::GgmlType& type, const std::string& place, int64_t first, i
 
 void write_gguf(base::FileWriter& writer, const GgufModel& m, base::LogSink* log) {
   const io::GgufPairs metadata = metadata_of(m, log);
-  const model::RowOrder order(m.config);
-  std::vector<io::GgufEntry> entries;
-  for (const model::TensorShape& tensor : model::tensor_list(m.config))
-    entries.push_back(entry_of(m, tensor, order, log));
-  const std::vector<float> divisors = model::rope_divisors(m.config);
-  if (!divisors.empty()) {
-    entries.push_back({"rope_freqs.weight",
-                       {std::ssize(divisors)},
-                       io::find_ggml_type(io::kGgmlF32),
-                       [&](int64_t first, int64_t count, uint8_t* out) {
-                         io::quantize(*io::find_ggml_type(io::kGgmlF32), divisors.data() + first, count, out);
-                       }});
+  const model::GgufOrder order(m.config);
+  std::vector<io::GgufEntry> entries = entries_of(m, order, log);
+  for (const auto& [name, values] : model::rope_tensors(m.config)) {
+    const io::GgmlType& type = *io::find_ggml_type(io::kGgmlF32);
+    entries.push_back(
+        {name, {std::ssize(values)}, &type, [&type, values](int64_t first, int64_t count, uint8_t* out) {
+           io::quantize(type, values.data() + first, count, out);
+         }});
   }
   io::write_gguf(writer, metadata, entries);
 }

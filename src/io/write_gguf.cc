@@ -116,6 +116,13 @@ void GgufPairs::add(std::string_view key, const std::vector<float>& values) {
   for (const float value : values) put(bytes_, value);
 }
 
+void GgufPairs::add(std::string_view key, const std::vector<bool>& values) {
+  begin(key, kArray);
+  put(bytes_, uint32_t{kBool});
+  put(bytes_, static_cast<uint64_t>(values.size()));
+  for (const bool value : values) put(bytes_, static_cast<uint8_t>(value));
+}
+
 void GgufPairs::append(const GgufPairs& other) {
   bytes_ += other.bytes_;
   count_ += other.count_;

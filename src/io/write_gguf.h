@@ -26,6 +26,7 @@ class GgufPairs {
   void add(std::string_view key, const std::vector<std::string>& values);
   void add(std::string_view key, const std::vector<int32_t>& values);
   void add(std::string_view key, const std::vector<float>& values);
+  void add(std::string_view key, const std::vector<bool>& values);
   void append(const GgufPairs& other);
 
   uint64_t count() const { return count_; }

@@ -165,8 +165,6 @@ struct Family {
   bool attention_out_first = false;      // transformers' class has it before qkv
   bool qkv_by_head = false;              // rows of qkv: q, k and v of the first head, of the second ...
   std::span<const FlagKey> needed = {};  // what config.json must say where it says something
-  // GGUF keeps rows of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d / 2).
-  bool gguf_interleaved_rope = false;
 };
 
 std::span<const Family> families();

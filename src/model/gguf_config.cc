@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/gguf_names.h"
-#include "model/rope.h"
+#include "model/families.h"
+#include "model/gguf_limits.h"
+#include "model/gguf_rope.h"
 
 namespace trl::model {
 
@@ -13,109 +14,208 @@ namespace {
 
 using base::Json;
 
-constexpr std::string_view kRopeFactors = "rope_freqs.weight";
-
-// Llama's own first.
-std::vector<int64_t> original_lengths() {
-  std::vector<int64_t> lengths = {8192};
-  for (int64_t length = 32; length <= int64_t{1} << 22; length *= 2) lengths.push_back(length);
-  return lengths;
-}
-
-bool gives_back(const RopeConfig& rope, const std::vector<float>& divisors, int64_t head_dim) {
-  const std::vector<float> plain = inverse_frequencies({.theta = rope.theta}, head_dim);
-  const std::vector<float> scaled = inverse_frequencies(rope, head_dim);
-  bool same = true;
-  for (size_t i = 0; i < divisors.size(); ++i)
-    same = same && std::abs(plain[i] / scaled[i] / divisors[i] - 1) < 1e-4f;
-  return same;
-}
-
-// Llama 3.1's scaling is stored as one divisor per frequency; config.json wants the rule behind them. Llama's
-// models share all but the factor and the original length, so the rule is rebuilt from the largest divisor
-// and the power of two that gives back every other.
-Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double theta, int64_t head_dim) {
-  RopeConfig rope{.type = "llama3", .theta = theta};
-  bool same = false;
-  if (divisors.type_name == "F32" && divisors.shape == std::vector<int64_t>{head_dim / 2}) {
-    std::vector<float> stored(static_cast<size_t>(head_dim / 2));
-    io::dequantize(divisors, 0, head_dim / 2, stored.data());
-    rope.factor = *std::max_element(stored.begin(), stored.end());
-    for (const int64_t length : original_lengths()) {
-      rope.original_max_position_embeddings = length;
-      same = gives_back(rope, stored, head_dim);
-      if (same) break;
-    }
-  }
-  if (!same) {
-    fail(
-        Status::unsupported,
-        "{}: tensor {}: not the rope scaling of Llama 3.1 (low 1, high 4, a power of two as original length)",
-        file.path(), kRopeFactors);
-  }
-  return {
-      {"rope_type", "llama3"},   {"rope_theta", theta},
-      {"factor", rope.factor},   {"low_freq_factor", 1.0},
-      {"high_freq_factor", 4.0}, {"original_max_position_embeddings", rope.original_max_position_embeddings}};
-}
-
-class Metadata {
+class Config {
  public:
-  explicit Metadata(const io::Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {
-    family_ = is_gguf_family(architecture_) ? find_family(architecture_) : nullptr;
-    if (family_ == nullptr) {
-      fail(Status::unsupported, "{}: general.architecture \"{}\" is not a known family; these are: {}",
-           file.path(), architecture_, gguf_families());
+  explicit Config(const io::Gguf& file) : file_(file), architecture_(file.text("general.architecture")) {
+    const bool experts = has("expert_count") && integer("expert_count") > 0;
+    row_ = find_gguf_architecture(architecture_, experts);
+    if (row_ == nullptr) {
+      fail(Status::unsupported, "{}: general.architecture \"{}\"{} is not a known family; these are: {}",
+           file.path(), architecture_, experts ? " with experts" : "", gguf_architectures());
     }
+    family_ = find_family(row_->model_type);
   }
-  const Family& family() const { return *family_; }
+
+  Json made() {
+    config_["architectures"] = {std::string(family_->architecture)};
+    config_["model_type"] = std::string(family_->model_type);
+    sizes();
+    config_[family_->activation_key] = std::string(family_->activation);
+    config_["initializer_range"] = 0.02;
+    config_["use_cache"] = true;
+    config_["tie_word_embeddings"] = row_->head == GgufHead::tied || !has_tensor("output.weight");
+    for (const NumberKey& dropout : family_->dropouts) config_[dropout.key] = 0.0;
+    biases();
+    if (family_->rope.used) rope();
+    windows();
+    scales();
+    if (row_->experts) experts();
+    return std::move(config_);
+  }
+
+ private:
   std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
   bool has(std::string_view name) const { return file_.find(key(name)) != nullptr; }
   int64_t integer(std::string_view name) const { return file_.integer(key(name)); }
+  int64_t integer_or(std::string_view name, int64_t otherwise) const {
+    return has(name) ? integer(name) : otherwise;
+  }
   double number(std::string_view name) const { return file_.number(key(name)); }
-  std::string text(std::string_view name) const { return file_.text(key(name)); }
-
- private:
-  const io::Gguf& file_;
-  std::string architecture_;
-  const Family* family_;
-};
-
-int64_t head_dim(const io::Gguf& file, const Metadata& meta, int64_t hidden, int64_t heads) {
-  if (heads < 1)
-    fail(Status::format, "{}: {} is {}; expected at least 1", file.path(), meta.key("attention.head_count"),
-         heads);
-  const char* given = meta.has("attention.key_length") ? "attention.key_length" : "rope.dimension_count";
-  const int64_t width = meta.has(given) ? meta.integer(given) : hidden / heads;
-  if (width < 2 || width % 2 != 0) {
-    fail(Status::format, "{}: {} makes heads of {}; expected an even number", file.path(), meta.key(given),
-         width);
+  double number_or(std::string_view name, double otherwise) const {
+    return has(name) ? number(name) : otherwise;
   }
-  for (const char* name : {"attention.value_length", "rope.dimension_count"}) {
-    if (meta.has(name) && meta.integer(name) != width) {
-      fail(Status::unsupported, "{}: {} is {}, heads have {}; they must be equal", file.path(),
-           meta.key(name), meta.integer(name), width);
+  bool has_tensor(std::string_view name) const { return file_.tensors().find(name) != file_.tensors().end(); }
+
+  void sizes() {
+    const auto embedding = file_.tensors().find("token_embd.weight");
+    if (embedding == file_.tensors().end())
+      fail(Status::format, "{}: tensor token_embd.weight is missing", file_.path());
+    const Sizes& keys = family_->sizes;
+    hidden_ = integer("embedding_length");
+    heads_ = integer("attention.head_count");
+    layers_ = integer("block_count");
+    width_ = head_width();
+    config_[keys.vocab.key] = embedding->second.shape.front();
+    config_[keys.hidden.key] = hidden_;
+    config_[keys.intermediate.key] = integer("feed_forward_length");
+    config_[keys.layers.key] = layers_;
+    config_[keys.heads.key] = heads_;
+    config_[keys.kv_heads.key] = integer_or("attention.head_count_kv", heads_);
+    config_["head_dim"] = width_;
+    config_[keys.positions.key] = integer("context_length");
+    const bool centred = family_->norm == kernels::NormKind::layer;
+    config_[family_->eps.key] =
+        number(centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+  }
+
+  int64_t head_width() const {
+    if (heads_ < 1)
+      fail(Status::format, "{}: {} is {}; expected at least 1", file_.path(), key("attention.head_count"),
+           heads_);
+    const bool given = has("attention.key_length");
+    const int64_t width = given ? integer("attention.key_length") : hidden_ / heads_;
+    if (width < 2 || width % 2 != 0) {
+      fail(Status::format, "{}: {} makes heads of {}; expected an even number", file_.path(),
+           key(given ? "attention.key_length" : "attention.head_count"), width);
     }
+    need_equal("attention.value_length", width);
+    if (family_->rope.partial.key == nullptr) need_equal("rope.dimension_count", width);
+    return width;
   }
-  return width;
-}
 
-Json rope_parameters(const io::Gguf& file, const Metadata& meta, int64_t head_width) {
-  const double theta = meta.has("rope.freq_base") ? meta.number("rope.freq_base") : 10000.0;
-  const auto divisors = file.tensors().find(kRopeFactors);
-  if (divisors != file.tensors().end()) return llama3_rope(file, divisors->second, theta, head_width);
-  const std::string type = meta.has("rope.scaling.type") ? meta.text("rope.scaling.type") : "none";
-  if (type == "none") return {{"rope_type", "default"}, {"rope_theta", theta}};
-  if (type != "linear") {
-    fail(Status::unsupported, "{}: {} is \"{}\"; none and linear are supported", file.path(),
-         meta.key("rope.scaling.type"), type);
+  void need_equal(std::string_view name, int64_t width) const {
+    if (integer_or(name, width) == width) return;
+    fail(Status::unsupported, "{}: {} is {}, heads have {}; they must be equal", file_.path(), key(name),
+         integer(name), width);
   }
-  return {{"rope_type", "linear"}, {"rope_theta", theta}, {"factor", meta.number("rope.scaling.factor")}};
-}
 
-bool has_tensor(const io::Gguf& file, std::string_view name) {
-  return file.tensors().find(name) != file.tensors().end();
-}
+  void biases() {
+    const bool qkv = has_tensor("blk.0.attn_q.bias") || has_tensor("blk.0.attn_qkv.bias");
+    if (family_->qkv_bias.key != nullptr) config_[family_->qkv_bias.key] = qkv;
+    if (family_->mlp_bias.key != nullptr) config_[family_->mlp_bias.key] = has_tensor("blk.0.ffn_up.bias");
+    if (family_->parallel.key == nullptr) return;
+    // llama.cpp does not read the key of a family that drops a norm there.
+    config_[family_->parallel.key] = family_->one_norm_if_parallel
+                                         ? !has_tensor("blk.0.ffn_norm.weight")
+                                         : std::get<bool>(flag("use_parallel_residual"));
+  }
+
+  const io::GgufValue& flag(std::string_view name) const {
+    const io::GgufValue* value = file_.find(key(name));
+    if (value == nullptr) fail(Status::format, "{}: metadata key {} is missing", file_.path(), key(name));
+    if (!std::holds_alternative<bool>(*value))
+      fail(Status::format, "{}: {} is not a boolean", file_.path(), key(name));
+    return *value;
+  }
+
+  void rope() {
+    Json rope = gguf_rope(file_, architecture_, width_);
+    const int64_t turned = integer_or("rope.dimension_count", width_);
+    if (turned != width_)
+      rope["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(width_);
+    const int64_t original = integer_or("rope.scaling.original_context_length", 0);
+    if (original > 0 && row_->longrope) config_["original_max_position_embeddings"] = original;
+    if (family_->rope.sliding_theta.key == nullptr) {
+      config_["rope_parameters"] = rope;
+      return;
+    }
+    const double local = number_or("rope.freq_base_swa", 10000.0);
+    config_["rope_parameters"] = {{"full_attention", rope},
+                                  {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", local}}}};
+  }
+
+  void windows() {
+    if (family_->window.rule == WindowRule::none || family_->window.on.key != nullptr) return;
+    const int64_t size = integer_or("attention.sliding_window", row_->window);
+    config_["sliding_window"] = size > 0 ? Json(size) : Json();
+    if (row_->window_pattern == 0) return;
+    const std::vector<bool> slides = sliding_layers(size);
+    Json types = Json::array();
+    for (const bool one : slides) types.push_back(one ? "sliding_attention" : "full_attention");
+    config_["layer_types"] = types;
+  }
+
+  // The pattern is a flag for each layer, or n where all but every n-th have a window.
+  std::vector<bool> sliding_layers(int64_t window) const {
+    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+    if (layers_ < 0 || layers_ > std::ssize(file_.tensors()))
+      fail(Status::format, "{}: {} is {}, and there are {} tensors", file_.path(), key("block_count"),
+           layers_, file_.tensors().size());
+    std::vector<bool> slides(static_cast<size_t>(layers_), false);
+    if (window == 0) return slides;
+    const io::GgufValue* given = file_.find(key(kPattern));
+    const auto* flags = given != nullptr ? std::get_if<std::vector<int64_t>>(given) : nullptr;
+    if (flags != nullptr && std::ssize(*flags) != layers_)
+      fail(Status::format, "{}: {} has {} entries for {} layers", file_.path(), key(kPattern), flags->size(),
+           layers_);
+    const int64_t n = flags != nullptr ? 0 : integer_or(kPattern, row_->window_pattern);
+    for (size_t i = 0; i < slides.size(); ++i)
+      slides[i] = flags != nullptr ? (*flags)[i] != 0 : n < 1 || (static_cast<int64_t>(i) + 1) % n != 0;
+    return slides;
+  }
+
+  void scales() {
+    const Scales& scales = family_->scales;
+    if (scales.attention_root.key != nullptr) {
+      const double scale = gguf_attention_scale(*row_, layers_, hidden_, heads_, width_);
+      config_[scales.attention_root.key] = std::round(1 / (scale * scale));
+    }
+    const auto cap = [&](const NumberKey& known, const char* name) {
+      if (known.key == nullptr) return;
+      const double value = number_or(name, known.otherwise);
+      config_[known.key] = value > 0 ? Json(value) : Json();
+    };
+    cap(scales.attention_softcap, "attn_logit_softcapping");
+    cap(scales.logits_softcap, "final_logit_softcapping");
+    if (!row_->multipliers) return;
+    config_[scales.embedding.key] = number_or("embedding_scale", 1);
+    config_[scales.residual.key] = number_or("residual_scale", 1);
+    config_[scales.attention.key] = number_or("attention.scale", 1 / std::sqrt(static_cast<double>(width_)));
+    config_[scales.logits_divisor.key] = number("logit_scale");
+  }
+
+  void experts() {
+    const Experts& keys = family_->experts;
+    const int64_t count = integer("expert_count");
+    const auto first = file_.tensors().find("blk.0.ffn_up_exps.weight");
+    if (first == file_.tensors().end())
+      fail(Status::format, "{}: tensor blk.0.ffn_up_exps.weight is missing", file_.path());
+    const std::vector<int64_t>& shape = first->second.shape;
+    if (shape.size() != 3 || shape[0] != count || count > kMostExperts) {
+      fail(Status::format,
+           "{}: tensor blk.0.ffn_up_exps.weight has shape [{}], {} is {}; at most {} are read", file_.path(),
+           fmt::join(shape, ", "), key("expert_count"), count, kMostExperts);
+    }
+    config_[family_->model_type == "mixtral" ? "num_local_experts" : keys.count.key] = count;
+    config_[keys.chosen.key] = integer("expert_used_count");
+    config_[keys.width.key] = shape[1];
+    if (keys.normalised.key != nullptr) config_[keys.normalised.key] = row_->normalised;
+    if (family_->names.shared_router.empty()) return;
+    const auto shared = file_.tensors().find("blk.0.ffn_up_shexp.weight");
+    if (shared == file_.tensors().end() || shared->second.shape.size() != 2)
+      fail(Status::format, "{}: tensor blk.0.ffn_up_shexp.weight is missing, or not a matrix", file_.path());
+    config_[keys.shared_width.key] = shared->second.shape.front();
+  }
+
+  static constexpr int64_t kMostExperts = 1024;  // llama.cpp's
+
+  const io::Gguf& file_;
+  const std::string architecture_;
+  const GgufFamily* row_;
+  const Family* family_;
+  Json config_;
+  int64_t hidden_ = 0, heads_ = 0, layers_ = 0, width_ = 0;
+};
 
 void add_token_ids(const io::Gguf& file, Json& config) {
   constexpr std::pair<const char*, const char*> kIds[] = {
@@ -130,38 +230,7 @@ void add_token_ids(const io::Gguf& file, Json& config) {
 }  // namespace
 
 Json gguf_config_json(const io::Gguf& file) {
-  const Metadata meta(file);
-  const auto embedding = file.tensors().find("token_embd.weight");
-  if (embedding == file.tensors().end())
-    fail(Status::format, "{}: tensor token_embd.weight is missing", file.path());
-  const int64_t hidden = meta.integer("embedding_length");
-  const int64_t heads = meta.integer("attention.head_count");
-  const int64_t width = head_dim(file, meta, hidden, heads);
-  Json config;
-  config["architectures"] = {std::string(meta.family().architecture)};
-  config["model_type"] = std::string(meta.family().model_type);
-  config["vocab_size"] = embedding->second.shape.front();
-  config["hidden_size"] = hidden;
-  config["intermediate_size"] = meta.integer("feed_forward_length");
-  config["num_hidden_layers"] = meta.integer("block_count");
-  config["num_attention_heads"] = heads;
-  config["num_key_value_heads"] =
-      meta.has("attention.head_count_kv") ? meta.integer("attention.head_count_kv") : heads;
-  config["head_dim"] = width;
-  config["max_position_embeddings"] = meta.integer("context_length");
-  config["rms_norm_eps"] = meta.number("attention.layer_norm_rms_epsilon");
-  config["rope_parameters"] = rope_parameters(file, meta, width);
-  config["hidden_act"] = "silu";
-  config["attention_dropout"] = 0.0;
-  config["initializer_range"] = 0.02;
-  config["use_cache"] = true;
-  config["tie_word_embeddings"] = !has_tensor(file, "output.weight");
-  if (meta.family().out_bias.key != nullptr) config["attention_bias"] = has_tensor(file, "blk.0.attn_q.bias");
-  if (meta.family().mlp_bias.key != nullptr) config["mlp_bias"] = has_tensor(file, "blk.0.ffn_gate.bias");
-  if (meta.family().window.rule == WindowRule::every_layer) {
-    constexpr const char* kWindow = "attention.sliding_window";
-    config["sliding_window"] = meta.has(kWindow) ? Json(meta.integer(kWindow)) : Json();
-  }
+  Json config = Config(file).made();
   add_token_ids(file, config);
   return config;
 }

@@ -5,74 +5,112 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "model/gguf_names.h"
+#include "model/gguf_families.h"
+#include "model/gguf_limits.h"
 #include "model/rope.h"
 
 namespace trl::model {
 
 namespace {
 
-// llama.cpp knows no windows in these architectures, so it is right as far as one reaches.
-int64_t exact_length(const ModelConfig& c, base::LogSink* log) {
-  const bool slides =
-      std::find(c.sliding_layers.begin(), c.sliding_layers.end(), true) != c.sliding_layers.end();
-  if (!slides || c.sliding_window >= c.max_position_embeddings) return c.max_position_embeddings;
-  if (log != nullptr)
-    log->warning("model",
-                 "sliding_window is {} of {} positions, and llama.cpp has no windows for {}: context_length "
-                 "is {}, up to which both compute the same",
-                 c.sliding_window, c.max_position_embeddings, c.model_type, c.sliding_window);
-  return c.sliding_window;
+bool slides(const ModelConfig& c) {
+  return std::find(c.sliding_layers.begin(), c.sliding_layers.end(), true) != c.sliding_layers.end();
 }
 
-void add_rope(io::GgufPairs& pairs, const std::string& prefix, const ModelConfig& c) {
-  if (c.rope.partial != 1 || c.sliding_rope) {
-    fail(Status::unsupported,
-         "a rope of a part of each head, or another one for layers with a window, is not written to GGUF "
-         "files");
-  }
-  pairs.add(prefix + "rope.dimension_count", static_cast<uint32_t>(c.head_dim));
-  pairs.add(prefix + "rope.freq_base", static_cast<float>(c.rope.theta));
-  if (c.rope.type == "default" || c.rope.type == "llama3") return;
-  if (c.rope.type != "linear") {
-    fail(Status::unsupported,
-         "rope type \"{}\" is not written to GGUF files; these are: default, linear, llama3", c.rope.type);
-  }
-  pairs.add(prefix + "rope.scaling.type", "linear");
-  pairs.add(prefix + "rope.scaling.factor", static_cast<float>(c.rope.factor));
-}
+class Writer {
+ public:
+  Writer(const ModelConfig& config, const GgufFamily& row)
+      : c_(config), row_(row), prefix_(std::string(row.architecture) + ".") {}
 
-}  // namespace
-
-io::GgufPairs gguf_metadata(const ModelConfig& c, const std::string& name, base::LogSink* log) {
-  if (!is_gguf_family(c.model_type)) {
-    fail(Status::unsupported, "models of the family {} are not written to GGUF files; these are: {}",
-         c.model_type, gguf_families());
+  io::GgufPairs made(const std::string& name, base::LogSink* log) {
+    pairs_.add("general.architecture", row_.architecture);
+    pairs_.add("general.type", "model");
+    pairs_.add("general.name", name);
+    size("context_length", row_.window_pattern > 0 ? c_.max_position_embeddings : exact_length(log));
+    sizes();
+    windows();
+    rope();
+    scales();
+    if (row_.experts) experts();
+    return std::move(pairs_);
   }
-  const std::string architecture(gguf_architecture(c.model_type)), prefix = architecture + ".";
-  io::GgufPairs pairs;
-  pairs.add("general.architecture", architecture);
-  pairs.add("general.type", "model");
-  pairs.add("general.name", name);
-  const auto add = [&](const char* key, int64_t value) {
-    pairs.add(prefix + key, static_cast<uint32_t>(value));
-  };
-  add("vocab_size", c.vocab_size);
-  add("block_count", c.num_hidden_layers);
-  add("context_length", exact_length(c, log));
-  add("embedding_length", c.hidden_size);
-  add("feed_forward_length", c.intermediate_size);
-  add("attention.head_count", c.num_attention_heads);
-  add("attention.head_count_kv", c.num_key_value_heads);
-  add("attention.key_length", c.head_dim);
-  add("attention.value_length", c.head_dim);
-  pairs.add(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(c.norm_eps));
-  add_rope(pairs, prefix, c);
-  return pairs;
-}
 
-std::vector<float> rope_divisors(const ModelConfig& c) {
-  if (c.rope.type != "llama3") return {};
+ private:
+  void size(const char* key, int64_t value) { pairs_.add(prefix_ + key, static_cast<uint32_t>(value)); }
+  void number(const char* key, double value) { pairs_.add(prefix_ + key, static_cast<float>(value)); }
+
+  // Without windows llama.cpp is right as far as one reaches.
+  int64_t exact_length(base::LogSink* log) const {
+    if (!slides(c_) || c_.sliding_window >= c_.max_position_embeddings) return c_.max_position_embeddings;
+    if (log != nullptr)
+      log->warning(
+          "model",
+          "sliding_window is {} of {} positions, and llama.cpp has no windows for {}: context_length "
+          "is {}, up to which both compute the same",
+          c_.sliding_window, c_.max_position_embeddings, c_.model_type, c_.sliding_window);
+    return c_.sliding_window;
+  }
+
+  void sizes() {
+    size("vocab_size", c_.vocab_size);
+    size("block_count", c_.num_hidden_layers);
+    size("embedding_length", c_.hidden_size);
+    size("feed_forward_length", c_.intermediate_size);
+    size("attention.head_count", c_.num_attention_heads);
+    size("attention.head_count_kv", c_.num_key_value_heads);
+    size("attention.key_length", c_.head_dim);
+    size("attention.value_length", c_.head_dim);
+    const bool centred = c_.family->norm == kernels::NormKind::layer;
+    number(centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", c_.norm_eps);
+    if (c_.family->parallel.key != nullptr) pairs_.add(prefix_ + "use_parallel_residual", c_.parallel);
+  }
+
+  void windows() {
+    if (row_.window_pattern == 0) return;
+    const int64_t none = row_.window > 0 ? c_.max_position_embeddings : 0;
+    const int64_t window = slides(c_) ? c_.sliding_window : none;
+    if (window == 0) return;
+    size("attention.sliding_window", window);
+    pairs_.add(prefix_ + "attention.sliding_window_pattern", c_.sliding_layers);
+  }
+
+  void rope() {
+    if (c_.rope.type == "none") return;
+    const auto turned = static_cast<int64_t>(static_cast<double>(c_.head_dim) * c_.rope.partial);
+    size("rope.dimension_count", turned);
+    number("rope.freq_base", c_.rope.theta);
+    if (slides(c_) && c_.sliding_rope) number("rope.freq_base_swa", c_.sliding_rope->theta);
+    if (c_.rope.type != "linear" && c_.rope.type != "longrope") return;
+    pairs_.add(prefix_ + "rope.scaling.type", c_.rope.type);
+    if (c_.rope.type == "linear") return number("rope.scaling.factor", c_.rope.factor);
+    size("rope.scaling.original_context_length", c_.rope.original_max_position_embeddings);
+    number("rope.scaling.attn_factor", rope_attention_factor(c_.rope));
+  }
+
+  void scales() {
+    if (c_.attention_softcap > 0) number("attn_logit_softcapping", c_.attention_softcap);
+    if (c_.logits_softcap > 0) number("final_logit_softcapping", c_.logits_softcap);
+    if (!row_.multipliers) return;
+    number("embedding_scale", c_.embedding_multiplier);
+    number("residual_scale", c_.residual_scale);
+    number("attention.scale", c_.attention_scale);
+    number("logit_scale", 1 / c_.logits_scale);
+  }
+
+  void experts() {
+    size("expert_count", c_.experts.count);
+    size("expert_used_count", c_.experts.chosen);
+    size("expert_feed_forward_length", c_.experts.width);
+    if (c_.experts.shared_width > 0) size("expert_shared_feed_forward_length", c_.experts.shared_width);
+  }
+
+  const ModelConfig& c_;
+  const GgufFamily& row_;
+  const std::string prefix_;
+  io::GgufPairs pairs_;
+};
+
+std::vector<float> llama3_divisors(const ModelConfig& c) {
   std::vector<float> divisors;
   const auto original = static_cast<double>(c.rope.original_max_position_embeddings);
   for (const float frequency : inverse_frequencies({.theta = c.rope.theta}, c.head_dim)) {
@@ -82,6 +120,28 @@ std::vector<float> rope_divisors(const ModelConfig& c) {
     divisors.push_back(static_cast<float>(1 / ((1 - share) / c.rope.factor + share)));
   }
   return divisors;
+}
+
+}  // namespace
+
+io::GgufPairs gguf_metadata(const ModelConfig& c, const std::string& name, base::LogSink* log) {
+  const GgufFamily* row = find_gguf_family(c.model_type);
+  if (row == nullptr) {
+    fail(Status::unsupported, "models of the family {} are not written to GGUF files; these are: {}",
+         c.model_type, gguf_families());
+  }
+  check_gguf(c, *row);
+  return Writer(c, *row).made(name, log);
+}
+
+std::vector<std::pair<std::string, std::vector<float>>> rope_tensors(const ModelConfig& c) {
+  const auto floats = [](const std::vector<double>& values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  if (c.rope.type == "llama3") return {{"rope_freqs.weight", llama3_divisors(c)}};
+  if (c.rope.type != "longrope") return {};
+  return {{"rope_factors_long.weight", floats(c.rope.long_factor)},
+          {"rope_factors_short.weight", floats(c.rope.short_factor)}};
 }
 
 }  // namespace trl::model

@@ -2,6 +2,7 @@
 // back).
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -15,8 +16,8 @@ namespace trl::model {
 // compute.
 io::GgufPairs gguf_metadata(const ModelConfig& config, const std::string& name, base::LogSink* log);
 
-// What the frequencies of Llama 3.1's scaling are divided by: the tensor rope_freqs.weight [head_dim / 2].
-// Empty: the configuration has another scaling.
-std::vector<float> rope_divisors(const ModelConfig& config);
+// What frequencies are divided by, one number for each of those of a head: rope_freqs.weight of Llama 3.1's
+// scaling, rope_factors_long.weight and rope_factors_short.weight of longrope.
+std::vector<std::pair<std::string, std::vector<float>>> rope_tensors(const ModelConfig& config);
 
 }  // namespace trl::model

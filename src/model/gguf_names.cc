@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/number.h"
+
 namespace trl::model {
 
 namespace {
@@ -23,60 +25,82 @@ constexpr Pair kInner[] = {{&Names::q, "attn_q"},
                            {&Names::q_norm, "attn_q_norm"},
                            {&Names::k_norm, "attn_k_norm"},
                            {&Names::gate, "ffn_gate"},
+                           {&Names::gate_up, "ffn_up"},  // before up, which has a name then too
                            {&Names::up, "ffn_up"},
-                           {&Names::gate_up, "ffn_up"},
                            {&Names::down, "ffn_down"},
                            {&Names::attention_norm, "attn_norm"},
                            {&Names::attention_post_norm, "post_attention_norm"},
                            {&Names::mlp_norm, "ffn_norm"},
-                           {&Names::mlp_post_norm, "post_ffw_norm"}};
+                           {&Names::mlp_post_norm, "post_ffw_norm"},
+                           {&Names::router, "ffn_gate_inp"},
+                           {&Names::shared_router, "ffn_gate_inp_shexp"},
+                           {&Names::shared_gate, "ffn_gate_shexp"},
+                           {&Names::shared_up, "ffn_up_shexp"},
+                           {&Names::shared_down, "ffn_down_shexp"}};
+constexpr Pair kExpert[] = {{&Names::expert_gate, "ffn_gate_exps"},
+                            {&Names::expert_up, "ffn_up_exps"},
+                            {&Names::expert_down, "ffn_down_exps"}};
+
+template <size_t N>
+std::string_view find(const Pair (&pairs)[N], const Names& names, std::string_view part) {
+  for (const Pair& pair : pairs) {
+    if (!part.empty() && part == names.*pair.part) return pair.theirs;
+  }
+  return {};
+}
+
+template <size_t N>
+std::string_view find_theirs(const Pair (&pairs)[N], const Names& names, std::string_view theirs) {
+  for (const Pair& pair : pairs) {
+    if (theirs == pair.theirs && !(names.*pair.part).empty()) return names.*pair.part;
+  }
+  return {};
+}
+
+// Takes "mlp.experts.5." away from the beginning, by the pattern "mlp.experts.{}."; -1: it is not there.
+int64_t take_number(std::string_view& text, std::string_view pattern) {
+  const std::string_view start = pattern.substr(0, pattern.find('{'));
+  const size_t dot = text.starts_with(start) ? text.find('.', start.size()) : text.npos;
+  if (dot == text.npos) return -1;
+  const int64_t number = base::parse_int64(text.substr(start.size(), dot - start.size())).value_or(-1);
+  if (number >= 0) text.remove_prefix(dot + 1);
+  return number;
+}
 
 }  // namespace
 
-std::string gguf_name(const Family& family, std::string_view name) {
+GgufPlace gguf_place(const Family& family, std::string_view name) {
   const size_t last = name.rfind('.');
   if (last == std::string_view::npos) return {};
-  const std::string_view part = name.substr(0, last), kind = name.substr(last);  // ".weight", ".bias"
-  for (const Pair& pair : kOuter) {
-    if (part == family.names.*pair.part) return fmt::format("{}{}", pair.theirs, kind);
-  }
-  const std::string_view start = family.names.layer.substr(0, family.names.layer.find('{'));
-  const size_t dot = name.find('.', start.size());
-  if (!name.starts_with(start) || dot >= last) return {};
-  for (const Pair& pair : kInner) {
-    if (part.substr(dot + 1) == family.names.*pair.part)
-      return fmt::format("blk.{}.{}{}", name.substr(start.size(), dot - start.size()), pair.theirs, kind);
-  }
-  return {};
+  std::string_view part = name.substr(0, last);
+  const std::string_view kind = name.substr(last);  // ".weight", ".bias"
+  const std::string_view outer = find(kOuter, family.names, part);
+  if (!outer.empty()) return {fmt::format("{}{}", outer, kind)};
+  const int64_t layer = take_number(part, family.names.layer);
+  if (layer < 0) return {};
+  const int64_t expert = family.names.router.empty() ? -1 : take_number(part, family.names.expert);
+  const std::string_view theirs =
+      expert < 0 ? find(kInner, family.names, part) : find(kExpert, family.names, part);
+  if (theirs.empty()) return {};
+  return {fmt::format("blk.{}.{}{}", layer, theirs, kind), expert};
 }
 
-namespace {
-// Model type, and llama.cpp's name. It has no architecture of Mistral's own: windows apart, that is a Llama.
-constexpr std::pair<std::string_view, std::string_view> kArchitectures[] = {
-    {"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}};
-}  // namespace
-
-bool is_gguf_family(std::string_view model_type) { return !gguf_architecture(model_type).empty(); }
-
-std::string gguf_families() {
-  std::string names;
-  for (const auto& [model_type, architecture] : kArchitectures)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", model_type);
-  return names;
-}
-
-std::string_view gguf_architecture(std::string_view model_type) {
-  for (const auto& [known, architecture] : kArchitectures) {
-    if (known == model_type) return architecture;
-  }
-  return {};
-}
-
-RowOrder::RowOrder(const ModelConfig& config)
-    : head_dim_(config.head_dim), half_(config.head_dim / 2), pairs_(config.family->gguf_interleaved_rope) {}
-
-bool RowOrder::differs(std::string_view name) const {
-  return pairs_ && (name.find(".q_proj.") != name.npos || name.find(".k_proj.") != name.npos);
+std::string name_of_gguf(const Family& family, std::string_view name, int64_t expert) {
+  const Names& names = family.names;
+  const size_t last = name.rfind('.');
+  if (last == std::string_view::npos) return {};
+  std::string_view part = name.substr(0, last);
+  const std::string_view kind = name.substr(last);
+  const std::string_view outer = find_theirs(kOuter, names, part);
+  if (!outer.empty()) return fmt::format("{}{}", outer, kind);
+  const int64_t layer = take_number(part, "blk.{}.");
+  const bool in_experts = expert >= 0 && !names.router.empty();
+  const std::string_view ours =
+      in_experts ? find_theirs(kExpert, names, part) : find_theirs(kInner, names, part);
+  if (layer < 0 || ours.empty()) return {};
+  const std::string prefix = fmt::format(fmt::runtime(names.layer), layer);
+  return prefix + (in_experts ? fmt::format(fmt::runtime(names.expert), expert) : "") +
+         fmt::format("{}{}", ours, kind);
 }
 
 }  // namespace trl::model

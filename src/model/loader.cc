@@ -28,16 +28,6 @@ int64_t layer_of(std::string_view name, std::string_view pattern) {
   return -1;
 }
 
-// What some files hold beside weights: angles and masks, which follow from config.json.
-bool is_buffer(std::string_view name) {
-  if (name == "rope_freqs.weight") return true;
-  for (const std::string_view end :
-       {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias"}) {
-    if (name.ends_with(end)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Loader::Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
@@ -231,26 +221,15 @@ tensor::Parameter* Loader::matrix(const std::string& name, int64_t rows, int64_t
   return load(name + ".weight", {rows, columns}, true);
 }
 
-// The name in the files: the family's own, or with another prefix where that is what they have.
-std::string Loader::stored(const std::string& name) const {
-  if (source_.shape(name) != nullptr) return name;
-  for (const Prefix& prefix : config_.family->prefixes) {
-    if (!name.starts_with(prefix.ours)) continue;
-    const std::string other = std::string(prefix.theirs) + name.substr(prefix.ours.size());
-    if (source_.shape(other) != nullptr) return other;
-  }
-  return name;
-}
-
 // Tensors are taken from the source one by one, in the order in which they become parameters.
 void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
   source_.need(name, shape);
-  base::progress("weights", static_cast<int64_t>(used_.size()), tensors_);
+  base::progress("weights", std::min<int64_t>(std::ssize(used_), tensors_), tensors_);
   used_.insert(name);
 }
 
 tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_t>& shape, bool decay) {
-  const std::string name = stored(own);
+  const std::string name = stored_name(source_, *config_.family, own);
   check(name, shape);
   at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
   read(name, values);
@@ -269,7 +248,7 @@ void Loader::read(const std::string& name, at::Tensor& out) const {
 
 // A tied head that is stored as well must be the embedding: training would silently drop one of the two.
 void Loader::check_tied(tensor::Parameter& embedding) {
-  const std::string name = stored(std::string(names_.head) + ".weight");
+  const std::string name = stored_name(source_, *config_.family, std::string(names_.head) + ".weight");
   const std::vector<int64_t>* shape = source_.shape(name);
   if (shape == nullptr) return;
   used_.insert(name);

@@ -35,7 +35,6 @@ class Loader {
   void report_others(base::LogSink* log) const;
 
  private:
-  std::string stored(const std::string& name) const;
   tensor::Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay);
   tensor::Parameter* matrix(const std::string& name, int64_t rows, int64_t columns);
   Norm norm(const std::string& name, int64_t width);

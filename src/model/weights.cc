@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/gguf_names.h"
+#include "model/gguf_order.h"
 #include "tensor/parallel.h"
 
 namespace trl::model {
@@ -134,58 +135,90 @@ class DirectoryWeights final : public WeightSource {
 };
 
 // The key that says how many rows or columns a tensor has beside hidden_size.
-std::string_view size_key(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
-  if (has(".k_proj.") || has(".v_proj.")) return "attention.head_count_kv";
-  if (has(".q_proj.") || has(".o_proj.")) return "attention.head_count";
-  return has(".mlp.") ? "feed_forward_length" : "embedding_length";
+std::string_view size_key(std::string_view theirs) {
+  const auto has = [&](std::string_view part) { return theirs.find(part) != theirs.npos; };
+  if (has(".attn_k.") || has(".attn_v.")) return "attention.head_count_kv";
+  if (has(".attn_q") || has(".attn_output.")) return "attention.head_count";
+  if (has("_shexp.")) return "expert_shared_feed_forward_length";
+  if (has("_exps.")) return "expert_feed_forward_length";
+  return has(".ffn_gate.") || has(".ffn_up.") || has(".ffn_down.") ? "feed_forward_length"
+                                                                   : "embedding_length";
 }
+
+// A weight as a file has it: a tensor, or an expert's part of one.
+struct Held {
+  io::GgufTensor tensor;
+  std::vector<int64_t> shape;  // here
+  bool moved = false;          // rows are in another order
+  bool transposed = false;
+  float added = 0;
+
+  // Elements in the file's order.
+  void read(int64_t first, int64_t count, float* out) const {
+    io::dequantize(tensor, first, count, out);
+    if (added == 0) return;
+    for (int64_t i = 0; i < count; ++i) out[i] -= added;
+  }
+  // One that may stand within a block.
+  float read(int64_t at) const {
+    float block[256];
+    const int64_t size = io::find_ggml_type(tensor.type)->block;
+    read(at / size * size, size, block);
+    return block[at % size];
+  }
+};
 
 class GgufWeights final : public WeightSource {
  public:
   GgufWeights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config)
-      : file_(std::move(file)), family_(*config.family), order_(config) {}
+      : file_(std::move(file)), family_(*config.family), order_(config) {
+    for (const auto& [name, tensor] : file_->tensors()) {
+      if (tensor.shape.size() != 3) {
+        add(tensor, name_of_gguf(family_, name, -1), -1);
+        continue;
+      }
+      for (int64_t i = 0; i < std::min(tensor.shape.front(), config.experts.count); ++i)
+        add(tensor, name_of_gguf(family_, name, i), i);
+    }
+  }
 
   std::string place(const std::string& name) const override {
     return fmt::format("{}: tensor {}", file_->path(), gguf_name(family_, name));
   }
   std::string asks(const std::string& name) const override {
-    const std::string key = fmt::format("{}.{}", file_->text("general.architecture"), size_key(name));
+    const std::string_view size = size_key(gguf_name(family_, name));
+    const std::string key = fmt::format("{}.{}", file_->text("general.architecture"), size);
+    const bool counts = file_->find(key) == nullptr && size == "attention.head_count_kv";
     return fmt::format("the metadata ({}{}) ask", key,
-                       file_->find(key) == nullptr ? " is missing: attention.head_count counts" : "");
+                       counts ? " is missing: attention.head_count counts" : "");
   }
   const std::vector<int64_t>* shape(const std::string& name) const override {
-    const auto found = file_->tensors().find(gguf_name(family_, name));
-    return found == file_->tensors().end() ? nullptr : &found->second.shape;
+    const auto found = held_.find(name);
+    return found == held_.end() ? nullptr : &found->second.shape;
   }
   void read(const std::string& name, at::Tensor& out) const override {
-    const io::GgufTensor& tensor = stored(name);
-    const auto read = [&](int64_t first, int64_t count, float* to) {
-      io::dequantize(tensor, first, count, to);
-    };
-    const bool differs = order_.differs(name);
-    const int64_t rows = differs ? tensor.shape.front() : row_count(tensor.shape);
-    by_stretch(tensor.data, tensor.bytes, rows, [&](int64_t first, int64_t last) {
-      convert(out, out.numel() / rows, first, last, read,
-              [&](int64_t row) { return differs ? order_.in_gguf(row) : row; });
+    const Held& held = stored(name);
+    const auto read = [&](int64_t first, int64_t count, float* to) { read_here(held, first, count, to); };
+    const auto same = [](int64_t row) { return row; };
+    const int64_t rows = held.moved ? held.shape.front() : row_count(held.shape);
+    if (held.transposed) {
+      convert(out, out.numel() / rows, 0, rows, read, same);
+      return forget(name);
+    }
+    const auto in_file = [&](int64_t first, int64_t count, float* to) { held.read(first, count, to); };
+    by_stretch(held.tensor.data, held.tensor.bytes, rows, [&](int64_t first, int64_t last) {
+      convert(out, out.numel() / rows, first, last, in_file,
+              [&](int64_t row) { return held.moved ? order_.in_gguf(row) : row; });
     });
   }
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
-    const io::GgufTensor& tensor = stored(name);
-    if (!order_.differs(name)) return io::dequantize(tensor, first, count, out);
-    const int64_t width = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
-    each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
-      io::dequantize(tensor, order_.in_gguf(row) * width + column, part, out);
-      out += part;
-    });
+    read_here(stored(name), first, count, out);
   }
   void forget(const std::string& name) const override {
-    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
+    const io::GgufTensor& tensor = held_.at(name).tensor;
     base::MappedFile::drop({static_cast<const char*>(tensor.data), tensor.bytes});
   }
-  std::string type(const std::string& name) const override {
-    return file_->tensors().find(gguf_name(family_, name))->second.type_name;
-  }
+  std::string type(const std::string& name) const override { return held_.at(name).tensor.type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::set<std::string> theirs;
     for (const std::string& name : used) theirs.insert(gguf_name(family_, name));
@@ -197,20 +230,52 @@ class GgufWeights final : public WeightSource {
   }
 
  private:
-  // Of a bias whose rows are in another order each element is a row.
-  const io::GgufTensor& stored(const std::string& name) const {
-    const io::GgufTensor& tensor = file_->tensors().find(gguf_name(family_, name))->second;
-    if (order_.differs(name) && tensor.shape.size() == 1 &&
-        io::find_ggml_type(tensor.type)->dequantize != nullptr) {
-      fail(Status::unsupported, "{}: a bias of type {} is not supported; F32, F16 and BF16 are", place(name),
-           tensor.type_name);
+  void add(const io::GgufTensor& tensor, const std::string& name, int64_t expert) {
+    if (name.empty()) return;
+    Held held{tensor, tensor.shape};
+    if (expert >= 0) {
+      const size_t bytes = tensor.bytes / static_cast<size_t>(tensor.shape.front());
+      held.tensor.data = static_cast<const char*>(tensor.data) + static_cast<size_t>(expert) * bytes;
+      held.tensor.bytes = bytes;
+      held.shape.erase(held.shape.begin());
+      held.tensor.shape = held.shape;
     }
-    return tensor;
+    held.shape = order_.here(name, std::move(held.shape));
+    held.moved = order_.moves_rows(name);
+    held.transposed = order_.transposes(name, held.shape.size());
+    held.added = order_.added(name);
+    held_.emplace(name, std::move(held));
+  }
+
+  void read_here(const Held& held, int64_t first, int64_t count, float* out) const {
+    const int64_t width = held.shape.size() > 1 ? held.shape.back() : 1;
+    if (held.transposed) {
+      for (int64_t i = first; i < first + count; ++i)
+        *out++ = held.read(i % width * held.shape.front() + i / width);
+    } else if (held.moved) {
+      each_row(first, count, width, [&](int64_t row, int64_t column, int64_t part) {
+        held.read(order_.in_gguf(row) * width + column, part, out);
+        out += part;
+      });
+    } else {
+      held.read(first, count, out);
+    }
+  }
+
+  // Of a bias whose rows are in another order each element is a row.
+  const Held& stored(const std::string& name) const {
+    const Held& held = held_.at(name);
+    if (held.moved && held.shape.size() == 1 && io::find_ggml_type(held.tensor.type)->dequantize != nullptr) {
+      fail(Status::unsupported, "{}: a bias of type {} is not supported; F32, F16 and BF16 are", place(name),
+           held.tensor.type_name);
+    }
+    return held;
   }
 
   std::shared_ptr<const io::Gguf> file_;
   const Family& family_;
-  RowOrder order_;
+  GgufOrder order_;
+  std::map<std::string, Held> held_;  // by the names here
 };
 
 }  // namespace
@@ -244,6 +309,25 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
     source.forget(name);
   }
   return same;
+}
+
+std::string stored_name(const WeightSource& source, const Family& family, const std::string& name) {
+  if (source.shape(name) != nullptr) return name;
+  for (const Prefix& prefix : family.prefixes) {
+    if (!name.starts_with(prefix.ours)) continue;
+    const std::string other = std::string(prefix.theirs) + name.substr(prefix.ours.size());
+    if (source.shape(other) != nullptr) return other;
+  }
+  return name;
+}
+
+bool is_buffer(std::string_view name) {
+  for (const std::string_view end :
+       {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "rotary_emb.inv_freq",
+        "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias"}) {
+    if (name.ends_with(end)) return true;
+  }
+  return false;
 }
 
 void WeightSource::need(const std::string& name, const std::vector<int64_t>& wanted) const {

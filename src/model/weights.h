@@ -38,6 +38,11 @@ class WeightSource {
   virtual std::vector<std::string> others(const std::set<std::string>& used) const = 0;
 };
 
+// The name in the files: the family's own, or with another prefix where that is what they have.
+std::string stored_name(const WeightSource& source, const Family& family, const std::string& name);
+// What some files hold beside weights: angles and masks, which follow from the configuration.
+bool is_buffer(std::string_view name);
+
 // Whether the stored tensor, rounded to the type of values (contiguous, on the host, of its shape), is that
 // one.
 bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values);

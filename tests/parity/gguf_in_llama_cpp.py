@@ -1,8 +1,9 @@
-# usage: PYTHON gguf_in_llama_cpp.py TRL MODEL [--rows FILE] [--steps N] [--tokens N] [--types f32,q8_0]
-# Trains MODEL (a directory or a GGUF file) with the command TRL for a few steps, saves it with save_format gguf,
-# and lets both `trl generate` and llama.cpp complete a few prompts greedily: exit status 1 unless their texts
-# are the same. PYTHON has llama-cpp-python 0.3.36. Of block types the first tokens are only counted: there
-# llama.cpp rounds the activations too.
+# usage: PYTHON gguf_in_llama_cpp.py TRL MODEL... [--rows FILE] [--steps N] [--tokens N] [--types f32,q8_0]
+# Trains each MODEL (a directory, a GGUF file, or a family of tiny_models.py with random weights; `families` are
+# all of those) with the command TRL for a few steps, saves it with save_format gguf, and lets both `trl generate`
+# and llama.cpp complete a few prompts greedily: exit status 1 unless their texts are the same. PYTHON has
+# llama-cpp-python 0.3.36. Of block types the first tokens are only counted: there llama.cpp rounds the
+# activations too.
 import argparse
 import ctypes
 import os
@@ -11,6 +12,8 @@ import sys
 import tempfile
 
 import llama_cpp
+
+import tiny_models
 
 PROMPTS = ["Once upon a time, in a village by the sea,", "The capital of France is", "def fibonacci(n):\n",
            "In 1969, 3 men went to the moon \u2014 "]
@@ -73,38 +76,58 @@ def same_start(a, b):
     return same
 
 
+def trained(given, model, rows, kind, out):
+    """The file of a model that was trained for a few steps."""
+    done = subprocess.run([given.trl, "sft", "--model_name_or_path", model, "--dataset_name", rows,
+                           "--output_dir", out, "--max_steps", str(given.steps), "--save_strategy", "no",
+                           "--report_to", "none", "--max_length", str(given.length), "--save_format", "gguf",
+                           "--per_device_train_batch_size", "2", "--save_gguf_type", kind],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{model}: {done.stderr}")
+    return os.path.join(out, "model.gguf")
+
+
+def same_texts(given, path, title):
+    """Whether both complete every prompt with the same text; prints where they part."""
+    llama = Llama(path)
+    same = True
+    for prompt in PROMPTS:
+        ours = subprocess.run([given.trl, "generate", "--model_name_or_path", path, "--prompt", prompt,
+                               "--max_new_tokens", str(given.tokens)], check=True, capture_output=True,
+                              text=True).stdout.removesuffix("\n")
+        theirs = llama.complete(prompt, given.tokens)
+        equal = ours == theirs
+        same &= equal
+        print(f"{title}: {prompt!r}: " + (f"the same {len(ours)} characters" if equal else
+              f"{same_start(ours, theirs)} of {len(ours)} characters are the same"))
+        if not equal:
+            print(f"  trl:       {ours!r}\n  llama.cpp: {theirs!r}")
+    return same
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("trl")
-    parser.add_argument("model")
+    parser.add_argument("model", nargs="+")
     parser.add_argument("--rows", default=os.path.join(os.path.dirname(__file__),
                                                         "../../examples/data/port_merrow.jsonl"))
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--types", default="f32,q8_0")
     given = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        for kind in given.types.split(","):
-            out = os.path.join(folder, kind)
-            subprocess.run([given.trl, "sft", "--model_name_or_path", given.model, "--dataset_name", given.rows,
-                            "--output_dir", out, "--max_steps", str(given.steps), "--save_strategy", "no",
-                            "--report_to", "none", "--max_length", "256", "--per_device_train_batch_size", "2",
-                            "--save_format", "gguf", "--save_gguf_type", kind], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            path = os.path.join(out, "model.gguf")
-            llama = Llama(path)
-            for prompt in PROMPTS:
-                ours = subprocess.run([given.trl, "generate", "--model_name_or_path", path, "--prompt", prompt,
-                                       "--max_new_tokens", str(given.tokens)], check=True, capture_output=True,
-                                      text=True).stdout.removesuffix("\n")
-                theirs = llama.complete(prompt, given.tokens)
-                equal = ours == theirs
-                failed |= not equal and kind == "f32"
-                print(f"{kind}: {prompt!r}: " + ("the same text" if equal else
-                      f"{same_start(ours, theirs)} of {len(ours)} characters are the same"))
-                if not equal:
-                    print(f"  trl:       {ours!r}\n  llama.cpp: {theirs!r}")
+        models = list(tiny_models.CASES) if given.model == ["families"] else given.model
+        for number, model in enumerate(models):
+            path, rows = model, given.rows
+            if model in tiny_models.CASES:
+                path = os.path.join(folder, f"tiny{number}")  # llama.cpp wants Phi-3's tokens in what is called phi3
+                rows = tiny_models.build(model, path)
+            for kind in given.types.split(","):
+                file = trained(given, path, rows, kind, os.path.join(folder, f"{number}.{kind}"))
+                failed |= not same_texts(given, file, f"{model} {kind}") and kind == "f32"
     sys.exit(1 if failed else 0)
 
 

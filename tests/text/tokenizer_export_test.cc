@@ -70,6 +70,56 @@ TEST(ExportVocabulary, ScoresGiveTheMergesBack) {
   EXPECT_GT(compared, 100u);
 }
 
+// Gemma's steps: marks of spaces and none before the text, which its class splits at spaces in addition. Runs
+// of spaces and lines are added tokens, and the first merges.
+Json gemma_json() {
+  Json json = test::golden_json("tokenizers/sentencepiece_bpe/tokenizer.json");
+  json["normalizer"] = json["normalizer"]["normalizers"][1];
+  json["pre_tokenizer"] = {{"type", "Split"},
+                           {"pattern", {{"String", " "}}},
+                           {"behavior", "MergedWithPrevious"},
+                           {"invert", false}};
+  json["decoder"]["decoders"].erase(3);
+  Json& model = json["model"];
+  const std::string mark = "\xE2\x96\x81";
+  const std::vector<std::string> runs = {"\n", "\n\n", mark + mark, mark + mark + mark};
+  int id = static_cast<int>(model["vocab"].size());
+  for (const std::string& run : runs) {
+    model["vocab"][run] = id;
+    json["added_tokens"].push_back(added(id++, run));
+  }
+  Json merges = Json::array();
+  for (const auto& [left, right] : {std::pair{runs[0], runs[0]}, std::pair{mark, mark},
+                                    std::pair{runs[2], mark}, std::pair{mark, runs[2]}})
+    merges.push_back(Json::array({left, right}));
+  for (const Json& merge : model["merges"]) merges.push_back(merge);
+  model["merges"] = merges;
+  return json;
+}
+
+TEST(ExportVocabulary, GemmaHasItsRunsOfSpacesAsTheyStandInTheText) {
+  TRL_NEED_GOLDEN("tokenizers/sentencepiece_bpe/tokenizer.json");
+  Folder folder;
+  folder.put("tokenizer.json", gemma_json().dump());
+  folder.put("tokenizer_config.json", R"({"bos_token": "<s>", "unk_token": "<unk>"})");
+  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  test::Warnings warnings;
+  PlainVocabulary v = export_vocabulary(*tokenizer, "gemma", &warnings);
+  EXPECT_TRUE(warnings.lines.empty());
+  EXPECT_EQ(v.model, "llama");
+  EXPECT_FALSE(v.add_space_prefix);
+  EXPECT_EQ(v.tokens.back(), "   ");
+  EXPECT_EQ(v.token_types.back(), 4);
+  v.architecture = "gemma2";
+  const auto again = Tokenizer::from_vocabulary(v, "m.gguf");
+  for (const char* text :
+       {"a  b", "the   end\n\nof\nit", "  then   this", " one", "caf\xC3\xA9 \xE4\xBD\xA0"}) {
+    EXPECT_EQ(again->encode(text, true), tokenizer->encode(text, true)) << text;
+    EXPECT_EQ(again->decode(again->encode(text, false), false), text);
+  }
+  EXPECT_EQ(again->decode(again->encode(" x", false), false), " x");
+}
+
 class Edited : public testing::Test {
  protected:
   std::string message(Json json, const Json& config = Json::object()) {
@@ -112,6 +162,31 @@ TEST_F(Edited, WhatGgufCannotSayIsRefusedByName) {
       message(json),
       "here: the tokenizer's post_processor puts other tokens around a text than BOS and EOS, which are "
       "all that GGUF files can have");
+}
+
+// o200k's words, as its tokenizer.json has them.
+TEST(ExportVocabulary, KnowsThePatternOfO200k) {
+  Json json = tiny_json();
+  const std::string large = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]", small = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]",
+                    before = "[^\\r\\n\\p{L}\\p{N}]?", end = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?";
+  const std::string pattern = before + large + "*" + small + "+" + end + "|" + before + large + "+" + small +
+                              "*" + end +
+                              "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  Json bytes = byte_level();
+  bytes["use_regex"] = false;
+  json["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Removed"}, {"invert", true}},
+        bytes}}};
+  Folder folder;
+  folder.put("tokenizer.json", json.dump());
+  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const PlainVocabulary v = export_vocabulary(*tokenizer, "here", nullptr);
+  EXPECT_EQ(v.pre, "gpt-4o");
+  const auto again = Tokenizer::from_vocabulary(v, "m.gguf");
+  for (const char* text : {"HelloWorld hellO's  12345 \xC3\x89t\xC3\xA9/\n\n x", "the THE'LL the"})
+    EXPECT_EQ(again->encode(text, false), tokenizer->encode(text, false)) << text;
 }
 
 // SentencePiece joins parts by the score of what they make: a token made early in one order of merges and

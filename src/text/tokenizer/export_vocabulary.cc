@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "text/tokenizer/gguf_pre.h"
@@ -106,11 +107,22 @@ class Export {
     if (after == 1) v_.eos = whole.back();
   }
 
+  // To keep what a pattern matches is to isolate it, where it matches every text.
+  static nlohmann::json isolated(nlohmann::json steps) {
+    if (!steps.is_array()) return steps;
+    for (nlohmann::json& step : steps) {
+      if (step.value("behavior", "") != "Removed" || !step.value("invert", false)) continue;
+      step["behavior"] = "Isolated";
+      step.erase("invert");
+    }
+    return steps;
+  }
+
   void put_merges(bool ignore_merges) {
     v_.model = "gpt2";
     const Json normalizer = part_of(json_.rest, "normalizer");
     const bool nfc = normalizer.is_object() && normalizer.value("type", "") == "NFC";
-    const auto before = bare_step(part_of(json_.rest, "pre_tokenizer"));
+    const auto before = isolated(bare_step(part_of(json_.rest, "pre_tokenizer")));
     const GgufPre* pre = nfc || normalizer.is_null() ? find_gguf_pre_like([&](const GgufPre& known) {
       return known.nfc == nfc && known.ignore_merges == ignore_merges &&
              bare_step(pre_tokenizer_of(known)) == before;
@@ -142,15 +154,38 @@ class Export {
       v_.scores.push_back(v_.token_types[i] != kNormal ? 0 : found == rank.end() ? last : found->second);
     }
     check_scores();
+    unmark_added();
+  }
+
+  // llama.cpp looks for these in the text, and prints them, as they stand. (A run of spaces that is longer
+  // than any token is cut from its left there, and by the order of merges here.)
+  void unmark_added() {
+    constexpr std::string_view kMark = kSpaceMark;
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      std::string& token = v_.tokens[i];
+      if (v_.token_types[i] != kUserDefined) continue;
+      for (size_t at = 0; (at = token.find(kMark, at)) != token.npos; ++at)
+        token.replace(at, kMark.size(), " ");
+    }
   }
 
   // SentencePiece merges any two parts whose join is a token, by its score: these must be the same merges in
-  // the same order, but for those that make the same token.
+  // the same order, but for those that make the same token. Added tokens are found in the text before, so
+  // their merges must come first, in any order.
   void check_scores() {
+    std::unordered_set<std::string> added;
+    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+      if (v_.token_types[i] == kUserDefined) added.insert(v_.tokens[i]);
+    }
     std::vector<std::pair<std::string, std::pair<std::string, std::string>>> ours, theirs;
-    for (const auto& [left, right] : json_.merges) ours.push_back({left + right, {left, right}});
+    const auto put = [&](auto& merges, std::string left, std::string right) {
+      const std::string made = left + right;
+      if (merges.empty() && added.contains(made)) return;
+      merges.push_back({made, {std::move(left), std::move(right)}});
+    };
+    for (const auto& [left, right] : json_.merges) put(ours, left, right);
     for (const auto& [left, right] : merges_of_scores(v_.tokens, v_.scores))
-      theirs.push_back({std::string(left) + std::string(right), {std::string(left), std::string(right)}});
+      put(theirs, std::string(left), std::string(right));
     const auto sort_runs = [](auto& merges) {
       for (size_t begin = 0, end = 0; begin < merges.size(); begin = end) {
         while (end < merges.size() && merges[end].first == merges[begin].first) ++end;
@@ -176,7 +211,10 @@ class Export {
     const Bare prepend = Json{{"type", "Prepend"}, {"prepend", kSpaceMark}};
     const Bare mark = replace(" ", kSpaceMark);
     const bool by_normalizer = split.is_null() && normalizer == Bare::array({prepend, mark});
-    const bool marks_only = split.is_null() && normalizer == mark;
+    // No space is left for Gemma's split at spaces.
+    const Bare at_spaces = bare_step(
+        Json{{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}});
+    const bool marks_only = (split.is_null() || split == at_spaces) && normalizer == mark;
     bool known = by_normalizer || marks_only;
     bool always = by_normalizer;
     for (const char* scheme : {"first", "always", "never"}) {

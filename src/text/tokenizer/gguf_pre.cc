@@ -40,6 +40,21 @@ constexpr const char* kCasedWords =
 constexpr const char* kMarks =
     "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+";
 
+// Words of capitals, then small letters; those of Mistral's Tekken, and of o200k with its contractions.
+#define TRL_BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
+#define TRL_LARGE "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define TRL_SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define TRL_WORDS(end) \
+  TRL_BEFORE TRL_LARGE "*" TRL_SMALL "+" end "|" TRL_BEFORE TRL_LARGE "+" TRL_SMALL "*" end
+#define TRL_REST "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+constexpr const char* kTekkenSplit = TRL_WORDS("") "|\\p{N}" TRL_REST;
+constexpr const char* kO200kSplit = TRL_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "|\\p{N}{1,3}" TRL_REST;
+#undef TRL_REST
+#undef TRL_WORDS
+#undef TRL_SMALL
+#undef TRL_LARGE
+#undef TRL_BEFORE
+
 const GgufPre kPre[] = {
     {.name = "default", .split = {"[\\p{P}\\$\\+<=>\\^~\\|]+", kGpt2Words, "\\p{N}+", kThreeDigits}},
     {.name = "gpt-2", .gpt2 = true},
@@ -55,6 +70,10 @@ const GgufPre kPre[] = {
     {.name = "llama-v3", .split = {kLlama3Split}, .ignore_merges = true, .add_bos = true},
     {.name = "smaug-bpe", .split = {kLlama3Split}},
     {.name = "dbrx", .split = {kLlama3Split}},
+    {.name = "gpt-4o", .split = {kO200kSplit}},
+    {.name = "llama4", .split = {kO200kSplit}},
+    {.name = "tekken", .split = {kTekkenSplit}, .ignore_merges = true, .add_bos = true},
+    {.name = "stablelm2", .split = {kQwen2Split}},
     {.name = "qwen2", .split = {kQwen2Split}, .nfc = true},
     {.name = "deepseek-r1-qwen", .split = {kQwen2Split}, .nfc = true},
     {.name = "qwen35", .split = {kQwen35Split}, .nfc = true},

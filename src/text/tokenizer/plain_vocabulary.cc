@@ -22,11 +22,6 @@ void check(const PlainVocabulary& v, const std::string& origin) {
   if (v.model != "gpt2" && v.model != "llama")
     fail(Status::unsupported,
          "{}: tokenizer.ggml.model: '{}' is not read by this build; known are gpt2, llama", origin, v.model);
-  if (is_scored(v) && v.architecture.starts_with("gemma"))
-    fail(Status::unsupported,
-         "{}: general.architecture: the 'llama' vocabulary of '{}' is not read by this build, which "
-         "reads those of other architectures",
-         origin, v.architecture);
   if (v.tokens.empty()) fail(Status::format, "{}: tokenizer.ggml.tokens is missing or empty", origin);
   if (v.tokens.size() > static_cast<size_t>(kMaxTokenId) + 1)
     fail(Status::format, "{}: tokenizer.ggml.tokens: {} tokens: at most {} are read", origin, v.tokens.size(),
@@ -179,7 +174,7 @@ Files files_of(const PlainVocabulary& v, const std::string& origin) {
   files.emplace_back("tokenizer_config.json", config.dump(2) + "\n");
   for (const auto& [name, text] : v.chat_templates) {
     if (name.find('/') != std::string::npos)
-      fail(Status::format, "{}: tokenizer.chat_templates: '{}' is no name of a file", origin, name);
+      fail(Status::format, "{}: tokenizer.chat_templates: '{}' is not a file name", origin, name);
     files.emplace_back(
         name == "default" ? kTemplate : fmt::format("{}/{}{}", kMoreTemplates, name, kTemplateEnding), text);
   }

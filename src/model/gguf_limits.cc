@@ -1,0 +1,99 @@
+#include "model/gguf_limits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace trl::model {
+
+namespace {
+
+class Check {
+ public:
+  Check(const ModelConfig& config, const GgufFamily& row) : c_(config), row_(row) {}
+
+  void all() const {
+    heads();
+    biases();
+    scales();
+    rope();
+    experts();
+  }
+
+ private:
+  template <typename... Args>
+  void need(bool holds, fmt::format_string<Args...> what, Args&&... args) const {
+    if (holds) return;
+    fail(Status::unsupported, "models of the family {} are written to GGUF files, but not this one: {}",
+         c_.model_type, fmt::format(what, std::forward<Args>(args)...));
+  }
+
+  void heads() const {
+    need(c_.labels == 0, "it is a classifier");
+    need(row_.head != GgufHead::tied || c_.tie_word_embeddings,
+         "llama.cpp takes the embedding for its head, and tie_word_embeddings is false");
+    need(row_.head != GgufHead::own || !c_.tie_word_embeddings,
+         "llama.cpp wants a head of its own, and tie_word_embeddings is true");
+    need(row_.free_heads || c_.head_dim * c_.num_attention_heads == c_.hidden_size,
+         "llama.cpp wants heads of hidden_size / num_attention_heads, and head_dim is {}", c_.head_dim);
+    need(c_.activation == row_.activation, "llama.cpp has another activation for it than \"{}\"",
+         c_.family->activation_key);
+  }
+
+  void biases() const {
+    const bool all = c_.attention_qkv_bias && c_.attention_out_bias && c_.mlp_bias;
+    need(row_.biases != GgufBiases::all || all, "llama.cpp wants biases for every projection");
+    const bool beyond = c_.attention_out_bias || c_.mlp_bias;
+    need(row_.biases != GgufBiases::of_inputs || !beyond, "llama.cpp adds biases to Q, K and V alone");
+  }
+
+  void scales() const {
+    const double computed =
+        gguf_attention_scale(row_, c_.num_hidden_layers, c_.hidden_size, c_.num_attention_heads, c_.head_dim);
+    need(row_.multipliers || std::abs(c_.attention_scale / computed - 1) < 1e-6,
+         "llama.cpp scales attention by {}, and {} is asked for", computed, c_.attention_scale);
+    need(!row_.softcaps || (c_.attention_softcap > 0 && c_.logits_softcap > 0),
+         "llama.cpp always caps its attention and its logits, and one of the two has no cap");
+  }
+
+  void rope() const {
+    const std::string& type = c_.rope.type;
+    const bool known = type == "default" || type == "linear" || type == "none" ||
+                       (type == "llama3" && row_.rope_freqs) || (type == "longrope" && row_.longrope);
+    need(known, "rope type \"{}\" is not written; these are: default, linear{}{}", type,
+         row_.rope_freqs ? ", llama3" : "", row_.longrope ? ", longrope" : "");
+    const bool slides =
+        std::find(c_.sliding_layers.begin(), c_.sliding_layers.end(), true) != c_.sliding_layers.end();
+    need(!slides || !c_.sliding_rope || c_.sliding_rope->type == "default",
+         "llama.cpp does not scale the rope of layers with a window");
+    for (int64_t i = 0; type != "none" && i < c_.num_hidden_layers; ++i) {
+      const bool turned = row_.unturned_every == 0 || (i + 1) % row_.unturned_every != 0;
+      need(c_.turned_layers[static_cast<size_t>(i)] == turned,
+           "llama.cpp has {} rotary embedding in layer {}", turned ? "a" : "no", i);
+    }
+  }
+
+  void experts() const {
+    if (!row_.experts) return;
+    const bool everywhere =
+        std::find(c_.expert_layers.begin(), c_.expert_layers.end(), false) == c_.expert_layers.end();
+    need(everywhere, "llama.cpp wants experts in every layer");
+    need(c_.experts.normalised == row_.normalised, "llama.cpp {} the shares of a token's experts",
+         row_.normalised ? "normalises" : "does not normalise");
+  }
+
+  const ModelConfig& c_;
+  const GgufFamily& row_;
+};
+
+}  // namespace
+
+void check_gguf(const ModelConfig& config, const GgufFamily& row) { Check(config, row).all(); }
+
+double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
+                            int64_t head_dim) {
+  return 1 / std::sqrt(static_cast<double>(row.wide_layers == layers ? hidden / heads : head_dim));
+}
+
+}  // namespace trl::model

@@ -1,0 +1,15 @@
+// Whether llama.cpp computes what a configuration says.
+#pragma once
+#include "model/config.h"
+#include "model/gguf_families.h"
+
+namespace trl::model {
+
+// Throws Error(unsupported) with what it would compute instead.
+void check_gguf(const ModelConfig& config, const GgufFamily& row);
+
+// Of q k^T, where no file says it.
+double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
+                            int64_t head_dim);
+
+}  // namespace trl::model
