@@ -335,15 +335,17 @@ case_converts_to_gguf_and_back() {
 }
 case_a_misspelt_flag_is_one_of_the_command() {
   run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "the nearest is --type"
-  run 2 tokenize --model_name_or_path "$model" --txet x; says err "the nearest is --text"
+  run 2 tokenize --model_name_or_path "$model" --tex x; says err "the nearest is --text"
 }
 # waits_for_signals PID: until it catches SIGINT (bit 1)
 waits_for_signals() {
   local caught=0
-  while kill -0 "$1" && (( (0x$caught & 0x2) != 0x2 )); do
-    sleep 0.1
+  for _ in $(seq 100); do
     caught=$(sed -n 's/^SigCgt:\s*//p' "/proc/$1/status" || echo 0)
+    (( (0x$caught & 0x2) == 0x2 )) && return
+    sleep 0.1
   done
+  kill -KILL "$1"; die "SIGINT is not caught"
 }
 # The call waits for its tokenizer while the signal comes.
 case_an_interrupted_convert_leaves_nothing() {
