@@ -8,8 +8,10 @@
 #include "base/files.h"
 #include "checkpoint/gguf_file.h"
 #include "io/write_gguf.h"
+#include "model/gguf_families.h"
 #include "model/gguf_metadata.h"
 #include "model/gguf_names.h"
+#include "model/gguf_order.h"
 #include "model/open.h"
 #include "model/tensor_list.h"
 
@@ -22,15 +24,17 @@ using adapter::Role;
 
 std::vector<adapter::Module> modules_of(const model::ModelConfig& config) {
   const model::Names& names = config.family->names;
+  const model::GgufOrder order(config);
   std::vector<adapter::Module> all;
   for (const model::TensorShape& tensor : model::tensor_list(config)) {
     if (!tensor.name.ends_with(".weight")) continue;
     adapter::Module module{.name = tensor.name.substr(0, tensor.name.rfind('.')), .kind = ModuleKind::other};
     if (tensor.shape.size() == 2) {
       const bool table = module.name == names.embedding;
+      const bool in_first = table || order.transposes(tensor.name, 2);
       module.kind = table ? ModuleKind::embedding : ModuleKind::linear;
-      module.in = tensor.shape[table ? 0 : 1];
-      module.out = tensor.shape[table ? 1 : 0];
+      module.in = tensor.shape[in_first ? 0 : 1];
+      module.out = tensor.shape[in_first ? 1 : 0];
       module.head = module.name == names.head;
     }
     all.push_back(std::move(module));
@@ -46,14 +50,18 @@ void refuse(const std::string& path, std::string_view what) {
 }
 
 void check_form(const std::string& path, const config::LoraConfig& config,
-                const adapter::Selection& selection, const std::vector<adapter::Module>& modules, bool tied) {
+                const adapter::Selection& selection, const std::vector<adapter::Module>& modules,
+                const model::ModelConfig& model) {
   if (config.use_dora) refuse(path, "DoRA");
   if (config.lora_bias || config.bias != config::LoraBias::none) refuse(path, "biases");
   if (!config.modules_to_save.empty()) refuse(path, "modules that are saved whole (modules_to_save)");
   if (!config.trainable_token_indices.empty())
     refuse(path, "single trained tokens (trainable_token_indices)");
   for (const adapter::Target& target : selection.targets) {
-    if (tied && modules[target.module].kind == ModuleKind::embedding)
+    const adapter::Module& module = modules[target.module];
+    if (model::gguf_place(*model.family, module.name + ".weight").expert >= 0)
+      refuse(path, "an adapter of an expert");
+    if (model.tie_word_embeddings && module.kind == ModuleKind::embedding)
       refuse(path, "an adapter of an embedding that is the output head too");
   }
 }
@@ -90,7 +98,7 @@ class Writer {
   void add(const std::string& name, const adapter::Tensor& tensor, const io::TensorView& view, float factor,
            const adapter::Module& module) {
     const bool turned = tensor.role == Role::a && module.kind == ModuleKind::embedding;
-    const bool permuted = tensor.role == Role::b && order_.differs(module.name + ".");
+    const bool permuted = tensor.role == Role::b && order_.moves_rows(module.name);
     std::vector<int64_t> shape = tensor.shape;
     if (turned) std::swap(shape[0], shape[1]);
     const auto read = [this, &view, factor, turned, permuted, rows = shape[0], width = shape[1]](
@@ -115,7 +123,7 @@ class Writer {
 
   const config::LoraConfig& config_;
   const model::Family& family_;
-  const model::RowOrder order_;
+  const model::GgufOrder order_;
   const std::vector<adapter::Module>& modules_;
   const io::Safetensors& file_;
   const io::GgmlType& type_;
@@ -126,7 +134,7 @@ io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config
                        const model::ModelConfig& model) {
   model::gguf_metadata(model, {}, nullptr);  // refuses what is not written
   io::GgufPairs pairs;
-  pairs.add("general.architecture", model::gguf_architecture(model.model_type));
+  pairs.add("general.architecture", model::find_gguf_family(model.model_type)->architecture);
   pairs.add("general.type", "adapter");
   pairs.add("general.name", base::file_name(path));
   pairs.add("adapter.type", "lora");
@@ -147,7 +155,7 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   if (log != nullptr) {
     for (const std::string& warning : selection.warnings) log->warning("checkpoint", "{}: {}", path, warning);
   }
-  check_form(path, config, selection, modules, model.tie_word_embeddings);
+  check_form(path, config, selection, modules, model);
   const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules);
   const std::unique_ptr<io::Safetensors> file = adapter::open_weights(path, tensors);
   Writer writer(config, model, modules, *file, stored_type(type, *file));

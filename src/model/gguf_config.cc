@@ -34,7 +34,11 @@ class Config {
     config_["initializer_range"] = 0.02;
     config_["use_cache"] = true;
     config_["tie_word_embeddings"] = row_->head == GgufHead::tied || !has_tensor("output.weight");
-    for (const NumberKey& dropout : family_->dropouts) config_[dropout.key] = 0.0;
+    const Dropouts& dropouts = family_->dropouts;
+    for (const NumberKey& rate :
+         {dropouts.embedding, dropouts.attention, dropouts.attention_out, dropouts.mlp_out}) {
+      if (rate.key != nullptr) config_[rate.key] = 0.0;
+    }
     biases();
     if (family_->rope.used) rope();
     windows();
@@ -103,6 +107,9 @@ class Config {
     const bool qkv = has_tensor("blk.0.attn_q.bias") || has_tensor("blk.0.attn_qkv.bias");
     if (family_->qkv_bias.key != nullptr) config_[family_->qkv_bias.key] = qkv;
     if (family_->mlp_bias.key != nullptr) config_[family_->mlp_bias.key] = has_tensor("blk.0.ffn_up.bias");
+    if (family_->qk_norm.key != nullptr && has_tensor("blk.0.attn_q_norm.weight"))
+      fail(Status::unsupported, "{}: tensor blk.0.attn_q_norm.weight: norms of single heads are not read",
+           file_.path());
     if (family_->parallel.key == nullptr) return;
     // llama.cpp does not read the key of a family that drops a norm there.
     config_[family_->parallel.key] = family_->one_norm_if_parallel

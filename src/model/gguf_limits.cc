@@ -37,6 +37,8 @@ class Check {
          "llama.cpp wants a head of its own, and tie_word_embeddings is true");
     need(row_.free_heads || c_.head_dim * c_.num_attention_heads == c_.hidden_size,
          "llama.cpp wants heads of hidden_size / num_attention_heads, and head_dim is {}", c_.head_dim);
+    need(!c_.qk_norm || c_.family->names.q_norm.find("{}") == std::string_view::npos,
+         "norms of single heads are not written");
     need(c_.activation == row_.activation, "llama.cpp has another activation for it than \"{}\"",
          c_.family->activation_key);
   }

@@ -62,9 +62,13 @@ class List {
     }
     linear(names_.attention_out, q_width, c_.hidden_size, c_.attention_out_bias);
     if (!c_.qk_norm) return;
-    const bool whole = c_.family->qk_norm_whole;
-    norm(names_.q_norm, whole ? q_width : c_.head_dim);
-    norm(names_.k_norm, whole ? kv_width : c_.head_dim);
+    norm_of_heads(names_.q_norm, c_.num_attention_heads);
+    norm_of_heads(names_.k_norm, c_.num_key_value_heads);
+  }
+  void norm_of_heads(std::string_view name, int64_t heads) {
+    if (name.find("{}") == std::string_view::npos)
+      return norm(name, c_.family->qk_norm_whole ? heads * c_.head_dim : c_.head_dim);
+    for (int64_t head = 0; head < heads; ++head) weight(prefix_ + numbered(name, head), {c_.head_dim});
   }
 
   void mlp(bool has_experts) {

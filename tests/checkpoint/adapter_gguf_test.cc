@@ -11,7 +11,7 @@
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
-#include "model/gguf_names.h"
+#include "model/gguf_order.h"
 #include "model/open.h"
 #include "support/error_of.h"
 #include "support/golden.h"
@@ -98,7 +98,7 @@ TEST(AdapterGguf, HoldsWhatTheAdapterAddsToEachWeight) {
   EXPECT_EQ(file.text("general.architecture"), "llama");
   EXPECT_EQ(file.text("adapter.type"), "lora");
   EXPECT_EQ(file.tensors().size(), 6u);
-  const model::RowOrder order(model::open_files(base).files.config);
+  const model::GgufOrder order(model::open_files(base).files.config);
   const std::map<std::string, std::pair<std::string, double>> names = {
       {q, {"blk.0.attn_q.weight", 6 / std::sqrt(4.0)}},
       {v, {"blk.1.attn_v.weight", 6 / std::sqrt(2.0)}},

@@ -10,6 +10,7 @@
 #include "checkpoint/convert.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "io/write_gguf.h"
 #include "model/golden_batch.h"
 #include "model/tensor_list.h"
 #include "support/seeded_model.h"
@@ -182,6 +183,7 @@ TEST(GgufFamilies, WhatLlamaCppComputesOtherwiseIsRefused) {
       {"gpt_neox_sequential", R"({"tie_word_embeddings": false})", "llama.cpp wants biases for every"},
       {"qwen3_window", "{}", "llama.cpp adds biases to Q, K and V alone"},
       {"smollm3", "{}", "llama.cpp has a rotary embedding in layer 1"},
+      {"stablelm_head_norms", "{}", "norms of single heads are not written"},
       {"llama_yarn", "{}", "rope type \"yarn\" is not written; these are: default, linear, llama3"},
       {"qwen3_moe", "{}", "llama.cpp wants experts in every layer"},
       {"qwen2_moe", R"({"mlp_only_layers": [], "norm_topk_prob": true})", "llama.cpp does not normalise"}};
