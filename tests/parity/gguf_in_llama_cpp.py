@@ -94,8 +94,8 @@ def same_texts(given, path, title):
     same = True
     for prompt in PROMPTS:
         ours = subprocess.run([given.trl, "generate", "--model_name_or_path", path, "--prompt", prompt,
-                               "--max_new_tokens", str(given.tokens)], check=True, capture_output=True,
-                              text=True).stdout.removesuffix("\n")
+                               "--max_new_tokens", str(given.tokens)], check=True,
+                              capture_output=True).stdout.removesuffix(b"\n").decode(errors="replace")
         theirs = llama.complete(prompt, given.tokens)
         equal = ours == theirs
         same &= equal
