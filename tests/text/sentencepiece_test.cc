@@ -67,8 +67,11 @@ TEST(SentencePiece, KnowsTheTokensThatOtherFilesName) {
   if (!has_module()) return;
   const auto plain = open_model("sentencepiece_small");
   EXPECT_EQ(plain->token_to_id("no such piece"), std::nullopt);
-  const Json config = {
+  Json config = {
       {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"chat_template", "{{ 1 }}"}};
+  // transformers adds them where it is told to alone.
+  EXPECT_EQ(open_model("sentencepiece_small", config)->encode("a", true), plain->encode("a", false));
+  config["add_bos_token"] = true;
   const auto named = open_model("sentencepiece_small", config);
   const int32_t bos = named->token_to_id("<s>").value();
   const int32_t eos = named->token_to_id("</s>").value();

@@ -24,7 +24,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     add_tokens(settings);
     special_ = std::move(settings.special);
     templates_ = std::move(settings.chat_templates);
-    if (settings.add_bos.value_or(true)) before_ = special_id(special_.bos);
+    if (settings.add_bos.value_or(false)) before_ = special_id(special_.bos);
     if (settings.add_eos.value_or(false)) behind_ = special_id(special_.eos);
   }
 
