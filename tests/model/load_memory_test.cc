@@ -5,7 +5,10 @@
 #include <atomic>
 #include <fstream>
 #include <thread>
+#include <tuple>
 
+#include "io/gguf_types.h"
+#include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
 #include "model/model.h"
@@ -78,6 +81,55 @@ TEST(LoadMemory, IsThatOfTheWeights) {
     ASSERT_GT(weights, 100'000'000);
     EXPECT_LT(static_cast<double>(anonymous.bytes()), 1.1 * static_cast<double>(weights));
     // A file of 204 MB in float32, of which stretches of 32 MB are read.
+    EXPECT_LT(mapped.bytes(), int64_t{100'000'000});
+  }
+}
+
+// A Phi of one layer, whose projections are fused, in a type of GGUF files; nothing but zeros.
+std::string large_gguf(uint32_t type) {
+  constexpr uint32_t kHidden = 1024, kInner = 8192, kTokens = 32768;
+  test::GgufWriter writer;
+  writer.add("general.architecture", "phi3");
+  const auto add = [&](const char* key, uint32_t value) { writer.add(std::string("phi3.") + key, value); };
+  add("block_count", 1);
+  add("context_length", 64);
+  add("embedding_length", kHidden);
+  add("feed_forward_length", kInner);
+  add("attention.head_count", 8);
+  writer.add("phi3.attention.layer_norm_rms_epsilon", 1e-5f);
+  const auto tensor = [&](const char* name, const std::vector<int64_t>& shape, uint32_t number) {
+    const io::GgmlType& stored = *io::find_ggml_type(number);
+    int64_t elements = 1;
+    for (const int64_t extent : shape) elements *= extent;
+    writer.tensor(name, shape, number,
+                  std::string(static_cast<size_t>(elements / stored.block * stored.bytes), '\0'));
+  };
+  tensor("token_embd.weight", {kTokens, kHidden}, type);
+  tensor("blk.0.attn_norm.weight", {kHidden}, io::kGgmlF32);
+  tensor("blk.0.attn_qkv.weight", {3 * kHidden, kHidden}, type);
+  tensor("blk.0.attn_output.weight", {kHidden, kHidden}, type);
+  tensor("blk.0.ffn_norm.weight", {kHidden}, io::kGgmlF32);
+  tensor("blk.0.ffn_up.weight", {2 * kInner, kHidden}, type);
+  tensor("blk.0.ffn_down.weight", {kHidden, kInner}, type);
+  tensor("output_norm.weight", {kHidden}, io::kGgmlF32);
+  return writer.bytes();
+}
+
+TEST(LoadMemory, OfGgufFilesToo) {
+  const test::TemporaryDirectory directory;
+  for (const auto& [type, dtype, size] :
+       {std::tuple{io::kGgmlF16, "float32", 4}, std::tuple{io::kGgmlQ8_0, "float32", 4},
+        std::tuple{io::kGgmlQ4_0, "bfloat16", 2}}) {
+    SCOPED_TRACE(type);
+    const std::string path = directory.write("m.gguf", large_gguf(type));
+    Model::outline(path, dtype);
+    Growth anonymous("RssAnon"), mapped("RssFile");
+    const auto model = Model::open(path, dtype);
+    int64_t weights = 0;
+    for (const Parameter* parameter : model->parameters()) weights += parameter->count() * size;
+    ASSERT_GT(weights, 100'000'000);
+    EXPECT_LT(static_cast<double>(anonymous.bytes()), 1.1 * static_cast<double>(weights));
+    // Of the file (126 MB in F16) stretches of 32 MB are read.
     EXPECT_LT(mapped.bytes(), int64_t{100'000'000});
   }
 }
