@@ -37,7 +37,8 @@ inline double error_of(const at::Tensor& got, const at::Tensor& want, double flo
 }
 
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  return a.numel() == 0 ||
          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
