@@ -1026,6 +1026,80 @@ TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_j
                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Adds a LoRA adapter that was saved by this library or by PEFT: adapter_config.json and
+ * adapter_model.safetensors. It is not used yet (trl_model_use_adapter); the option `adapter_name_or_path`
+ * of trl_model_open adds one and uses it. A model may have several.
+ *
+ * @param model [in] a generator made with it uses what the model uses.
+ * @param name [in] of the caller's choice: up to 64 of the letters a to z, A to Z, digits, _ and -.
+ * @param path [in] the directory.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT naming the first tensor that does not belong to this model,
+ * TRL_E_INVALID_ARGUMENT for a name that the model has already, TRL_E_INVALID_CONFIG, TRL_E_UNSUPPORTED,
+ * TRL_E_BUSY.
+ * Contract: exclusive; blocks on the files; log; after an error the model is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_add_adapter(trl_model* model, const char* name, const char* path,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Removes an adapter from a model. If it is used or merged, the model is without one afterwards.
+ *
+ * @param model [in] changed.
+ * @param name [in] of the adapter.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_BUSY.
+ * Contract: exclusive; does not block; no callbacks; after an error the model is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_remove_adapter(trl_model* model, const char* name,
+                                            trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Chooses the adapter that the model computes with from the next call on. Nothing is copied.
+ *
+ * @param model [in] changed.
+ * @param name [in] nullable: none, the model alone.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_BUSY, also while another adapter is merged.
+ * Contract: exclusive; does not block; no callbacks; after an error the model is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Merges an adapter into the model's weights, and uses it: a call then costs what it costs without one. The
+ * model keeps copies of the weights that change, so that undoing it gives back their bits.
+ *
+ * @param model [in] changed.
+ * @param name [in] nullable: undoes the merge; nothing where none is merged.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED for weights that are stored in
+ * blocks, TRL_E_BUSY, also while one is merged.
+ * Contract: exclusive; blocks; no callbacks; after an error the model is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_merge_adapter(trl_model* model, const char* name,
+                                           trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Saves a model, or its adapter: a directory that transformers or PEFT loads, with the tokenizer and the chat
+ * template. Written aside and then moved, so that no half directory is ever seen.
+ *
+ * @param model [in] the same afterwards.
+ * @param path [in] the directory.
+ * @param options [in] nullable; `save.kind`: model (all weights, a merged adapter in them), adapter (the one
+ * that is used) or merged (all weights with the adapter that is used in them).
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_IO, TRL_E_INVALID_CONFIG where no adapter is used, TRL_E_UNSUPPORTED, TRL_E_BUSY.
+ * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_save(trl_model* model, const char* path, const trl_config* options,
+                                  trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Frees a model; a generator made with it goes on.
  *
  * @param model [in] nullable; consumed.
@@ -1136,7 +1210,8 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
  * template; where the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
- * which llama.cpp loads. With `save.kind` checkpoint also all that a later trainer needs to resume from here
+ * which llama.cpp loads. With use_peft the adapter alone is saved, as PEFT does it, unless `save.kind` is
+ * merged: then all weights with the adapter in them. With `save.kind` checkpoint also all that a later trainer needs to resume from here
  * bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "adapter/config_file.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "capi/config.h"
 #include "capi/guard.h"
@@ -23,7 +25,14 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
   error.check(process().use_engine(Use::open, [&] { return engine.open_model(spec, &model, error); }));
-  return EngineObject<engine::Model>(model);
+  EngineObject<engine::Model> opened(model);
+  if (const auto adapter = options.get_text("adapter_name_or_path"); adapter && !adapter->empty()) {
+    error.check(process().use_engine(Use::open, [&] {
+      const int32_t status = model->add_adapter("default", *adapter, error);
+      return status < 0 ? status : model->use_adapter("default", error);
+    }));
+  }
+  return opened;
 }
 
 namespace {
@@ -58,6 +67,28 @@ std::shared_ptr<Tokenizer> Model::tokenizer() {
   return tokenizer_;
 }
 
+std::string base_path(const std::string& path, config::Config& options) {
+  if (!base::file_exists(base::join_path(path, adapter::kConfigFile)) ||
+      base::file_exists(base::join_path(path, "config.json")))
+    return path;
+  const std::string base = adapter::read_config(path).base_model_name_or_path;
+  if (base.empty()) {
+    fail(Status::not_found,
+         "{}: is an adapter, and {} does not say of which model: give the model, and the adapter as "
+         "adapter_name_or_path",
+         path, adapter::kConfigFile);
+  }
+  options.set("adapter_name_or_path", path);
+  return base;
+}
+
+engine::SaveKind save_kind(std::string_view name) {
+  using engine::SaveKind;
+  if (name == "checkpoint") return SaveKind::checkpoint;
+  if (name == "adapter") return SaveKind::adapter;
+  return name == "merged" ? SaveKind::merged : SaveKind::model;
+}
+
 std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer) {
   const auto of_model = model.end_ids();
   std::vector<int32_t> ids(of_model.begin(), of_model.end());
@@ -78,8 +109,11 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
         const std::string directory = path_of(path);
         auto held = runtime_of(runtime);
         const LogScope scope(held->log());
-        *out_model = new trl_model(
-            watched(*held, [&] { return std::make_shared<Model>(held, directory, options_of(options)); }));
+        *out_model = new trl_model(watched(*held, [&] {
+          trl::config::Config given = options_of(options);
+          const std::string base = base_path(directory, given);
+          return std::make_shared<Model>(held, base, given);
+        }));
       },
       out_model);
 }
@@ -93,6 +127,67 @@ trl_status trl_model_describe(const trl_model* model, const char** out_json, trl
         *out_json = shared->describe().c_str();
       },
       out_json);
+}
+
+namespace {
+
+// The name of an adapter; null where that is allowed: none.
+std::string_view name_of(const char* name) {
+  return name != nullptr ? trl::capi::text(name, "name") : std::string_view();
+}
+
+// body(engine::Model&, engine::ErrorSink&), which no other call on the model runs beside.
+template <typename Body>
+trl_status change(trl_model* model, Use use, trl_error** error, const Body& body) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(model, "model");
+    const LogScope scope(shared->runtime()->log());
+    const std::unique_lock lock(shared->in_use(), std::try_to_lock);
+    if (!lock) trl::fail(trl::Status::busy, "model is in use on another thread");
+    trl::engine::ErrorCapture capture;
+    capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
+  });
+}
+
+}  // namespace
+
+trl_status trl_model_add_adapter(trl_model* model, const char* name, const char* path,
+                                 trl_error** error) noexcept {
+  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+    need(name, "name");
+    return on.get().add_adapter(name_of(name), path_of(path), sink);
+  });
+}
+
+trl_status trl_model_remove_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
+  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+    need(name, "name");
+    return on.get().remove_adapter(name_of(name), sink);
+  });
+}
+
+trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
+  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+    return on.get().use_adapter(name_of(name), sink);
+  });
+}
+
+trl_status trl_model_merge_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
+  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+    return on.get().merge_adapter(name_of(name), sink);
+  });
+}
+
+trl_status trl_model_save(trl_model* model, const char* path, const trl_config* options,
+                          trl_error** error) noexcept {
+  return change(model, Use::save, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+    const auto given = get_or_null(options, "options");
+    const auto files = on.tokenizer()->get().files();
+    std::vector<trl::engine::NamedBytes> named;
+    for (const auto& [file, bytes] : files) named.push_back({file, bytes});
+    return on.get().save(path_of(path), save_kind(given ? given->copy().get("save.kind") : "model"), named,
+                         sink);
+  });
 }
 
 void trl_model_destroy(trl_model* model) noexcept { destroy(model); }

@@ -38,6 +38,13 @@ class Model {
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
                                        int64_t embedding_rows = 0);
 
+// The path itself; where it is the directory of a saved adapter that of its base, and adapter_name_or_path
+// becomes the directory.
+std::string base_path(const std::string& path, config::Config& options);
+
+// save.kind
+engine::SaveKind save_kind(std::string_view name);
+
 // The ids that end a completion: the tokenizer's EOS, and those that the model's files name.
 std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer);
 

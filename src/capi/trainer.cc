@@ -30,8 +30,13 @@ std::string needed_model_path(const config::Config& config) {
   return *path;
 }
 
-// The run stays in its folders when the host changes its current folder.
+// The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
+// the adapter's base.
 config::Config with_whole_paths(config::Config config) {
+  if (const auto model = config.get_text("model_name_or_path"); model && !model->empty()) {
+    if (const std::string path = base_path(*model, config); path != *model)
+      config.set("model_name_or_path", path);
+  }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
   for (const std::string_view key : {"output_dir", "logging_dir", "dataset_cache_dir"}) {
     const auto path = config.get_text(key);
@@ -318,9 +323,8 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
   return guard(error, [&] {
     const auto shared = get(trainer, "trainer");
     const auto save_options = get_or_null(options, "options");
-    const bool checkpoint = save_options && save_options->copy().get("save.kind") == "checkpoint";
     shared->save(path != nullptr ? path_of(path) : std::string(),
-                 checkpoint ? trl::engine::SaveKind::checkpoint : trl::engine::SaveKind::model);
+                 save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
   });
 }
 

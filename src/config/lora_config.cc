@@ -215,13 +215,13 @@ LoraConfig read_lora_config(const base::Json& object, std::string_view origin, S
   return start;
 }
 
-std::optional<LoraConfig> lora_config(const Config& config) {
-  const base::Json given = base::Json::parse(config.get_text(kOption).value_or("{}"));
-  if (!config.get_bool("use_peft")) {
-    if (given.empty()) return std::nullopt;
-    fail_key(kOption, "{}: it has an effect only with use_peft: give use_peft: true, or leave it out",
-             kOption);
-  }
+namespace {
+
+[[noreturn]] void refuse_beside_saved(std::string_view key) {
+  fail_key(key, "{}: with adapter_name_or_path the adapter's own configuration counts: leave it out", key);
+}
+
+LoraConfig new_lora_config(const Config& config, const base::Json& given) {
   base::Json all = flags(config);
   for (const auto& [flag, field] : kFlags) {
     if (!given.contains(field) || !config.is_set(flag) ||
@@ -232,6 +232,29 @@ std::optional<LoraConfig> lora_config(const Config& config) {
   }
   for (const auto& [field, value] : given.items()) all[field] = value;
   return read_lora_config(all, kOption, Status::invalid_config);
+}
+
+}  // namespace
+
+std::optional<LoraConfig> lora_config(const Config& config) {
+  const base::Json given = base::Json::parse(config.get_text(kOption).value_or("{}"));
+  const bool saved = !config.get_text("adapter_name_or_path").value_or("").empty();
+  if (!config.get_bool("use_peft")) {
+    if (saved) {
+      fail_key("adapter_name_or_path",
+               "adapter_name_or_path: a run trains an adapter on only with use_peft: give use_peft: true, or "
+               "leave it out");
+    }
+    if (given.empty()) return std::nullopt;
+    fail_key(kOption, "{}: it has an effect only with use_peft: give use_peft: true, or leave it out",
+             kOption);
+  }
+  if (!saved) return new_lora_config(config, given);
+  for (const auto& [flag, field] : kFlags) {
+    if (config.is_set(flag)) refuse_beside_saved(flag);
+  }
+  if (!given.empty()) refuse_beside_saved(kOption);
+  return LoraConfig();
 }
 
 }  // namespace trl::config

@@ -161,17 +161,19 @@ class TokenSink {
   ~TokenSink() = default;
 };
 
+// model: with use_peft that is the adapter. merged: all weights, with the adapter in them.
+enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
+
 class Model {
  public:
   virtual void release() noexcept = 0;
   virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
   virtual std::span<const int32_t> end_ids() noexcept = 0;  // eos_token_id; valid while the model lives
   virtual int64_t parameter_count() noexcept = 0;
-  // Weights, config.json, generation_config.json and `files`, written aside and moved into `directory`.
-  virtual int32_t save(std::string_view directory, std::span<const NamedBytes> files,
+  // Weights, config.json, generation_config.json and `files`, or the adapter in use and `files`, written
+  // aside and moved into `directory`.
+  virtual int32_t save(std::string_view directory, SaveKind kind, std::span<const NamedBytes> files,
                        ErrorSink& error) noexcept = 0;
-  // The adapters that were added, and which of them is used or merged; valid until the next call.
-  virtual std::string_view adapters_json() noexcept = 0;
   // One that was saved, under a name of its own; it is not used before use_adapter().
   virtual int32_t add_adapter(std::string_view name, std::string_view directory,
                               ErrorSink& error) noexcept = 0;
@@ -198,9 +200,6 @@ class Attention {
  protected:
   ~Attention() = default;
 };
-
-// model: with use_peft that is the adapter. merged: all weights, with the adapter in them.
-enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
 // What the tokenizer's EOS does to the tokens that end a completion. aligned: it is added to them if it is
 // not one of them. added (eos_token is set): it is added, and becomes that of config.json. replaced

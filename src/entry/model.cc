@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "checkpoint/save_adapter.h"
 #include "checkpoint/save_model.h"
 #include "entry/guard.h"
 #include "generate/generate.h"
@@ -24,29 +25,36 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
   for (const tensor::Parameter* parameter : model_->parameters()) parameter_count_ += parameter->count();
 }
 
-int32_t ModelObject::save(std::string_view directory, std::span<const engine::NamedBytes> files,
-                          engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
-    checkpoint::save_model(std::string(directory), *model_, files);
-    return Status::ok;
-  });
+namespace {
+
+// The one that is used, which kinds of saving are about.
+model::Adapter& adapter_in_use(model::Model& model) {
+  if (model::Adapter* const adapter = model.adapters().in_use()) return *adapter;
+  fail_key("save.kind", "save.kind: adapter and merged need an adapter that is in use, and none is");
 }
 
-std::string_view ModelObject::adapters_json() noexcept {
-  try {
-    const model::Adapters& adapters = model_->adapters();
-    const auto name = [](const model::Adapter* adapter) {
-      return adapter != nullptr ? base::Json(adapter->name()) : base::Json();
-    };
-    base::Json names = base::Json::array();
-    for (const auto& adapter : adapters.all()) names.push_back(adapter->name());
-    adapters_json_ =
-        base::Json{{"names", names}, {"used", name(adapters.in_use())}, {"merged", name(adapters.merged())}}
-            .dump();
-  } catch (const std::bad_alloc&) {
-    adapters_json_.clear();
-  }
-  return adapters_json_;
+}  // namespace
+
+int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
+                          std::span<const engine::NamedBytes> files, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    const std::string target(directory);
+    if (kind == engine::SaveKind::checkpoint)
+      fail_key("save.kind", "save.kind: checkpoint is what a trainer saves; give model, adapter or merged");
+    if (kind == engine::SaveKind::adapter) {
+      checkpoint::save_adapter(target, adapter_in_use(*model_), files);
+      return Status::ok;
+    }
+    std::shared_ptr<void> merged;  // for as long as it is written
+    if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_)) {
+      model_->adapters().enter(nullptr);
+      merged = adapter_in_use(*model_).merged();
+    } else if (kind == engine::SaveKind::model) {
+      model_->adapters().enter(nullptr);
+    }
+    checkpoint::save_model(target, *model_, files);
+    return Status::ok;
+  });
 }
 
 int32_t ModelObject::add_adapter(std::string_view name, std::string_view directory,

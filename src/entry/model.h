@@ -19,9 +19,8 @@ class ModelObject final : public engine::Model {
   std::string_view config_json() noexcept override { return config_json_; }
   std::span<const int32_t> end_ids() noexcept override { return model_->end_ids(); }
   int64_t parameter_count() noexcept override { return parameter_count_; }
-  int32_t save(std::string_view directory, std::span<const engine::NamedBytes> files,
+  int32_t save(std::string_view directory, engine::SaveKind kind, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;
-  std::string_view adapters_json() noexcept override;
   int32_t add_adapter(std::string_view name, std::string_view directory,
                       engine::ErrorSink& error) noexcept override;
   int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
@@ -37,7 +36,6 @@ class ModelObject final : public engine::Model {
   const std::string path_;
   std::unique_ptr<model::Model> model_;
   std::string config_json_;
-  std::string adapters_json_;
   int64_t parameter_count_ = 0;
 };
 

@@ -20,10 +20,13 @@ namespace {
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config, HostLog& log) {
   std::optional<config::LoraConfig> lora = config::lora_config(config);
   if (!lora) return;
-  lora->base_model_name_or_path = path;
-  model::Adapter& adapter = model.adapters().add("default", *lora, at::kFloat, &log);
-  adapter.start(static_cast<uint64_t>(config.get_int("seed")));
-  model.train_only(adapter);
+  if (model.adapters().find("default") == nullptr) {  // else it is the one of adapter_name_or_path
+    lora->base_model_name_or_path = path;
+    model.adapters()
+        .add("default", *lora, at::kFloat, &log)
+        .start(static_cast<uint64_t>(config.get_int("seed")));
+  }
+  model.train_only(model.adapters().get("default"));
   int64_t trained = 0, all = 0;
   for (const tensor::Parameter* parameter : model.all_parameters()) {
     all += parameter->count();

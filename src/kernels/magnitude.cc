@@ -84,12 +84,17 @@ void each_block(const Projection& p, const Body& body) {
   constexpr int64_t kBlock = 1 << 20;  // elements
   const int64_t in = p.in(), out = p.out();
   const at::Tensor a = floats(*p.low_rank.a), b = floats(*p.low_rank.b, p.low_rank.scale);
-  const tensor::Reading weight = p.weight->read();
+  const tensor::Encoded* const encoded = p.weight->encoded();
+  const at::Tensor weight = encoded == nullptr ? at::Tensor(*p.weight->read()) : at::Tensor();
   const int64_t most = std::clamp<int64_t>(kBlock / in, 1, out);
   const at::Tensor block = tensor::empty({most, in}, at::kFloat, MemoryKind::workspace);
   for (int64_t first = 0; first < out; first += most) {
     at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
-    read_rows(*weight, p.transposed, first, rows);
+    if (encoded != nullptr) {
+      encoded->decode({first, rows.size(0), 0, in}, at::kFloat, rows.data_ptr(), in);
+    } else {
+      read_rows(weight, p.transposed, first, rows);
+    }
     gemm(b.narrow(0, first, rows.size(0)), false, a, false, rows, 1.0f);
     body(first, rows);
   }

@@ -271,7 +271,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"optimizer_in_backward", "true"},
       {"generation_dtype", "bfloat16"},
       {"share_prompt", "true"},
-      {"save.kind", "adapter"},
       {"model_init_kwargs", "{rope_scaling: {factor: 2}}"},
       {"system_prompt", "Be brief."},
       {"truncation_side", "left"},
