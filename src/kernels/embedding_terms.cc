@@ -26,6 +26,38 @@ at::Tensor columns_of(Parameter& a, const at::Tensor& ids, double scale, at::Sca
 
 }  // namespace
 
+at::Tensor places_of(const at::Tensor& ids, const OwnRows& own) {
+  std::unordered_map<int64_t, int32_t> places;
+  for (const int64_t id : own.ids) places.emplace(id, static_cast<int32_t>(places.size()));
+  at::Tensor found = tensor::empty(ids.sizes(), at::kInt, MemoryKind::activations);
+  for (int64_t t = 0; t < ids.numel(); ++t) {
+    const auto place = places.find(ids.data_ptr<int32_t>()[t]);
+    found.data_ptr<int32_t>()[t] = place == places.end() ? kTablesOwn : place->second;
+  }
+  return found;
+}
+
+at::Tensor tables_own(const at::Tensor& ids, const at::Tensor& places, int64_t none) {
+  if (!places.defined()) return ids;
+  at::Tensor own = tensor::empty(ids.sizes(), at::kInt, MemoryKind::workspace);
+  for (int64_t t = 0; t < ids.numel(); ++t) {
+    const bool elsewhere = places.data_ptr<int32_t>()[t] != kTablesOwn;
+    own.data_ptr<int32_t>()[t] = elsewhere ? static_cast<int32_t>(none) : ids.data_ptr<int32_t>()[t];
+  }
+  return own;
+}
+
+void put_rows(const at::Tensor& looked_up, const at::Tensor& places, Parameter& own) {
+  const tensor::Reading rows = own.read();
+  const int64_t width = looked_up.size(1);
+  for (int64_t t = 0; t < places.numel(); ++t) {
+    const int32_t place = places.data_ptr<int32_t>()[t];
+    if (place == kTablesOwn) continue;
+    cpu().convert(at_byte(*rows, place * width), type_of(*rows), at_byte(looked_up, t * width),
+                  type_of(looked_up), width);
+  }
+}
+
 EmbeddingTerms::EmbeddingTerms(const LowRank& factors)
     : factors_(factors), a_(use_of(factors.a)), b_(use_of(factors.b)) {}
 

@@ -1,8 +1,16 @@
-// The low-rank terms of an embedding, y_t += scale b a[:, id_t].
+// What an adapter changes in a lookup: low-rank terms, y_t += scale b a[:, id_t], and rows of its own.
 #pragma once
 #include "kernels/op.h"
 
 namespace trl::kernels {
+
+// For each token the row of `own` that it reads, or kTablesOwn: int32 [tokens].
+inline constexpr int32_t kTablesOwn = -1;
+at::Tensor places_of(const at::Tensor& ids, const OwnRows& own);
+// The ids with `none` for those that read a row of an adapter's own; places may be undefined.
+at::Tensor tables_own(const at::Tensor& ids, const at::Tensor& places, int64_t none);
+// These rows in the places of what was looked up.
+void put_rows(const at::Tensor& looked_up, const at::Tensor& places, Parameter& own);
 
 class EmbeddingTerms {
  public:

@@ -78,12 +78,18 @@ struct Noise {
   double size = 0;  // 0: none
   uint64_t key = 0;
 };
+// Rows that stand in the place of some of a table's own: tokens that are trained by themselves.
+struct OwnRows {
+  Parameter* rows = nullptr;      // [ids, hidden]; null: there are none
+  std::vector<int64_t> ids = {};  // each once
+};
 struct EmbeddingOptions {
   double scale = 1;       // of the rows, itself rounded to w's type (Gemma: the root of the width)
   Noise noise = {};       // added to them
   double multiplier = 1;  // of the sum (Granite's embedding_multiplier)
   // Of an adapter: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all else.
   LowRank low_rank = {};
+  const OwnRows* own_rows = nullptr;  // or none; not kept
 };
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.

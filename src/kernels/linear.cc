@@ -174,9 +174,22 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
   return x;
 }
 
+// The rows of ids before all that EmbeddingOptions says of their sum. reduced, places: for backward.
+at::Tensor looked_up(Parameter& w, const at::Tensor& ids, const EmbeddingOptions& options,
+                     const EmbeddingTerms& terms, at::Tensor& reduced, at::Tensor& places) {
+  at::Tensor rows = gather_rows(ids, *w.read());
+  if (const OwnRows* const own = options.own_rows; own != nullptr && own->rows != nullptr) {
+    places = places_of(ids, *own);
+    put_rows(rows, places, *own->rows);
+  }
+  if (!terms.empty()) reduced = terms.add_to(rows, ids);
+  return rows;
+}
+
 struct EmbeddingState {
   tensor::Use table;
   EmbeddingTerms terms;
+  tensor::Use own_rows;
   int64_t padding_row;
   float scale;
 };
@@ -185,22 +198,27 @@ struct Embedding : torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& ids, Parameter* w,
                             const EmbeddingOptions& options) {
     const float scale = scale_of(options, w->dtype()) * static_cast<float>(options.multiplier);
-    EmbeddingState state{tensor::Use(*w), EmbeddingTerms(options.low_rank), w->padding_row, scale};
-    at::Tensor rows = gather_rows(ids, *w->read());
-    tensor_list saved{ids};
-    if (!state.terms.empty()) saved.push_back(state.terms.add_to(rows, ids));
-    if (w->has_gradient() || !state.terms.empty()) context->save_for_backward(std::move(saved));
+    const OwnRows own = options.own_rows != nullptr ? *options.own_rows : OwnRows();
+    EmbeddingState state{tensor::Use(*w), EmbeddingTerms(options.low_rank), use_of(own.rows), w->padding_row,
+                         scale};
+    tensor_list saved{ids, {}, {}};
+    const at::Tensor rows = looked_up(*w, ids, options, state.terms, saved[1], saved[2]);
+    context->save_for_backward(std::move(saved));
     keep(context, std::move(state));
-    return finished(std::move(rows), options);
+    return finished(rows, options);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<EmbeddingState>(context);
     const at::Tensor dy = grads[0].contiguous();
     const tensor_list saved = context->get_saved_variables();
     state.table.add([&](at::Tensor& gradient) {
-      scatter_add_rows(dy, state.scale, saved[0], state.padding_row, gradient);
+      const at::Tensor read = tables_own(saved[0], saved[2], state.padding_row);
+      scatter_add_rows(dy, state.scale, read, state.padding_row, gradient);
     });
     state.table.end();
+    state.own_rows.add(
+        [&](at::Tensor& gradient) { scatter_add_rows(dy, state.scale, saved[2], kTablesOwn, gradient); });
+    state.own_rows.end();
     if (!state.terms.empty()) {
       const at::Tensor d_rows = branch_gradient(dy, dy.scalar_type(), static_cast<double>(state.scale));
       state.terms.backward(d_rows, saved[0], saved[1], state.padding_row);
@@ -241,9 +259,8 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   }
   if (!fused(w.device())) return plain::embedding(anchor, ids, w, options);
   if (records(anchor)) return Embedding::apply(anchor, ids, &w, options);
-  at::Tensor rows = gather_rows(ids, *w.read());
-  if (const EmbeddingTerms terms(options.low_rank); !terms.empty()) terms.add_to(rows, ids);
-  return finished(std::move(rows), options);
+  at::Tensor reduced, places;
+  return finished(looked_up(w, ids, options, EmbeddingTerms(options.low_rank), reduced, places), options);
 }
 
 }  // namespace trl::kernels

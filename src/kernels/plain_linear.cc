@@ -1,5 +1,6 @@
 // The ops that own large weights, and the bridge from autograd to the gradients of parameters.
 #include "base/counter.h"
+#include "kernels/embedding_terms.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -113,6 +114,11 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   const at::Tensor row = ids.to(w.device()).to(at::kLong);
   const at::Tensor rows = records(anchor) ? Lookup::apply(anchor, row, &w) : at::embedding(*w.read(), row);
   at::Tensor y = rows.to(wide_type(rows));
+  if (const OwnRows* const own = options.own_rows; own != nullptr && own->rows != nullptr) {
+    const at::Tensor place = places_of(ids, *own).to(w.device()).to(at::kLong);
+    const at::Tensor trained = at::embedding(weight(anchor, *own->rows), place.clamp_min(0));
+    y = at::where(place.ge(0).unsqueeze(1), trained.to(y.scalar_type()), y);
+  }
   if (const LowRank& term = options.low_rank; term.a != nullptr) {
     const at::Tensor a = weight(anchor, *term.a).t(), b = weight(anchor, *term.b);
     y = y + at::linear(at::embedding(a, row, w.padding_row), b).to(y.scalar_type()) * term.scale;

@@ -98,8 +98,8 @@ void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device
     case Role::b_bias:
       term(tensor.module).factors.bias = own();
       return;
-    case Role::magnitude:
-      term(tensor.module).factors.magnitude = own();
+    case Role::magnitude:  // it changes too little in a step for bfloat16
+      term(tensor.module).factors.magnitude = make(tensor, at::kFloat, device);
       return;
     case Role::weight:
       if (!tensor.optional) replace(slot.weight, tensor);
@@ -107,8 +107,28 @@ void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device
     case Role::bias:
       return replace(slot.bias, tensor);
     case Role::tokens:
-      fail(Status::unsupported, "trainable_token_indices: tokens cannot be trained in this build");
+      return add_tokens(tensor);
   }
+}
+
+void Adapter::add_tokens(const adapter::Tensor& tensor) {
+  const Slot& slot = slots_[tensor.module];
+  if (slot.own_rows == nullptr) {
+    fail_key(
+        "trainable_token_indices", "trainable_token_indices: {} {}", slot.module.name,
+        slot.module.kind == adapter::ModuleKind::embedding && slot.low_rank != nullptr
+            ? "is the output head too, whose tokens are not trained by themselves in this build: list it "
+              "in modules_to_save"
+            : "is not the input embedding");
+  }
+  const auto& all = selection_.tokens;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == tensor.module; });
+  Parameter& table = **slot.weight;
+  Parameter* const rows = make(tensor, table.dtype(), table.device());
+  const at::Tensor ids = at::tensor(at::IntArrayRef(found->second), at::kLong).to(table.device());
+  set(*rows, table.read()->index_select(0, ids));
+  tokens_.push_back({tensor.module, {rows, found->second}});
 }
 
 Adapter::Term& Adapter::term(size_t slot) {
@@ -184,6 +204,12 @@ std::shared_ptr<void> Adapter::merged() {
     before->keep(**one.place);
     set(**one.place, *one.own->read());
   }
+  for (const Tokens& one : tokens_) {
+    Parameter& table = **slots_[one.slot].weight;
+    before->keep(table);
+    const at::Tensor ids = at::tensor(at::IntArrayRef(one.rows.ids), at::kLong).to(table.device());
+    table.write()->index_copy_(0, ids, one.rows.rows->read()->to(table.dtype()));
+  }
   for (const Term& term : terms_) {
     const kernels::Projection p = projection(term);
     before->keep(*p.weight);
@@ -205,6 +231,7 @@ int64_t Adapter::first_trained_layer() const {
       see(one, slots_[term.slot].layer);
   }
   for (const Replacement& one : replaced_) see(one.own, one.layer);
+  for (const Tokens& one : tokens_) see(one.rows.rows, slots_[one.slot].layer);
   return first;
 }
 
@@ -219,11 +246,13 @@ void Adapter::enter(const uint64_t* key) {
     }
   }
   for (Replacement& one : replaced_) one.before = std::exchange(*one.place, one.own);
+  for (const Tokens& one : tokens_) *slots_[one.slot].own_rows = one.rows;
 }
 
 void Adapter::leave() {
   for (const Term& term : terms_) *slots_[term.slot].low_rank = {};
   for (Replacement& one : replaced_) *one.place = one.before;
+  for (const Tokens& one : tokens_) *slots_[one.slot].own_rows = {};
 }
 
 }  // namespace trl::model

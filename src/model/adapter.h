@@ -55,7 +55,13 @@ class Adapter {
     int64_t layer;
     Parameter* before = nullptr;  // while the adapter is in use
   };
+  // Rows of an embedding that are its own.
+  struct Tokens {
+    size_t slot;
+    kernels::OwnRows rows;
+  };
   void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
+  void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
   void replace(Parameter** place, const adapter::Tensor& tensor);
   Term& term(size_t slot);
@@ -73,6 +79,7 @@ class Adapter {
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<Term> terms_;
   std::vector<Replacement> replaced_;
+  std::vector<Tokens> tokens_;
 };
 
 }  // namespace trl::model

@@ -132,7 +132,8 @@ at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& optio
                                     {.scale = config().embedding_scale,
                                      .noise = options.noise,
                                      .multiplier = config().embedding_multiplier,
-                                     .low_rank = embedding_terms_});
+                                     .low_rank = embedding_terms_,
+                                     .own_rows = &embedding_rows_});
   if (positions_ != nullptr) x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
   if (!options.random) return x;
   return kernels::dropout(x, {config().dropout.embedding, part_of(*options.random, layers_.size())});

@@ -62,6 +62,7 @@ class Decoder final : public Model {
   Parameter* head_ = nullptr;
   Parameter* no_bias_ = nullptr;
   kernels::LowRank embedding_terms_;  // of an adapter that is in use
+  kernels::OwnRows embedding_rows_;
   Adapters adapters_;
 };
 

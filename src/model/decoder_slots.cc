@@ -68,6 +68,7 @@ std::vector<Slot> Decoder::slots() {
     return added;
   };
   table(embedding_).low_rank = &embedding_terms_;
+  if (head_ != embedding_) all.back().own_rows = &embedding_rows_;
   if (positions_ != nullptr) table(positions_);
   const int64_t layers = config().num_hidden_layers;
   for (int64_t i = 0; i < layers; ++i) add_layer_slots(i, all);

@@ -11,6 +11,7 @@ struct Slot {
   int64_t layer = -1;  // -1: before the first one; their number: behind the last one
   kernels::Parameter** weight = nullptr;
   kernels::Parameter** bias = nullptr;   // null: the kind of module has none
+  kernels::OwnRows* own_rows = nullptr;  // of an embedding
   kernels::LowRank* low_rank = nullptr;  // null: the kind of module takes none
 };
 

@@ -51,5 +51,32 @@ TEST(EmbeddingTerms, AreTheDefinitionOnEachPath) {
   }
 }
 
+// The rows of an adapter stand in the places of the table's, and alone get their gradients.
+TEST(OwnRows, AreLookedUpInPlaceOfTheTables) {
+  const at::Tensor ids = at::tensor({5, 3, 5, 0, 10, 4, 5}, at::kInt);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const test::Path path : {test::Path::fused, test::Path::plain}) {
+      const test::PathScope scope(path);
+      Parameter w = parameter(random({11, 33}, 1, type), type),
+                own = parameter(random({2, 33}, 2, type), type);
+      const OwnRows rows{&own, {10, 5}};
+      const at::Tensor y =
+          embedding(at::zeros({}).requires_grad_(), ids, w, {.multiplier = 2, .own_rows = &rows});
+      const at::Tensor dy = random({7, 33}, 9).to(type);
+      y.backward(dy);
+      for (int64_t t = 0; t < 7; ++t) {
+        const int32_t id = ids[t].item<int32_t>();
+        const at::Tensor row = id == 10 ? (*own.read())[0] : id == 5 ? (*own.read())[1] : (*w.read())[id];
+        EXPECT_TRUE(test::same_bits(y[t].detach(), row * 2)) << t;
+      }
+      const double limit = type == at::kFloat ? 1e-6 : 1.2e-2;
+      EXPECT_LT(error_of(own.gradient()[0], 2 * dy[4]), limit);
+      EXPECT_LT(error_of(own.gradient()[1], 2 * (dy[0] + dy[2] + dy[6])), limit);
+      EXPECT_LT(error_of(w.gradient()[3], 2 * dy[1]), limit);
+      EXPECT_EQ(w.gradient()[5].abs().sum().item<float>(), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trl::kernels

@@ -4,7 +4,10 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <set>
+
 #include "base/error.h"
+#include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 
@@ -88,6 +91,80 @@ TEST_P(Peft, LogitsWithTheAdapterAndWithoutIt) {
   const at::Tensor alone = saved.logits();
   saved.model->adapters().remove("default");
   EXPECT_TRUE(at::equal(saved.logits(), alone));
+}
+
+// How many nodes the graph of a forward has, with an adapter that only changes some layers.
+size_t nodes_with(const std::string& layers) {
+  const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+  const Json config = base::parse_json(
+      R"({"r": 2, "target_modules": ["q_proj"], "layers_to_transform": )" + layers + "}", "test");
+  Adapter& adapter =
+      model->adapters().add("default", config::read_lora_config(config, "test", Status::format), at::kFloat);
+  adapter.start(1);
+  model->train_only(adapter);
+  for (Parameter* p : model->all_parameters())
+    p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
+  const at::Tensor hidden = model->forward(test::forward_input({{3, 4, 5}}), {}).hidden;
+  std::set<torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> open = {hidden.grad_fn().get()};
+  while (!open.empty()) {
+    torch::autograd::Node* const node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+  for (Parameter* p : model->all_parameters()) p->end_training();
+  return seen.size();
+}
+
+TEST(AdapterGraph, BeginsWhereSomethingIsTrained) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  const size_t all = nodes_with("[0, 1]"), first = nodes_with("[0]"), second = nodes_with("[1]");
+  EXPECT_EQ(first, all);
+  EXPECT_LT(second, all * 6 / 10);
+}
+
+// Tokens that are trained by themselves, as PEFT 0.21 does it: embeddings of a llama whose head is its own.
+TEST(AdapterTokens, HaveRowsOfTheirOwn) {
+  TRL_NEED_GOLDEN("models/llama3");
+  const auto model = Model::open(test::golden_path("models/llama3"), "float32");
+  const Json config = base::parse_json(
+      R"({"r": 2, "target_modules": ["q_proj"], "trainable_token_indices": [4, 9]})", "test");
+  Adapters& adapters = model->adapters();
+  Adapter& adapter =
+      adapters.add("default", config::read_lora_config(config, "test", Status::format), at::kFloat);
+  adapter.start(1);
+  const auto hidden = [&](std::optional<Adapter*> with) {
+    const at::NoGradGuard no_grad;
+    return model->forward(test::forward_input({{3, 4, 5}}), {.adapter = with}).hidden;
+  };
+  const at::Tensor alone = hidden(nullptr);
+  EXPECT_TRUE(at::equal(hidden(&adapter), alone));  // they begin as the table's
+  model->train_only(adapter);
+  for (Parameter* p : model->all_parameters())
+    p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
+  Parameter* rows = nullptr;
+  for (Parameter* p : adapter.parameters()) {
+    if (p->name.ends_with("trainable_tokens_delta")) rows = p;
+  }
+  ASSERT_NE(rows, nullptr);
+  ASSERT_EQ(rows->shape(), at::IntArrayRef({2, 64}));
+  for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
+    const kernels::PathScope scope(path);
+    rows->gradient().zero_();
+    model->forward(test::forward_input({{3, 4, 5}}), {}).hidden.sum().backward();
+    EXPECT_GT(rows->gradient()[0].abs().sum().item<float>(), 0);  // of token 4
+    EXPECT_EQ(rows->gradient()[1].abs().sum().item<float>(), 0);  // token 9 was not there
+  }
+  rows->write()->add_(1);
+  EXPECT_FALSE(at::equal(hidden(&adapter), alone));
+  EXPECT_TRUE(at::equal(hidden(nullptr), alone));
+  const at::Tensor with = hidden(&adapter);
+  for (Parameter* p : model->all_parameters()) p->end_training();
+  adapters.merge(adapter);
+  EXPECT_TRUE(at::equal(hidden(&adapter), with));
+  adapters.unmerge();
+  EXPECT_TRUE(at::equal(hidden(nullptr), alone));
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Peft,
