@@ -131,62 +131,71 @@ trl_status trl_model_describe(const trl_model* model, const char** out_json, trl
 
 namespace {
 
-// The name of an adapter; null where that is allowed: none.
-std::string_view name_of(const char* name) {
-  return name != nullptr ? trl::capi::text(name, "name") : std::string_view();
+// body(Model&, engine::ErrorSink&), which no other call on the model runs beside.
+template <typename Body>
+void change(trl_model* model, Use use, const Body& body) {
+  const auto shared = get(model, "model");
+  const LogScope scope(shared->runtime()->log());
+  const std::unique_lock lock(shared->in_use(), std::try_to_lock);
+  if (!lock) trl::fail(trl::Status::busy, "model is in use on another thread");
+  trl::engine::ErrorCapture capture;
+  capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
 }
 
-// body(engine::Model&, engine::ErrorSink&), which no other call on the model runs beside.
-template <typename Body>
-trl_status change(trl_model* model, Use use, trl_error** error, const Body& body) noexcept {
-  return guard(error, [&] {
-    const auto shared = get(model, "model");
-    const LogScope scope(shared->runtime()->log());
-    const std::unique_lock lock(shared->in_use(), std::try_to_lock);
-    if (!lock) trl::fail(trl::Status::busy, "model is in use on another thread");
-    trl::engine::ErrorCapture capture;
-    capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
-  });
+// Null: none.
+std::string_view name_or_none(const char* name) {
+  return name != nullptr ? text(name, "name") : std::string_view();
 }
 
 }  // namespace
 
 trl_status trl_model_add_adapter(trl_model* model, const char* name, const char* path,
                                  trl_error** error) noexcept {
-  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
-    need(name, "name");
-    return on.get().add_adapter(name_of(name), path_of(path), sink);
+  return guard(error, [&] {
+    const std::string directory = path_of(path);
+    const std::string_view given = text(name, "name");
+    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
+      return on.get().add_adapter(given, directory, sink);
+    });
   });
 }
 
 trl_status trl_model_remove_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
-  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
-    need(name, "name");
-    return on.get().remove_adapter(name_of(name), sink);
+  return guard(error, [&] {
+    const std::string_view given = text(name, "name");
+    change(model, Use::open,
+           [&](Model& on, trl::engine::ErrorSink& sink) { return on.get().remove_adapter(given, sink); });
   });
 }
 
 trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
-  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
-    return on.get().use_adapter(name_of(name), sink);
+  return guard(error, [&] {
+    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
+      return on.get().use_adapter(name_or_none(name), sink);
+    });
   });
 }
 
 trl_status trl_model_merge_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
-  return change(model, Use::open, error, [&](Model& on, trl::engine::ErrorSink& sink) {
-    return on.get().merge_adapter(name_of(name), sink);
+  return guard(error, [&] {
+    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
+      return on.get().merge_adapter(name_or_none(name), sink);
+    });
   });
 }
 
 trl_status trl_model_save(trl_model* model, const char* path, const trl_config* options,
                           trl_error** error) noexcept {
-  return change(model, Use::save, error, [&](Model& on, trl::engine::ErrorSink& sink) {
+  return guard(error, [&] {
+    const std::string directory = path_of(path);
     const auto given = get_or_null(options, "options");
-    const auto files = on.tokenizer()->get().files();
-    std::vector<trl::engine::NamedBytes> named;
-    for (const auto& [file, bytes] : files) named.push_back({file, bytes});
-    return on.get().save(path_of(path), save_kind(given ? given->copy().get("save.kind") : "model"), named,
-                         sink);
+    const auto kind = save_kind(given ? given->copy().get("save.kind") : "model");
+    change(model, Use::save, [&](Model& on, trl::engine::ErrorSink& sink) {
+      const auto files = on.tokenizer()->get().files();
+      std::vector<trl::engine::NamedBytes> named;
+      for (const auto& [file, bytes] : files) named.push_back({file, bytes});
+      return on.get().save(directory, kind, named, sink);
+    });
   });
 }
 

@@ -63,6 +63,11 @@ Options result_options(const Config& config) {
        "packing_strategy", "padding_free", "pad_to_multiple_of", "max_length"});
   out.emplace_back("load_best_model_at_end", text(a.load_best_model_at_end));
   add_evaluation(out, config, a);
+  if (config.get_bool("use_peft")) {
+    add(out, config,
+        {"use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",
+         "use_rslora", "use_dora", "peft_config"});
+  }
   return out;
 }
 

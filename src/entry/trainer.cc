@@ -22,8 +22,10 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
   if (!lora) return;
   if (model.adapters().find("default") == nullptr) {  // else it is the one of adapter_name_or_path
     lora->base_model_name_or_path = path;
+    // TRL casts it so above a quantised model.
+    const bool narrow = config.get_bool("load_in_4bit") || config.get_bool("load_in_8bit");
     model.adapters()
-        .add("default", *lora, at::kFloat, &log)
+        .add("default", *lora, narrow ? at::kBFloat16 : at::kFloat, &log)
         .start(static_cast<uint64_t>(config.get_int("seed")));
   }
   model.train_only(model.adapters().get("default"));

@@ -37,6 +37,8 @@ TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
   const ResultSettings plateau = {
       {"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "steps"}, {"eval_steps", "4"}};
   EXPECT_EQ(remembered(plateau, "eval_steps"), "4");
+  EXPECT_EQ(remembered({{"lora_r", "4"}}, "lora_r"), "none");
+  EXPECT_EQ(remembered({{"lora_r", "4"}, {"use_peft", "true"}}, "lora_r"), "4");
 }
 
 }  // namespace

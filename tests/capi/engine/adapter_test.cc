@@ -168,7 +168,7 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
   const AdapterRun run;
   const std::string saved = run.scratch / "out";
   EXPECT_EQ(trl_model_add_adapter(model.get(), "../x", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
-  const host::Model other = open_model(host::golden("models/llama3"));
+  const host::Model other = open_model(host::golden("models/qwen3"));
   EXPECT_EQ(trl_model_add_adapter(other.get(), "mine", saved.c_str(), error), TRL_E_FORMAT);
   EXPECT_EQ(trl_model_use_adapter(other.get(), "mine", error), TRL_E_NOT_FOUND);
 }
