@@ -182,8 +182,26 @@ void Adapter::start(Term& term, LoraStart& values) {
     set(*factors.magnitude, (matrix_of(slot) + factors.scale * first.b.mm(first.a)).square().sum(1).sqrt());
 }
 
+// PEFT saves the embedding beside its adapter; here it is the model's.
+void Adapter::check_embeddings(const io::Safetensors& file) const {
+  for (const adapter::Tensor& tensor : tensors_) {
+    const auto found = file.tensors().find(tensor.name);
+    if (!tensor.optional || found == file.tensors().end()) continue;
+    const Parameter& own = **slots_[tensor.module].weight;
+    at::Tensor values = tensor::empty(own.shape(), at::kFloat, tensor::MemoryKind::workspace);
+    io::read_floats(found->second.type, found->second.data, 0, values.numel(), values.data_ptr<float>());
+    if (at::equal(values.to(own.dtype()), tensor::on_host(*(*slots_[tensor.module].weight)->read())))
+      continue;
+    fail(Status::unsupported,
+         "{}: tensor {} differs from this model's: the adapter belongs to another model, or to one whose "
+         "embedding was changed; give that one",
+         file.path(), tensor.name);
+  }
+}
+
 void Adapter::load(const std::string& directory) {
   const auto file = adapter::open_weights(directory, tensors_);
+  check_embeddings(*file);
   std::vector<at::Tensor> values;  // all of them are read before the first one is set
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
   for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);

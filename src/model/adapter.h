@@ -61,6 +61,7 @@ class Adapter {
     kernels::OwnRows rows;
   };
   void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
+  void check_embeddings(const io::Safetensors& file) const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
   void replace(Parameter** place, const adapter::Tensor& tensor);

@@ -10,6 +10,7 @@
 #include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
+#include "support/scratch.h"
 
 namespace trl::model {
 namespace {
@@ -61,13 +62,11 @@ struct SavedAdapter {
   std::unique_ptr<Model> model;
 };
 
-class Peft : public testing::TestWithParam<const char*> {};
-
-TEST_P(Peft, LogitsWithTheAdapterAndWithoutIt) {
-  TRL_NEED_GOLDEN(fmt::format("peft/{}/case.json", GetParam()));
-  SavedAdapter saved(GetParam());
-  const auto used = [&](const at::Tensor& got, const char* name) {
-    return test::used_limit(got, saved.want(name), test::limits::forward);
+void expect_peft_logits(const std::string& name) {
+  SCOPED_TRACE(name);
+  SavedAdapter saved(name);
+  const auto used = [&](const at::Tensor& got, const char* recorded) {
+    return test::used_limit(got, saved.want(recorded), test::limits::forward);
   };
   EXPECT_LE(used(saved.logits(), "logits_adapter"), 1);
   EXPECT_GT(used(saved.logits({.adapter = nullptr}), "logits_adapter"), 1);
@@ -167,12 +166,46 @@ TEST(AdapterTokens, HaveRowsOfTheirOwn) {
   EXPECT_TRUE(at::equal(hidden(nullptr), alone));
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Peft,
-                         testing::Values("all_linear", "bias_all", "dora", "seq_cls", "bias_lora_only",
-                                         "embedding", "exclude_modules", "gpt2_conv1d", "layers_to_transform",
-                                         "list_qv", "modules_to_save", "phi3_fused", "rank_alpha_pattern",
-                                         "regex", "rslora"),
-                         [](const auto& param) { return param.param; });
+// What PEFT writes beside the adapter of an embedding, once as the model has it and once changed.
+TEST(AdapterFiles, AnotherEmbeddingIsRefused) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+  at::Tensor table = model->parameters()[0]->read()->clone();
+  const at::Tensor a = at::zeros({2, table.size(0)}), b = at::ones({table.size(1), 2});
+  const std::string prefix = "base_model.model.model.embed_tokens.";
+  const test::Scratch directory;
+  base::write_file(directory / "adapter_config.json",
+                   R"({"peft_type": "LORA", "r": 2, "target_modules": ["embed_tokens"]})");
+  const auto write = [&] {
+    const auto named = [&](const char* name, const at::Tensor& values) {
+      return io::NamedTensor{prefix + name, io::ElementType::f32, values.sizes().vec(), values.data_ptr()};
+    };
+    io::write_safetensors(
+        directory / "adapter_model.safetensors",
+        {named("lora_embedding_A", a), named("lora_embedding_B", b), named("base_layer.weight", table)});
+  };
+  write();
+  model->adapters().open("same", directory.path());
+  table[3][4] += 1;
+  write();
+  try {
+    model->adapters().open("other", directory.path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(error.message().find(prefix + "base_layer.weight differs"), std::string::npos)
+        << error.message();
+  }
+  EXPECT_EQ(model->adapters().find("other"), nullptr);
+}
+
+TEST(Peft, LogitsWithAnAdapterWithoutItAndMerged) {
+  TRL_NEED_GOLDEN("peft/dora/case.json");
+  for (const char* name : {"all_linear", "bias_all", "dora", "seq_cls", "bias_lora_only", "embedding",
+                           "exclude_modules", "gpt2_conv1d", "layers_to_transform", "list_qv",
+                           "modules_to_save", "phi3_fused", "rank_alpha_pattern", "regex", "rslora"})
+    expect_peft_logits(name);
+}
 
 }  // namespace
 }  // namespace trl::model

@@ -53,24 +53,26 @@ void expect_peft(const std::string& name, const test::Settings& settings, bool b
   for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i])) << i;
 }
 
-class AdapterTrajectory : public testing::TestWithParam<const char*> {};
-
-TEST_P(AdapterTrajectory, equals_trl) {
-  TRL_NEED_GOLDEN(fmt::format("trajectories/{}/case.json", GetParam()));
+void expect_peft_on_each_path(const std::string& name) {
   for (const char* fused_kernels : {"on", "off"}) {
     for (const char* recompute : {"false", "true"}) {
-      SCOPED_TRACE(fmt::format("fused_kernels: {}, gradient_checkpointing: {}", fused_kernels, recompute));
-      expect_peft(GetParam(), {{"fused_kernels", fused_kernels}, {"gradient_checkpointing", recompute}},
-                  false);
+      SCOPED_TRACE(
+          fmt::format("{}, fused_kernels: {}, gradient_checkpointing: {}", name, fused_kernels, recompute));
+      expect_peft(name, {{"fused_kernels", fused_kernels}, {"gradient_checkpointing", recompute}}, false);
     }
   }
-  expect_peft(GetParam(), {}, true);
+  expect_peft(name, {}, true);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, AdapterTrajectory,
-                         testing::Values("sft_lora", "sft_lora_all_linear", "sft_lora_modules_to_save",
-                                         "sft_lora_rslora_qv", "sft_dora"),
-                         [](const auto& param) { return param.param; });
+TEST(AdapterTrajectory, equals_trl) { expect_peft_on_each_path("sft_lora"); }
+
+// Others, which are in the whole collection alone.
+TEST(AdapterTrajectories, equal_trl) {
+  TRL_NEED_GOLDEN("trajectories/sft_dora/case.json");
+  for (const char* name :
+       {"sft_lora_all_linear", "sft_lora_modules_to_save", "sft_lora_rslora_qv", "sft_dora"})
+    expect_peft_on_each_path(name);
+}
 
 constexpr const char* kQv = R"({"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
 
