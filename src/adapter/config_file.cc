@@ -72,6 +72,19 @@ bool has_conv1d(const Selection& selection, std::span<const Module> modules) {
                      [&](const Target& target) { return modules[target.module].kind == ModuleKind::conv1d; });
 }
 
+bool has(const std::string& directory, std::string_view name) {
+  return base::file_exists(base::join_path(directory, name));
+}
+
+std::vector<std::string> adapter_folders(const std::string& directory) {
+  std::vector<std::string> names;
+  if (!base::is_directory(directory)) return names;
+  for (const std::string& name : base::list_directory(directory)) {
+    if (has(base::join_path(directory, name), kConfigFile)) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string config_text(const LoraConfig& config, const Selection& selection,
@@ -119,10 +132,37 @@ std::string config_text(const LoraConfig& config, const Selection& selection,
   return sorted.dump(2, ' ', true);
 }
 
+bool is_adapter(const std::string& directory) {
+  return has(directory, kConfigFile) && !has(directory, "config.json");
+}
+
+std::string base_model(const std::string& directory, std::string_view key) {
+  const std::string path = read_config(directory).base_model_name_or_path;
+  if (base::file_exists(path) || base::is_directory(path)) return path;
+  fail_key(
+      key,
+      "{}: the adapter {} is of the model '{}' (base_model_name_or_path), and nothing is there: give its "
+      "model, a directory or a GGUF file",
+      key, directory, path);
+}
+
+Selection select_saved(const std::string& directory, const LoraConfig& config,
+                       std::span<const Module> modules, std::string_view model_type) {
+  try {
+    return select(config, modules, model_type);
+  } catch (const Error& error) {
+    fail(Status::format, "{}: {}", base::join_path(directory, kConfigFile), error.message());
+  }
+}
+
 LoraConfig read_config(const std::string& directory) {
   const std::string path = base::join_path(directory, kConfigFile);
   if (!base::file_exists(path)) {
-    fail(Status::not_found, "{}: no adapter is there: {} is missing", directory, kConfigFile);
+    const std::vector<std::string> folders = adapter_folders(directory);
+    fail(Status::not_found, "{}: no adapter is there: {} is missing{}", directory, kConfigFile,
+         folders.empty()
+             ? ""
+             : fmt::format("; it is in the folders {}: give one of them", fmt::join(folders, ", ")));
   }
   return config::read_lora_config(base::read_json_file(path), path, Status::format);
 }

@@ -14,8 +14,20 @@ inline constexpr std::string_view kConfigFile = "adapter_config.json";
 std::string config_text(const config::LoraConfig& config, const Selection& selection,
                         std::span<const Module> modules);
 
-// Of an adapter's directory. Throws Error(not_found) without the file, Error(format) naming it where it is
-// not one of a LoRA adapter that can be opened.
+// Whether a directory is that of an adapter and not of a model.
+bool is_adapter(const std::string& directory);
+
+// Of an adapter's directory. Throws Error(not_found) without the file (naming the folders that have one: PEFT
+// saves further adapters there), Error(format) naming it where it is not one of a LoRA adapter that can be
+// opened.
 config::LoraConfig read_config(const std::string& directory);
+
+// select() for the configuration of that directory: what does not fit is an Error(format) naming the file.
+Selection select_saved(const std::string& directory, const config::LoraConfig& config,
+                       std::span<const Module> modules, std::string_view model_type);
+
+// Where the adapter's model lies: base_model_name_or_path. Throws Error(invalid_config) with the key that
+// says it otherwise, where nothing is there.
+std::string base_model(const std::string& directory, std::string_view key);
 
 }  // namespace trl::adapter

@@ -165,22 +165,4 @@ std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
   return file;
 }
 
-std::vector<Named> adapters_in(const std::string& directory) {
-  std::vector<Named> all;
-  const auto has_adapter = [](const std::string& path) {
-    return base::file_exists(base::join_path(path, kConfigFile));
-  };
-  if (has_adapter(directory)) all.push_back({"default", directory});
-  if (base::is_directory(directory)) {
-    for (const std::string& name : base::list_directory(directory)) {
-      const std::string path = base::join_path(directory, name);
-      if (base::is_directory(path) && has_adapter(path)) all.push_back({name, path});
-    }
-  }
-  if (all.empty())
-    fail(Status::not_found, "{}: no adapter is there: {} is missing, in it and in its folders", directory,
-         kConfigFile);
-  return all;
-}
-
 }  // namespace trl::adapter

@@ -42,11 +42,4 @@ std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& s
 std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
                                               const std::vector<Tensor>& wanted);
 
-// An adapter's directory as PEFT saves one: "default" in it, others in folders of their names.
-struct Named {
-  std::string name, directory;
-};
-// Throws Error(not_found) where none is there.
-std::vector<Named> adapters_in(const std::string& directory);
-
 }  // namespace trl::adapter

@@ -47,22 +47,9 @@ void convert_directory(const std::string& path, const std::string& target, const
 
 // base: convert.base; none: what the adapter's configuration says.
 void convert_adapter(const std::string& path, const std::string& target, const std::string& type,
-                     std::optional<std::string> base) {
-  if (!base) {
-    base = adapter::read_config(path).base_model_name_or_path;
-    if (!base::file_exists(*base) && !base::is_directory(*base)) {
-      fail_key("convert.base",
-               "convert.base: null, and base_model_name_or_path of {} is '{}', where nothing is: give the "
-               "adapter's model, a directory or a GGUF file",
-               path, *base);
-    }
-  }
-  convert({.path = path, .target = target, .type = type, .base = *base, .files = {}});
-}
-
-bool is_adapter(const std::string& path) {
-  return base::file_exists(base::join_path(path, adapter::kConfigFile)) &&
-         !base::file_exists(base::join_path(path, "config.json"));
+                     const std::optional<std::string>& base) {
+  const std::string model = base ? *base : adapter::base_model(path, "convert.base");
+  convert({.path = path, .target = target, .type = type, .base = model, .files = {}});
 }
 
 void convert_gguf(const std::string& path, const std::string& target, const std::string& type) {
@@ -87,7 +74,7 @@ trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char*
     const trl::config::Config& config = options_of(options);
     const std::string type = config.get("convert.type");
     watched(*held, [&] {
-      if (is_adapter(from)) {
+      if (trl::adapter::is_adapter(from)) {
         convert_adapter(from, to, type, config.get_text("convert.base"));
         return 0;
       }

@@ -68,9 +68,7 @@ std::shared_ptr<Tokenizer> Model::tokenizer() {
 }
 
 std::string base_path(const std::string& path, config::Config& options) {
-  if (!base::file_exists(base::join_path(path, adapter::kConfigFile)) ||
-      base::file_exists(base::join_path(path, "config.json")))
-    return path;
+  if (!adapter::is_adapter(path)) return path;
   const std::string base = adapter::read_config(path).base_model_name_or_path;
   if (base.empty()) {
     fail(Status::not_found,

@@ -139,6 +139,12 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
              "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
              "safetensors, or leave it out");
   }
+  if (config::lora_config(config_) && takes_tokens_over(config_)) {
+    fail_key(
+        "chat_template_path",
+        "chat_template_path: a model's directory brings its tokens, and with use_peft new tokens are not "
+        "trained in this build: give the file of a chat template");
+  }
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   need_writable("output_dir", arguments.output_dir);
   for (const std::string& warning : config_.warnings())

@@ -151,7 +151,7 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   const model::ModelConfig& model = opened.files.config;
   const io::GgufPairs pairs = metadata(path, config, model);
   const std::vector<adapter::Module> modules = modules_of(model);
-  const adapter::Selection selection = adapter::select(config, modules, model.model_type);
+  const adapter::Selection selection = adapter::select_saved(path, config, modules, model.model_type);
   if (log != nullptr) {
     for (const std::string& warning : selection.warnings) log->warning("checkpoint", "{}: {}", path, warning);
   }

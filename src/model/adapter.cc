@@ -158,7 +158,7 @@ std::vector<Parameter*> Adapter::parameters() const {
 }
 
 void Adapter::start(uint64_t seed) {
-  LoraStart values(config_, seed);
+  LoraStart values(config_, seed, (*slots_.front().weight)->dtype());
   for (Term& term : terms_) start(term, values);
 }
 

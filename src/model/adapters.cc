@@ -21,24 +21,15 @@ bool is_name(std::string_view name) {
 
 Adapter& Adapters::add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
                        base::LogSink* log) {
-  if (!is_name(name)) {
-    fail(Status::invalid_argument,
-         "adapter name \"{}\": up to 64 of the letters a to z, digits, _ and - are accepted", name);
-  }
-  if (find(name) != nullptr) fail(Status::invalid_argument, "the model already has an adapter \"{}\"", name);
-  enter(nullptr);  // copies are made of the model's own parameters
-  std::vector<adapter::Module> modules;
-  for (const Slot& slot : slots_) modules.push_back(slot.module);
-  adapter::Selection selection = adapter::select(config, modules, model_type_);
-  if (log != nullptr) {
-    for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
-  }
-  return *all_.emplace_back(
-      std::make_unique<Adapter>(name, config, std::move(selection), slots_, type, device_));
+  check_new(name);
+  return insert(name, config, adapter::select(config, modules(), model_type_), type, log);
 }
 
 Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log) {
-  Adapter& added = add(name, adapter::read_config(directory), at::kFloat, log);
+  const config::LoraConfig config = adapter::read_config(directory);
+  check_new(name);
+  adapter::Selection selection = adapter::select_saved(directory, config, modules(), model_type_);
+  Adapter& added = insert(name, config, std::move(selection), at::kFloat, log);
   try {
     added.load(directory);
   } catch (...) {
@@ -46,6 +37,30 @@ Adapter& Adapters::open(const std::string& name, const std::string& directory, b
     throw;
   }
   return added;
+}
+
+void Adapters::check_new(const std::string& name) const {
+  if (!is_name(name)) {
+    fail(Status::invalid_argument,
+         "adapter name \"{}\": up to 64 of the letters a to z, digits, _ and - are accepted", name);
+  }
+  if (find(name) != nullptr) fail(Status::invalid_argument, "the model already has an adapter \"{}\"", name);
+}
+
+std::vector<adapter::Module> Adapters::modules() const {
+  std::vector<adapter::Module> all;
+  for (const Slot& slot : slots_) all.push_back(slot.module);
+  return all;
+}
+
+Adapter& Adapters::insert(const std::string& name, const config::LoraConfig& config,
+                          adapter::Selection selection, at::ScalarType type, base::LogSink* log) {
+  enter(nullptr);  // copies are made of the model's own parameters
+  if (log != nullptr) {
+    for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
+  }
+  return *all_.emplace_back(
+      std::make_unique<Adapter>(name, config, std::move(selection), slots_, type, device_));
 }
 
 void Adapters::remove(std::string_view name) {

@@ -45,6 +45,11 @@ class Adapters {
   void enter(Adapter* adapter, std::optional<uint64_t> dropout_key = {});
 
  private:
+  void check_new(const std::string& name) const;
+  std::vector<adapter::Module> modules() const;
+  Adapter& insert(const std::string& name, const config::LoraConfig& config, adapter::Selection selection,
+                  at::ScalarType type, base::LogSink* log);
+
   std::vector<Slot> slots_;
   std::string model_type_;
   at::Device device_ = at::kCPU;

@@ -48,13 +48,21 @@ Decomposition exact(const at::Tensor& weight, int64_t rank) {
 
 }  // namespace
 
-LoraStart::LoraStart(const config::LoraConfig& config, uint64_t seed)
+LoraStart::LoraStart(const config::LoraConfig& config, uint64_t seed, at::ScalarType weights)
     : init_(config.init_lora_weights),
       iterations_(config.pissa_iterations),
       bias_(config.lora_bias),
+      weights_(weights),
       generator_(at::detail::createCPUGenerator(seed)) {}
 
 bool LoraStart::needs_weight() const { return init_ == LoraInit::olora || init_ == LoraInit::pissa; }
+
+LoraFactors LoraStart::rounded(LoraFactors factors) const {
+  for (at::Tensor* const values : {&factors.a, &factors.b, &factors.bias}) {
+    if (values->defined()) *values = values->to(weights_).to(at::kFloat);
+  }
+  return factors;
+}
 
 LoraFactors LoraStart::drawn(int64_t in, int64_t out, int64_t rows) {
   LoraFactors factors;
@@ -81,26 +89,26 @@ void LoraStart::start(LoraFactors& factors, int64_t r) {
 
 LoraFactors LoraStart::linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight) {
   LoraFactors factors = drawn(in, out, r);
-  if (init_ == LoraInit::orthogonal) return orthogonal(in, out, r);
-  if (needs_weight()) return principal(weight, r, scaling);
+  if (init_ == LoraInit::orthogonal) return rounded(orthogonal(in, out, r));
+  if (needs_weight()) return rounded(principal(weight, r, scaling));
   start(factors, r);
-  return factors;
+  return rounded(std::move(factors));
 }
 
 LoraFactors LoraStart::embedding(int64_t rows, int64_t width, int64_t r) {
   LoraFactors factors;
   factors.a = normal({r, rows}, generator_);
   factors.b = normal({width, r}, generator_);
-  if (init_ == LoraInit::random) return factors;
+  if (init_ == LoraInit::random) return rounded(std::move(factors));
   factors.a.zero_();
   factors.b.normal_(0, 1, generator_);
-  return factors;
+  return rounded(std::move(factors));
 }
 
 LoraFactors LoraStart::experts(int64_t experts, int64_t in, int64_t out, int64_t r) {
   LoraFactors factors = drawn(in, out, r * experts);
   start(factors, r);
-  return factors;
+  return rounded(std::move(factors));
 }
 
 // https://datta0.github.io/posts/rethink-lora-init: the rows of a and the columns of b are combinations of

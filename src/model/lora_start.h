@@ -19,7 +19,8 @@ struct LoraFactors {
 
 class LoraStart {
  public:
-  LoraStart(const config::LoraConfig& config, uint64_t seed);
+  // weights: the type of the model's, to which PEFT rounds what it draws before it widens it again.
+  LoraStart(const config::LoraConfig& config, uint64_t seed, at::ScalarType weights = at::kFloat);
 
   // Whether linear() needs the module's weight.
   bool needs_weight() const;
@@ -32,6 +33,7 @@ class LoraStart {
   LoraFactors experts(int64_t experts, int64_t in, int64_t out, int64_t r);
 
  private:
+  LoraFactors rounded(LoraFactors factors) const;
   LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // as nn.Linear draws two of them
   void start(LoraFactors& factors, int64_t r);
   LoraFactors orthogonal(int64_t in, int64_t out, int64_t r);
@@ -40,6 +42,7 @@ class LoraStart {
   config::LoraInit init_;
   std::optional<int64_t> iterations_;
   bool bias_;
+  at::ScalarType weights_;
   at::Generator generator_;
 };
 

@@ -137,19 +137,32 @@ TEST_F(BadFile, APickleIsNotRead) {
       << message;
 }
 
-TEST(AdapterFiles, ADirectoryMayHoldSeveral) {
+TEST(AdapterFiles, FoldersThatHoldAdaptersAreNamed) {
   const test::Scratch scratch;
-  EXPECT_EQ(test::error_of([&] { adapters_in(scratch.path()); }).first, Status::not_found);
-  EXPECT_EQ(test::error_of([&] { read_config(scratch.path()); }).first, Status::not_found);
-  for (const char* const name : {"ref", "other"}) {
-    base::make_directories(scratch / name);
+  const auto error = [&] { return test::error_of([&] { read_config(scratch.path()); }); };
+  EXPECT_EQ(error(), std::pair(Status::not_found,
+                               scratch.path() + ": no adapter is there: adapter_config.json is missing"));
+  for (const char* const name : {"ref", "other", "empty"}) base::make_directories(scratch / name);
+  for (const char* const name : {"ref", "other"})
     base::write_file(scratch / (std::string(name) + "/adapter_config.json"), "{}");
-  }
-  base::make_directories(scratch / "empty");
-  base::write_file(scratch / "adapter_config.json", "{}");
-  std::vector<std::string> names;
-  for (const Named& named : adapters_in(scratch.path())) names.push_back(named.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"default", "other", "ref"}));
+  EXPECT_TRUE(error().second.ends_with("is missing; it is in the folders other, ref: give one of them"))
+      << error().second;
+}
+
+TEST(AdapterFiles, TheirModelIsFound) {
+  const test::Scratch scratch;
+  EXPECT_FALSE(is_adapter(scratch.path()));
+  base::write_file(scratch / "adapter_config.json", R"({"base_model_name_or_path": "owner/model"})");
+  EXPECT_TRUE(is_adapter(scratch.path()));
+  EXPECT_EQ(test::error_of([&] { base_model(scratch.path(), "convert.base"); }).second,
+            "convert.base: the adapter " + scratch.path() +
+                " is of the model 'owner/model' (base_model_name_or_path), and nothing is there: give its "
+                "model, a directory or a GGUF file");
+  base::write_file(scratch / "adapter_config.json",
+                   base::Json({{"base_model_name_or_path", scratch.path()}}).dump());
+  EXPECT_EQ(base_model(scratch.path(), "convert.base"), scratch.path());
+  base::write_file(scratch / "config.json", "{}");  // a model that has an adapter's file beside it
+  EXPECT_FALSE(is_adapter(scratch.path()));
 }
 
 TEST(AdapterFiles, EndingsAreAsShortAsTheyCanBe) {

@@ -108,5 +108,46 @@ TEST(LoraConfig, PeftConfigNeedsUsePeft) {
             "peft_config: it has an effect only with use_peft: give use_peft: true, or leave it out");
 }
 
+LoraConfig of(const std::vector<std::pair<const char*, const char*>>& settings) {
+  Config config;
+  config.set("use_peft", "true");
+  for (const auto& [key, value] : settings) config.set(key, value);
+  return lora_config(config).value();
+}
+
+TEST(LoraConfig, TrlsFlagsComeWithTheirDefaults) {
+  const LoraConfig plain = of({});
+  EXPECT_EQ(plain.r, 16);
+  EXPECT_EQ(plain.lora_alpha, 32);
+  EXPECT_EQ(plain.lora_dropout, 0.05);
+  EXPECT_EQ(plain.task_type, "CAUSAL_LM");
+  EXPECT_FALSE(plain.target_modules);
+  const LoraConfig set = of({{"lora_r", "4"},
+                             {"lora_target_modules", "q_proj v_proj"},
+                             {"lora_modules_to_save", "lm_head"},
+                             {"use_rslora", "true"}});
+  EXPECT_EQ(set.r, 4);
+  EXPECT_EQ(set.target_modules->names, (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_EQ(set.modules_to_save, std::vector<std::string>{"lm_head"});
+  EXPECT_TRUE(set.use_rslora);
+  EXPECT_TRUE(of({{"lora_target_modules", "all-linear"}}).target_modules->all_linear());
+  EXPECT_EQ(of({{"lora_target_modules", "[.*q_proj]"}}).target_modules->pattern, ".*q_proj");
+}
+
+TEST(LoraConfig, PeftConfigSaysTheRest) {
+  const LoraConfig config =
+      of({{"lora_r", "4"}, {"peft_config", "{lora_alpha: 6, bias: all, init_lora_weights: gaussian}"}});
+  EXPECT_EQ(config.r, 4);
+  EXPECT_EQ(config.lora_alpha, 6);
+  EXPECT_EQ(config.lora_dropout, 0.05);
+  EXPECT_EQ(config.bias, LoraBias::all);
+  EXPECT_EQ(config.init_lora_weights, LoraInit::gaussian);
+  EXPECT_EQ(of({{"lora_r", "4"}, {"peft_config", "{r: 4}"}}).r, 4);
+  EXPECT_EQ(test::error_of([] {
+              of({{"lora_r", "4"}, {"peft_config", "{r: 8}"}});
+            }).second,
+            "lora_r: '4' contradicts peft_config: r: '8'; give one of them");
+}
+
 }  // namespace
 }  // namespace trl::config

@@ -130,6 +130,17 @@ TEST(LoraStart, RunsBeginWithTheAdapterThatTrlBeginsWith) {
   }
 }
 
+// Of the run sft_qlora_nf4 TRL casts the adapter to bfloat16; over bfloat16 weights PEFT rounds the same
+// values.
+TEST(LoraStart, OverBfloat16WeightsTheValuesAreRounded) {
+  const config::LoraConfig config = read({{"r", 4}});
+  const at::Tensor whole = LoraStart(config, 42).linear(64, 64, 4, 1).a;
+  const at::Tensor rounded = LoraStart(config, 42, at::kBFloat16).linear(64, 64, 4, 1).a;
+  EXPECT_EQ(rounded.scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::equal(rounded, whole.to(at::kBFloat16).to(at::kFloat)));
+  EXPECT_FALSE(at::equal(rounded, whole));
+}
+
 TEST(LoraStart, AnOddRankCannotBeOrthogonal) {
   LoraStart start(read({{"r", 3}, {"init_lora_weights", "orthogonal"}}), 42);
   EXPECT_EQ(test::error_of([&] { start.linear(6, 5, 3, 1); }),

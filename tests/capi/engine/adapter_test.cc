@@ -151,6 +151,7 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
       {{{"peft_config", "{layers_to_transform: [7]}"}}, "layers_to_transform"},
       {{{"peft_config", "{peft_type: IA3}"}}, "peft_config"},
       {{{"save_format", "gguf"}}, "save_format"},
+      {{{"chat_template_path", host::golden("models/qwen3")}}, "chat_template_path"},
   };
   for (const auto& [more, key] : cases) {
     trl_trainer* made = nullptr;
@@ -171,6 +172,13 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
   const host::Model other = open_model(host::golden("models/qwen3"));
   EXPECT_EQ(trl_model_add_adapter(other.get(), "mine", saved.c_str(), error), TRL_E_FORMAT);
   EXPECT_EQ(trl_model_use_adapter(other.get(), "mine", error), TRL_E_NOT_FOUND);
+  const std::string config = scratch / "config";
+  std::filesystem::create_directories(config);
+  host::write_file(config + "/adapter_config.json", R"({"target_modules": ["query"]})");
+  EXPECT_EQ(trl_model_add_adapter(model.get(), "mine", config.c_str(), error), TRL_E_FORMAT);
+  EXPECT_TRUE(
+      std::string(error.message()).starts_with(config + "/adapter_config.json: target_modules: query"))
+      << error.message();
 }
 
 }  // namespace
