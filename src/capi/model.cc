@@ -11,6 +11,7 @@
 #include "capi/progress.h"
 #include "config/data_arguments.h"
 #include "config/model_dtype.h"
+#include "config/quantization.h"
 #include "data/template_model.h"
 #include "engine/error_capture.h"
 
@@ -19,8 +20,12 @@ namespace trl::capi {
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
                                        int64_t embedding_rows) {
   const std::string dtype = config::model_dtype(options);
-  const engine::ModelSpec spec{path, dtype, options.get_bool("use_cpu"), embedding_rows,
-                               static_cast<uint64_t>(options.get_int("seed"))};
+  const engine::ModelSpec spec{path,
+                               dtype,
+                               options.get_bool("use_cpu"),
+                               embedding_rows,
+                               static_cast<uint64_t>(options.get_int("seed")),
+                               config::quantization(options)};
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
+#include "model/gguf_order.h"
 #include "tensor/device.h"
 
 namespace trl::checkpoint {
@@ -31,19 +32,41 @@ Json saved_config(const model::Model& model) {
   const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
   config[key] = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
   config["architectures"] = Json::array({model.config().architecture});
+  config.erase("quantization_config");  // numbers are saved
   return config;
+}
+
+// Numbers of a weight in blocks, in its dtype: they are made as they are written. first: of the part.
+std::function<void(int64_t, int64_t, char*)> decoding(const tensor::Parameter& parameter,
+                                                      const model::StoredPart& part) {
+  const tensor::Encoded& values = *parameter.encoded();
+  const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
+  int64_t row = 0;  // the part's first
+  if (part.expert >= 0) row = part.expert * parameter.size(1) + (part.rows < 0 ? 0 : part.first);
+  return [&values, type = parameter.dtype(), width, size, row](int64_t first, int64_t count, char* out) {
+    model::each_row(first, count, width, [&](int64_t r, int64_t column, int64_t columns) {
+      values.decode({row + r, 1, column, columns}, type, out, width);
+      out += columns * size;
+    });
+  };
 }
 
 // host: keeps what the result points to
 std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
   for (tensor::Parameter* parameter : model.parameters()) {
+    const io::ElementType type =
+        parameter->dtype() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32;
+    if (parameter->encoded() != nullptr) {
+      for (const model::StoredPart& part : model.stored(*parameter))
+        tensors.push_back(
+            {part.name, type, part.shape(parameter->shape()), nullptr, decoding(*parameter, part)});
+      continue;
+    }
     host.push_back(tensor::on_host(*parameter->read()));
-    const bool narrow = parameter->dtype() == at::kBFloat16;
     for (const model::StoredPart& part : model.stored(*parameter)) {
       const at::Tensor values = part.of(host.back());
-      tensors.push_back({part.name, narrow ? io::ElementType::bf16 : io::ElementType::f32,
-                         values.sizes().vec(), values.data_ptr()});
+      tensors.push_back({part.name, type, values.sizes().vec(), values.data_ptr()});
     }
   }
   for (const model::Model::Carried& carried : model.carried())
@@ -93,7 +116,10 @@ class MemoryWeights final : public model::WeightSource {
   }
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
     const io::NamedTensor& tensor = tensors_.at(name);
-    io::read_floats(tensor.type, tensor.data, first, count, out);
+    if (tensor.data != nullptr) return io::read_floats(tensor.type, tensor.data, first, count, out);
+    std::vector<char> numbers(static_cast<size_t>(count) * io::element_size(tensor.type));
+    tensor.fill(first, count, numbers.data());
+    io::read_floats(tensor.type, numbers.data(), 0, count, out);
   }
   void forget(const std::string&) const override {}
   std::string type(const std::string& name) const override {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/event_arguments.h"
 #include "config/model_dtype.h"
+#include "config/quantization.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -102,6 +103,14 @@ TrainingArguments training_arguments(const Config& config) {
         "parts: give fused_kernels: auto, or profile_parts: false");
   }
   out.on_nonfinite = on_nonfinite(config);
+  if (const Quantization form = quantization(config); form && !config.get_bool("use_peft")) {
+    const char* const key = form.form == WeightForm::int8 ? "load_in_8bit" : "load_in_4bit";
+    fail_key(
+        key,
+        "{}: true: quantised weights cannot be trained, only adapters upon them; give use_peft: true, or {}: "
+        "false",
+        key, key);
+  }
   read_optimizer(config, out);
   read_loss(config, out);
   read_events(config, out);

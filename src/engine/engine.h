@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/interrupt.h"
+#include "config/quantization.h"
 
 namespace trl::engine {
 
@@ -136,6 +137,7 @@ struct ModelSpec {
   bool use_cpu = false;        // also where there is a GPU
   int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
   uint64_t seed = 42;          // of what is in new ones
+  config::Quantization quantization = {};
 };
 
 // Token ids in and out; prompts are separate documents.

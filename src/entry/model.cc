@@ -13,7 +13,8 @@ namespace trl::entry {
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
   HostLog log(host);
   const at::Device device = tensor::device(spec.use_cpu);
-  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device);
+  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, model::Head::language,
+                              spec.quantization);
   if (spec.embedding_rows > 0) {
     const int64_t before = model_->config().vocab_size;
     model_->resize_embeddings(spec.embedding_rows, spec.seed);

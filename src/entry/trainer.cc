@@ -38,12 +38,25 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
            100 * static_cast<double>(trained) / static_cast<double>(all));
 }
 
+// As transformers' Trainer refuses it.
+void refuse_quantised(model::Model& model, const config::Config& config) {
+  if (config.get_bool("use_peft")) return;
+  for (const tensor::Parameter* parameter : model.parameters()) {
+    if (parameter->encoded() == nullptr) continue;
+    fail_key("use_peft",
+             "use_peft: false asks for all weights to be trained, and {} is held as {}, which cannot be: "
+             "train adapters upon it (use_peft: true), or open the model without quantisation",
+             parameter->name, parameter->encoded()->form());
+  }
+}
+
 }  // namespace
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
     : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
   const config::Config config = config_of(spec.config);
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
+  refuse_quantised(model_.get(), config);
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.model = &model_.get();

@@ -96,8 +96,9 @@ struct HeadTile {
   int64_t rows, width, vocab;
   int64_t pitch;       // rows, up to whole vectors of any instruction set: a multiple of 16
   Type type;           // of the product: operands and logits
-  const void* weight;  // [vocab, width]
+  const void* weight;  // [vocab, width], or some of its rows from `weight_row` on
   Type weight_type;
+  int64_t weight_row;
   void* grad;  // [vocab, width], added to; null: not wanted
   Type grad_type;
   // [vocab, width] or null: the next eight bits of a bfloat16 grad, while tiles that come first (low_to) and

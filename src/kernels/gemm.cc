@@ -313,6 +313,13 @@ void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int6
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
           float beta) {
   TORCH_CHECK(c.dim() == 2 && c.stride(1) == 1, "gemm: a row-major result is needed");
+  if (a.scalar_type() == at::kFloat && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
+    at::Tensor sum = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
+    if (beta != 0.0f) sum.copy_(c);
+    gemm(a, a_transposed, b, b_transposed, sum, beta);
+    c.copy_(sum);
+    return;
+  }
   gemm(matrix_of(a, a_transposed), matrix_of(b, b_transposed), c.data_ptr(), c.scalar_type(), c.stride(0),
        beta);
 }

@@ -5,6 +5,7 @@
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/weight_product.h"
 
 namespace trl::kernels {
 
@@ -13,6 +14,7 @@ namespace {
 // Parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in their
 // order: as many whatever the number of threads.
 constexpr int64_t kParts = 64, kShares = 8;
+constexpr int64_t kDecodedRows = 4 * kHeadBlock;  // of an encoded head, at once
 // Of logits, shares and operands; what threads pack for themselves comes to it.
 constexpr int64_t kWorkBytes = int64_t{58} << 20;
 
@@ -70,7 +72,11 @@ class Sweep {
   Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
         const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head)
       : hidden_(hidden),
-        head_(head.read_either(options.compute, &convert)),
+        encoded_(head.encoded()),
+        reading_(encoded_ == nullptr ? std::optional(head.read_either(options.compute, &convert))
+                                     : std::nullopt),
+        head_(reading_ ? **reading_ : at::Tensor()),
+        vocab_(head.size(0)),
         target_(targets.data_ptr<int32_t>()),
         loss_scale_(loss_scale),
         options_(options),
@@ -90,6 +96,7 @@ class Sweep {
     };
     const HeadBytes bytes = cpu().head_bytes(tile(rows));
     work_floats_ = bytes.work / 4;
+    if (encoded_ != nullptr) work_floats_ += kDecodedRows * width();
     logits_ = workspace({vocab(), round_up(rows, 16)}, options_.compute);
     operand_ = workspace({rows, width()}, options_.compute);
     packed_ = workspace({bytes.packed / 4}, at::kFloat);
@@ -102,7 +109,7 @@ class Sweep {
   }
 
  private:
-  int64_t vocab() const { return head_->size(0); }
+  int64_t vocab() const { return vocab_; }
   int64_t width() const { return hidden_.size(1); }
 
   HeadTile tile(int64_t rows) const {
@@ -112,8 +119,8 @@ class Sweep {
     tile.vocab = vocab();
     tile.pitch = round_up(rows, 16);
     tile.type = type_of(options_.compute);
-    tile.weight = head_->data_ptr();
-    tile.weight_type = type_of(*head_);
+    if (encoded_ == nullptr) tile.weight = head_.data_ptr();
+    tile.weight_type = encoded_ == nullptr ? type_of(head_) : tile.type;
     tile.scale = static_cast<float>(options_.scale);
     tile.softcap = static_cast<float>(options_.softcap);
     tile.stopped = base::stopped;
@@ -137,6 +144,21 @@ class Sweep {
     });
   }
 
+  // body(tile, from, to, work) for the rows [begin, end) of the head: all at once, or of an encoded one as
+  // many as are decoded at a time, into the work.
+  template <typename Body>
+  void each_piece(const HeadTile& whole, int64_t begin, int64_t end, float* work, const Body& body) const {
+    if (encoded_ == nullptr) return body(whole, begin, end, work);
+    HeadTile tile = whole;
+    tile.weight = work;
+    for (int64_t from = begin; from < end; from += kDecodedRows) {
+      const int64_t rows = std::min(kDecodedRows, end - from);
+      encoded_->decode({from, rows, 0, width()}, scalar_type(tile.weight_type), work, width());
+      tile.weight_row = from;
+      body(tile, from, from + rows, work + kDecodedRows * width());
+    }
+  }
+
   // row: where the rows of this tile lie in hidden
   void run_tile(const int64_t* row, int64_t rows) {
     const HeadTile tile = this->tile(rows);
@@ -150,7 +172,9 @@ class Sweep {
                    [&](int64_t, float* work) { cpu().head_pack(tile, operand_.data_ptr(), work); });
     std::vector<HeadStats> stats(static_cast<size_t>(kParts * rows));
     each_part(kParts, [&](int64_t part, int64_t begin, int64_t end, float* work) {
-      cpu().head_logits(tile, begin, end, stats.data() + part * rows, work);
+      each_piece(tile, begin, end, work, [&](const HeadTile& piece, int64_t from, int64_t to, float* rest) {
+        cpu().head_logits(piece, from, to, stats.data() + part * rows, rest);
+      });
     });
     for (int64_t part = 1; part < kParts; ++part) {
       for (int64_t i = 0; i < rows; ++i) {
@@ -201,7 +225,9 @@ class Sweep {
     std::memset(shares_.data_ptr(), 0, static_cast<size_t>(shares_.nbytes()));
     each_part(kShares, [&](int64_t part, int64_t begin, int64_t end, float* work) {
       float* const share = shares_.data_ptr<float>() + part * shares_.stride(0);
-      cpu().head_gradient(tile, factors, begin, end, share, work);
+      each_piece(tile, begin, end, work, [&](const HeadTile& piece, int64_t from, int64_t to, float* rest) {
+        cpu().head_gradient(piece, factors, from, to, share, rest);
+      });
     });
     tensor::parallel_for(tile.rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -215,7 +241,10 @@ class Sweep {
   }
 
   const at::Tensor& hidden_;
-  const tensor::Reading head_;
+  const tensor::Encoded* const encoded_;  // in place of head_
+  const std::optional<tensor::Reading> reading_;
+  const at::Tensor head_;
+  const int64_t vocab_;
   const int32_t* const target_;
   const double loss_scale_;
   const HeadOptions& options_;
@@ -251,6 +280,13 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
   }
 };
 
+void multiply_encoded(const at::Tensor& x, const tensor::Encoded& head, at::Tensor& logits) {
+  if (x.size(0) <= kSkinnyRows) return skinny_products(x, SkinnyProduct{{}, {}, logits, &head});
+  const Matrix rows{x.data_ptr(), x.scalar_type(), x.size(0), x.size(1), x.size(1)};
+  gemm(PanelMultiplication{rows, panels(head, x.scalar_type(), true), logits.data_ptr(), at::kFloat,
+                           logits.size(1)});
+}
+
 }  // namespace
 
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
@@ -274,11 +310,12 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
   if (!fused(hidden)) return plain::head_logits(hidden, head, options);
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
-  const tensor::Reading weight = read(head, options.compute);
-  if (hidden.size(0) <= kSkinnyRows && head.dtype() == options.compute) {
-    skinny_products(operand, SkinnyProduct{*weight, {}, logits});
+  if (const tensor::Encoded* const encoded = head.encoded()) {
+    multiply_encoded(operand, *encoded, logits);
+  } else if (hidden.size(0) <= kSkinnyRows && head.dtype() == options.compute) {
+    skinny_products(operand, SkinnyProduct{*read(head, options.compute), {}, logits});
   } else {
-    gemm(operand, false, *weight, true, logits);
+    gemm(operand, false, *read(head, options.compute), true, logits);
   }
   if (options.scale == 1 && options.softcap == 0) return logits;
   parallel_elements(logits.numel(), [&](int64_t begin, int64_t end) {

@@ -95,7 +95,20 @@ void check(const at::Tensor& x, const Projection& p) {
   type_of(p.weight->dtype());
 }
 
-at::Tensor gather_rows(const at::Tensor& ids, const at::Tensor& w) {
+at::Tensor gather_rows(const at::Tensor& ids, const Parameter& w, const tensor::Encoded& rows) {
+  at::Tensor y = tensor::empty({ids.size(0), w.size(1)}, w.dtype(), MemoryKind::activations);
+  const int32_t* const id = ids.data_ptr<int32_t>();
+  tensor::parallel_for(ids.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      rows.decode({id[t], 1, 0, w.size(1)}, w.dtype(), at_byte(y, t * w.size(1)), w.size(1));
+  });
+  return y;
+}
+
+at::Tensor gather_rows(const at::Tensor& ids, Parameter& parameter) {
+  if (parameter.encoded() != nullptr) return gather_rows(ids, parameter, *parameter.encoded());
+  const tensor::Reading reading = parameter.read();
+  const at::Tensor& w = *reading;
   at::Tensor y = tensor::empty({ids.size(0), w.size(1)}, w.scalar_type(), MemoryKind::activations);
   const auto bytes = static_cast<size_t>(w.size(1)) * w.element_size();
   const int32_t* const id = ids.data_ptr<int32_t>();
@@ -177,7 +190,7 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
 // The rows of ids before all that EmbeddingOptions says of their sum. reduced, places: for backward.
 at::Tensor looked_up(Parameter& w, const at::Tensor& ids, const EmbeddingOptions& options,
                      const EmbeddingTerms& terms, at::Tensor& reduced, at::Tensor& places) {
-  at::Tensor rows = gather_rows(ids, *w.read());
+  at::Tensor rows = gather_rows(ids, w);
   if (const OwnRows* const own = options.own_rows; own != nullptr && own->rows != nullptr) {
     places = places_of(ids, *own);
     put_rows(rows, places, *own->rows);

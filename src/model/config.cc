@@ -262,6 +262,23 @@ const Json& text_part(const Json& json, const ConfigKeys& keys, const Family& fa
 
 }  // namespace
 
+namespace {
+
+// What is quantised, and how, the tensors themselves say.
+void check_quantization(const ConfigKeys& keys) {
+  const Json* const quantization = keys.find("quantization_config");
+  if (quantization == nullptr) return;
+  const Json method = quantization->is_object() ? quantization->value("quant_method", Json()) : Json();
+  if (method == "bitsandbytes") return;
+  fail(Status::unsupported,
+       "{}: \"quantization_config\" has the quant_method {}; weights that bitsandbytes quantised are read, "
+       "and "
+       "float32, bfloat16 and float16",
+       keys.origin(), method.dump());
+}
+
+}  // namespace
+
 ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
   const ConfigKeys whole(json, origin);
@@ -269,12 +286,7 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   check_architecture(whole, family, head);
   const ConfigKeys keys(text_part(json, whole, family), origin);
   check_needed(keys, family);
-  if (whole.find("quantization_config") != nullptr) {
-    fail(Status::unsupported,
-         "{}: \"quantization_config\": quantised weights are not supported; give a float32, "
-         "bfloat16 or float16 model",
-         origin);
-  }
+  check_quantization(whole);
   ModelConfig config;
   config.family = &family;
   config.model_type = family.model_type;

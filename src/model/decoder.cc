@@ -31,9 +31,10 @@ std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_
 }  // namespace
 
 Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-                 at::Device device, base::LogSink* log)
+                 at::Device device, const config::Quantization& quantization, bool as_stored,
+                 base::LogSink* log)
     : files_(std::move(files)), dtype_(dtype), device_(device) {
-  Loader loader(config(), *source, dtype, device, loaded_);
+  Loader loader(config(), *source, dtype, device, quantization, as_stored, loaded_);
   embedding_ = loader.embedding();
   positions_ = loader.positions();
   for (int64_t i = 0; i < config().num_hidden_layers; ++i) {
@@ -44,7 +45,7 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   norm_ = loader.final_norm();
   head_ = loader.head(embedding_);
   carried_ = loader.carried();
-  if (!carried_.empty()) source_ = std::move(source);
+  if (!carried_.empty() || as_stored) source_ = std::move(source);
   loader.report_others(log);
   adapters_ = Adapters(slots(), std::string(config().family->model_type), device_);
 }
@@ -58,6 +59,11 @@ std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialToke
 
 void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
   if (rows == config().vocab_size) return;
+  if (embedding_->encoded() != nullptr) {
+    fail(Status::unsupported,
+         "{} stays {} as its file has it and cannot get {} rows: give another dtype than keep",
+         embedding_->name, embedding_->encoded()->form(), rows);
+  }
   EmbeddingRows resize(rows, seed);
   const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
   embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));
@@ -89,6 +95,7 @@ std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
 
 // Ids come from a tokenizer that may know more tokens than the embedding has rows.
 void Decoder::check(const ForwardInput& input) const {
+  if (source_) source_->check();
   const int64_t tokens = input.input_ids.numel();
   const bool fits = input.input_ids.scalar_type() == at::kInt &&
                     input.position_ids.scalar_type() == at::kInt && input.position_ids.numel() == tokens &&

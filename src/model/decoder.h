@@ -14,7 +14,7 @@ namespace trl::model {
 class Decoder final : public Model {
  public:
   Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-          at::Device device, base::LogSink* log);
+          at::Device device, const config::Quantization& quantization, bool as_stored, base::LogSink* log);
 
   const ModelConfig& config() const override { return files_.config; }
   const base::Json& config_json() const override { return files_.config_json; }
@@ -53,7 +53,7 @@ class Decoder final : public Model {
   at::Device device_;
   LoadedParameters loaded_;
   std::vector<std::string> carried_;
-  std::shared_ptr<const WeightSource> source_;  // of what is carried; else null
+  std::shared_ptr<const WeightSource> source_;  // of what is carried or stays where it lies; else null
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::vector<size_t> layer_parameters_;  // where those of each layer begin among all; and where they end
   Parameter* embedding_ = nullptr;

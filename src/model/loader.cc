@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/number.h"
+#include "kernels/stacked_weight.h"
+#include "model/prequantised.h"
+#include "model/quantise.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 
@@ -28,17 +31,29 @@ int64_t layer_of(std::string_view name, std::string_view pattern) {
   return -1;
 }
 
+const char* key_of(const config::Quantization& quantization) {
+  return quantization.form == config::WeightForm::int8 ? "load_in_8bit" : "load_in_4bit";
+}
+
 }  // namespace
 
 Loader::Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-               LoadedParameters& loaded)
+               const config::Quantization& quantization, bool as_stored, LoadedParameters& loaded)
     : config_(config),
       names_(config.family->names),
       source_(source),
       dtype_(dtype),
       device_(device),
+      quantization_(quantization),
+      as_stored_(as_stored),
       loaded_(loaded),
-      tensors_(std::ssize(source.others({}))) {}
+      tensors_(std::ssize(source.others({}))) {
+  if (quantization_ && config.family->transposed) {
+    fail_key(key_of(quantization_),
+             "{}: true: the weights of {} are stored as [in, out], which are not quantised in this build",
+             key_of(quantization_), config.model_type);
+  }
+}
 
 tensor::Parameter* Loader::embedding() {
   tensor::Parameter* embedding =
@@ -161,7 +176,7 @@ BlockExperts Loader::experts(const std::string& prefix) {
   const std::string all = prefix + std::string(names_.experts);
   block.weights.gate_up = expert_weights(all + "gate_up_proj", 2 * c.width, hidden, gate_up);
   block.weights.down = expert_weights(all + "down_proj", hidden, c.width, down);
-  block.router = projection(prefix + std::string(names_.router), hidden, c.count, false);
+  block.router = router(prefix + std::string(names_.router), hidden, c.count);
   if (c.shared_width > 0) {
     block.shared = shared_expert(prefix);
     block.shared_gate = projection(prefix + std::string(names_.shared_router), hidden, 1, false);
@@ -169,8 +184,15 @@ BlockExperts Loader::experts(const std::string& prefix) {
   return block;
 }
 
+// A router chooses by small differences, and transformers has it among the parameters, not the linear layers.
+kernels::Projection Loader::router(const std::string& name, int64_t in, int64_t out) {
+  return {.weight = matrix(name, out, in)};
+}
+
 tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows, int64_t columns,
                                           const std::vector<StoredPart>& parts) {
+  if (quantization_) return quantised_experts(name, rows, columns, parts);
+  if (as_stored_) return stored_experts(name, rows, columns, parts);
   at::Tensor values =
       tensor::empty({config_.experts.count, rows, columns}, dtype_, tensor::MemoryKind::weights, device_);
   for (const StoredPart& part : parts) {
@@ -211,7 +233,7 @@ Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int
 
 kernels::Projection Loader::projection(const std::string& name, int64_t in, int64_t out, bool bias) {
   const bool transposed = config_.family->transposed;
-  kernels::Projection projection{.weight = transposed ? matrix(name, in, out) : matrix(name, out, in),
+  kernels::Projection projection{.weight = transposed ? matrix(name, in, out) : linear(name, out, in),
                                  .transposed = transposed};
   if (bias) projection.bias = load(name + ".bias", {out}, false);
   return projection;
@@ -219,6 +241,76 @@ kernels::Projection Loader::projection(const std::string& name, int64_t in, int6
 
 tensor::Parameter* Loader::matrix(const std::string& name, int64_t rows, int64_t columns) {
   return load(name + ".weight", {rows, columns}, true);
+}
+
+at::Tensor Loader::read(const std::string& name, const std::vector<int64_t>& shape) const {
+  at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::workspace);
+  source_.read(name, values);
+  return values;
+}
+
+tensor::Parameter* Loader::add(const std::string& own, const std::string& name,
+                               std::shared_ptr<const tensor::Encoded> values) {
+  if (!device_.is_cpu()) {
+    fail(Status::unsupported,
+         "{} is {}, which is the CPU's in this build, and the model is on {}; give use_cpu: true",
+         source_.place(name), values->form(), device_.str());
+  }
+  tensor::Parameter* const parameter =
+      loaded_.all.emplace_back(std::make_unique<tensor::Parameter>(name, std::move(values), dtype_)).get();
+  loaded_.names[parameter] = own;
+  return parameter;
+}
+
+// [out, in]. Encoded from what the ordinary weight would be, which is there alone and goes at once; or as the
+// files have it.
+tensor::Parameter* Loader::linear(const std::string& module, int64_t rows, int64_t columns) {
+  const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
+  if (auto values = prequantised(source_, name, {rows, columns}, used_)) {
+    const bool eight = values->form() == "int8";
+    if (quantization_ && eight != (quantization_.form == config::WeightForm::int8)) {
+      fail_key(key_of(quantization_), "{}: true contradicts the files: {} is stored as {}",
+               key_of(quantization_), source_.place(name), values->form());
+    }
+    used_.insert(name);
+    base::progress("weights", std::min<int64_t>(std::ssize(used_), tensors_), tensors_);
+    return add(own, name, std::move(values));
+  }
+  if (!quantization_) return matrix(module, rows, columns);
+  check(name, {rows, columns});
+  return add(own, name, quantised(source_.place(name), read(name, {rows, columns}), quantization_));
+}
+
+// Matrices of the experts where they lie, in their order; gate and up are two.
+tensor::Parameter* Loader::stored_experts(const std::string& name, int64_t rows, int64_t columns,
+                                          const std::vector<StoredPart>& parts) {
+  std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
+  for (const StoredPart& part : parts) {
+    check(part.name, {part.rows < 0 ? rows : part.rows, columns});
+    matrices.push_back(source_.encoded(part.name));
+  }
+  tensor::Parameter* const parameter =
+      add(name, name, kernels::stacked_weight({config_.experts.count, rows, columns}, std::move(matrices)));
+  loaded_.parts[parameter] = parts;
+  return parameter;
+}
+
+tensor::Parameter* Loader::quantised_experts(const std::string& name, int64_t rows, int64_t columns,
+                                             const std::vector<StoredPart>& parts) {
+  std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
+  at::Tensor values = tensor::empty({rows, columns}, dtype_, tensor::MemoryKind::workspace);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const StoredPart& part = parts[i];
+    at::Tensor place = part.rows < 0 ? values : values.narrow(0, part.first, part.rows);
+    check(part.name, place.sizes().vec());
+    read(part.name, place);
+    if (i + 1 < parts.size() && parts[i + 1].expert == part.expert) continue;
+    matrices.push_back(quantised(source_.place(part.name), values, quantization_));
+  }
+  tensor::Parameter* const parameter =
+      add(name, name, kernels::stacked_weight({config_.experts.count, rows, columns}, std::move(matrices)));
+  loaded_.parts[parameter] = parts;
+  return parameter;
 }
 
 // Tensors are taken from the source one by one, in the order in which they become parameters.
@@ -231,6 +323,9 @@ void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
 tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_t>& shape, bool decay) {
   const std::string name = stored_name(source_, *config_.family, own);
   check(name, shape);
+  if (as_stored_ && shape.size() > 1) {
+    if (auto values = source_.encoded(name)) return add(own, name, std::move(values));
+  }
   at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
   read(name, values);
   auto parameter = std::make_unique<tensor::Parameter>(name, values);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "config/quantization.h"
 #include "model/config.h"
 #include "model/decoder_layer.h"
 #include "model/stored_part.h"
@@ -22,9 +23,10 @@ struct LoadedParameters {
 
 class Loader {
  public:
-  // loaded: gets each parameter, in the order in which they are read.
+  // as_stored: matrices stay where they lie. loaded: gets each parameter, in the order in which they are
+  // read.
   Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-         LoadedParameters& loaded);
+         const config::Quantization& quantization, bool as_stored, LoadedParameters& loaded);
 
   tensor::Parameter* embedding();
   tensor::Parameter* positions();  // null: the family learns none
@@ -40,6 +42,15 @@ class Loader {
   Norm norm(const std::string& name, int64_t width);
   Norm norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
+  kernels::Projection router(const std::string& name, int64_t in, int64_t out);
+  tensor::Parameter* quantised_experts(const std::string& name, int64_t rows, int64_t columns,
+                                       const std::vector<StoredPart>& parts);
+  tensor::Parameter* linear(const std::string& module, int64_t rows, int64_t columns);
+  tensor::Parameter* stored_experts(const std::string& name, int64_t rows, int64_t columns,
+                                    const std::vector<StoredPart>& parts);
+  tensor::Parameter* add(const std::string& own, const std::string& name,
+                         std::shared_ptr<const tensor::Encoded> values);
+  at::Tensor read(const std::string& name, const std::vector<int64_t>& shape) const;
   BlockAttention attention(const std::string& prefix, int64_t index);
   BlockMlp mlp(const std::string& prefix);
   BlockMlp shared_expert(const std::string& prefix);
@@ -55,6 +66,8 @@ class Loader {
   const WeightSource& source_;
   const at::ScalarType dtype_;
   const at::Device device_;
+  const config::Quantization quantization_;
+  const bool as_stored_;
   LoadedParameters& loaded_;
   const int64_t tensors_;  // that are stored
   std::set<std::string> used_;

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "config/quantization.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
 #include "kernels/kernels.h"
@@ -60,12 +61,14 @@ struct KvCache;
 class Model {
  public:
   // path: a Hugging Face directory or a GGUF file. dtype: "float32", "bfloat16", or "auto": what config.json
-  // or else the embedding's tensor says; float16 and block types become float32. log: told of tensors that
-  // are not used; may be null. head: a
-  // classifier (...ForSequenceClassification) is opened where scores are asked for.
+  // or else the embedding's tensor says; float16 and block types become float32; "keep": float32, but the
+  // matrices of a GGUF file stay there, mapped, and are decoded where they are read. log: told of tensors
+  // that are not used; may be null. head: a classifier (...ForSequenceClassification) is opened where scores
+  // are asked for. quantization: of the linear layers, but of the head and the routers.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
-                                     Head head = Head::language);
+                                     Head head = Head::language,
+                                     const config::Quantization& quantization = {});
   static Outline outline(const std::string& path, std::string_view dtype);  // as open() has it
   virtual ~Model() = default;
 

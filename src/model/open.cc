@@ -11,10 +11,10 @@ namespace {
 
 // stored: a dtype's name, as config.json or a weight file has it, in any case.
 at::ScalarType choose_dtype(std::string_view wanted, std::string_view stored) {
-  if (wanted == "float32") return at::kFloat;
+  if (wanted == "float32" || wanted == "keep") return at::kFloat;
   if (wanted == "bfloat16") return at::kBFloat16;
   if (wanted != "auto") {
-    fail_key("dtype", "dtype \"{}\" is not supported; these are: auto, float32, bfloat16", wanted);
+    fail_key("dtype", "dtype \"{}\" is not supported; these are: auto, float32, bfloat16, keep", wanted);
   }
   return stored == "bfloat16" || stored == "BF16" ? at::kBFloat16 : at::kFloat;
 }
@@ -74,10 +74,18 @@ OpenedFiles open_files(const std::string& path, Head head) {
 }
 
 std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
-                                   at::Device device, Head head) {
+                                   at::Device device, Head head, const config::Quantization& quantization) {
   OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
-  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device, log);
+  const bool as_stored = dtype == "keep";
+  if (as_stored && base::is_directory(path))
+    fail_key("dtype", "dtype: keep: {} is a directory; the weights of a GGUF file are kept as they are",
+             path);
+  if (as_stored && quantization)
+    fail_key("dtype",
+             "dtype: keep leaves weights as they are, and load_in_4bit or load_in_8bit quantises them");
+  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
+                                   quantization, as_stored, log);
 }
 
 std::vector<Parameter*> Model::all_parameters() {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <string>
+#include <vector>
 
 namespace trl::model {
 
@@ -10,6 +11,10 @@ struct StoredPart {
   std::string name;
   int64_t expert = -1;           // the first index; -1: all of it
   int64_t first = 0, rows = -1;  // of the expert's matrix; -1: all
+  std::vector<int64_t> shape(at::IntArrayRef whole) const {
+    if (expert < 0) return whole.vec();
+    return {rows < 0 ? whole[1] : rows, whole[2]};
+  }
   // values: of the parameter, or of its shape.
   at::Tensor of(const at::Tensor& values) const {
     if (expert < 0) return values;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "kernels/ggml_weight.h"
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
 #include "tensor/parallel.h"
@@ -214,6 +215,16 @@ class GgufWeights final : public WeightSource {
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
     read_here(stored(name), first, count, out);
   }
+  std::shared_ptr<const tensor::Encoded> encoded(const std::string& name) const override {
+    const Held& held = stored(name);
+    if (held.transposed) return nullptr;
+    std::function<int64_t(int64_t)> row;
+    if (held.moved) row = [order = order_](int64_t r) { return order.in_gguf(r); };
+    io::GgufTensor tensor = held.tensor;
+    tensor.shape = held.shape;
+    return kernels::ggml_weight(file_, tensor, std::move(row));
+  }
+  void check() const override { file_->check(); }
   void forget(const std::string& name) const override {
     const io::GgufTensor& tensor = held_.at(name).tensor;
     base::MappedFile::drop({static_cast<const char*>(tensor.data), tensor.bytes});

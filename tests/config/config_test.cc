@@ -238,8 +238,6 @@ TEST(Config, TwoNamesOfOneKeyMustAgree) {
 TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
       {"lora_target_parameters", "[mlp.experts.down_proj]"},
-      {"load_in_4bit", "true"},
-      {"load_in_8bit", "true"},
       {"fp16", "true"},
       {"dtype", "float16"},
       {"optim", "paged_adamw_8bit"},
@@ -285,7 +283,7 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   }
   EXPECT_EQ(refusal("lr_scheduler_kwargs", "{cycles: 1}").substr(0, 82),
             "lr_scheduler_kwargs: unknown entry 'cycles'; give a mapping with the keys num_cycl");
-  EXPECT_EQ(refusal("load_in_4bit", "yes").substr(0, 32), "load_in_4bit: 'true' is refused:");
+  EXPECT_EQ(refusal("fp16", "yes").substr(0, 24), "fp16: 'true' is refused:");
 }
 
 TEST(Config, TakesWhatIsTheSameInThisBuild) {
@@ -369,7 +367,7 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"torch_compile", "true"},
       {"tf32", "true"},
       {"dataloader_num_workers", "4"},
-      {"bnb_4bit_quant_type", "fp4"},
+      {"bnb_4bit_quant_storage", "bfloat16"},
       {"do_eval", "true"},
       {"wandb_project", "p"},
       {"full_determinism", "true"},
@@ -381,8 +379,8 @@ TEST(Config, WarnsOfWhatReachesOutside) {
     EXPECT_TRUE(warning(key, value).starts_with(std::string(key) + ": ")) << key;
   }
   EXPECT_EQ(warning("push_to_hub", "true"), "push_to_hub: nothing is uploaded: this library uses no network");
-  EXPECT_EQ(warning("bnb_4bit_quant_type", "fp4"),
-            "bnb_4bit_quant_type: has an effect only with load_in_4bit, which this build does not have");
+  EXPECT_EQ(warning("bnb_4bit_quant_storage", "bfloat16"),
+            "bnb_4bit_quant_storage: codes of 4 bits lie two in a byte here, whatever type they are called");
 }
 
 TEST(Config, OneWarningForEachKey) {

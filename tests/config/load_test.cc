@@ -82,7 +82,7 @@ TEST(Load, ErrorsNameFileLineAndKey) {
             "x.yaml:2: learning_rate: 'fast' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("seed: 1\n\nlearning_rat: 1\n"),
             "x.yaml:3: 'learning_rat': unknown key; the nearest is learning_rate");
-  EXPECT_EQ(refusal("load_in_4bit: true\n").substr(0, 42), "x.yaml:1: load_in_4bit: 'true' is refused:");
+  EXPECT_EQ(refusal("fp16: true\n").substr(0, 34), "x.yaml:1: fp16: 'true' is refused:");
   EXPECT_EQ(refusal("learning_rate: [1]\n"),
             "x.yaml:1: learning_rate: '[1]' is not accepted; give a number >= 0");
   EXPECT_EQ(refusal("eos_token:\n  a: b\n"),

@@ -41,7 +41,7 @@ TEST(ModelDtype, RefusesWhatTheKeyRefuses) {
             "float32, bfloat16 or auto");
   EXPECT_EQ(dtype_refusal({{"model_init_kwargs", "{torch_dtype: int8}"}}),
             "model_init_kwargs: torch_dtype: 'int8' is not accepted; give one of auto, bfloat16, float16, "
-            "float32, or null");
+            "float32, keep, or null");
   EXPECT_EQ(dtype_refusal({{"dtype", "float32"}, {"model_init_kwargs", "{dtype: bfloat16}"}}),
             "model_init_kwargs: dtype: 'bfloat16' contradicts dtype: 'float32': give one of them");
   EXPECT_EQ(dtype_refusal({{"stochastic_rounding", "true"}, {"model_init_kwargs", "{dtype: float32}"}})

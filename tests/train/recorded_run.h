@@ -20,6 +20,13 @@ inline config::Config config_of(const base::Json& golden) {
   config.set("output_dir", std::filesystem::temp_directory_path().string() + "/trl_trajectory_" +
                                golden["name"].get<std::string>());
   for (const auto& [key, value] : golden["args"].items()) set(key, value);
+  const base::Json quantization = golden.value("quantization", base::Json());
+  if (quantization.is_object()) {
+    config.set("use_peft", "true");
+    set("load_in_4bit", quantization["load_in_4bit"]);
+    set("bnb_4bit_quant_type", quantization["bnb_4bit_quant_type"]);
+    set("use_bnb_nested_quant", quantization.value("bnb_4bit_use_double_quant", false));
+  }
   return config;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "config/quantization.h"
 #include "data/batch_stream.h"
 #include "data/open_tokenizer.h"
 #include "data/source.h"
@@ -106,7 +107,8 @@ class SftRun {
         memory_(memory()),
         pool_(1),
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
-        model_(model::Model::open(model_path, config.get("dtype"))) {
+        model_(model::Model::open(model_path, config.get("dtype"), nullptr, at::kCPU, model::Head::language,
+                                  config::quantization(config))) {
     setup.arguments = config::training_arguments(config);
     context_.tokenizer = tokenizer_.get();
     context_.arguments = &arguments_;

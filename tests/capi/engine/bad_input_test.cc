@@ -248,6 +248,8 @@ TEST(BadConfig, IsRefusedByKey) {
       {{{"model_name_or_path", "null"}}, "model_name_or_path"},
       {{{"eval_strategy", "steps"}}, "eval_strategy"},
       {{{"use_liger_kernel", "true"}, {"fused_kernels", "off"}}, "use_liger_kernel"},
+      {{{"load_in_4bit", "true"}}, "load_in_4bit"},
+      {{{"load_in_8bit", "true"}, {"load_in_4bit", "true"}}, "load_in_8bit"},
       {{{"eos_token", "<no_such_token>"}}, "eos_token"},
   };
   for (const auto& [settings, key] : cases) {
@@ -260,7 +262,6 @@ TEST(BadConfig, IsRefusedByKey) {
   for (const auto& [key, value] : host::Settings{{"lora_target_parameters", "[mlp.experts.down_proj]"},
                                                  {"fp16", "true"},
                                                  {"method", "dpo"},
-                                                 {"load_in_4bit", "true"},
                                                  {"optim", "lomo"}}) {
     EXPECT_EQ(trl_config_set(config.get(), key.c_str(), value.c_str(), error), TRL_E_INVALID_CONFIG) << key;
     EXPECT_EQ(error.key(), key) << error.message();

@@ -1,5 +1,6 @@
 // Text out of a model: greedy, sampled, streamed, stopped.
 #include <algorithm>
+#include <set>
 
 #include "engine/run.h"
 
@@ -95,6 +96,29 @@ TEST(Generate, TheStreamAddsUpToTheText) {
   stopping.stop_after = 3;
   const auto cut = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}, &stopping);
   EXPECT_EQ(tokens(cut, 0).size(), 3u);
+}
+
+TEST(Generate, AQuantisedModelAnswersToo) {
+  NEED_MODEL();
+  const host::Settings some = {{"generate.max_new_tokens", "32"}};
+  const std::vector<int32_t> plain =
+      tokens(run(generator(open().get()).get(), {"The small kernel"}, some), 0);
+  std::set<std::vector<int32_t>> answers = {plain};
+  for (const host::Settings& form : std::vector<host::Settings>{
+           {{"load_in_4bit", "true"}}, {{"load_in_4bit", "true"}, {"bnb_4bit_quant_type", "fp4"}}}) {
+    const auto model = open(form);
+    answers.insert(tokens(run(generator(model.get()).get(), {"The small kernel"}, some), 0));
+  }
+  EXPECT_EQ(answers.size(), 3u);  // of a random model they differ soon
+  const auto eight = open({{"load_in_8bit", "true"}});
+  EXPECT_FALSE(tokens(run(generator(eight.get()).get(), {"The small kernel"}, some), 0).empty());
+  trl_model* made = nullptr;
+  Error error;
+  const host::Settings both = {{"load_in_8bit", "true"}, {"load_in_4bit", "true"}};
+  EXPECT_EQ(
+      trl_model_open(nullptr, host::golden("models/qwen2").c_str(), host::config(both).get(), &made, error),
+      TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "load_in_8bit");
 }
 
 TEST(Generate, SamplingFollowsItsSeed) {

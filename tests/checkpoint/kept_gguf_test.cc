@@ -1,0 +1,128 @@
+// dtype: keep: a GGUF file is the base as it lies there, and everything that is computed with it is what its
+// numbers give, bit by bit.
+#include <gtest/gtest.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "checkpoint/convert.h"
+#include "data/gguf_vocabulary.h"
+#include "data/open_tokenizer.h"
+#include "io/temporary_file.h"
+#include "model/golden_batch.h"
+#include "model/model.h"
+#include "support/golden.h"
+
+namespace trl::checkpoint {
+namespace {
+
+using model::Model;
+using test::TemporaryDirectory;
+
+std::string write_gguf_of(const TemporaryDirectory& directory, const std::string& name,
+                          const std::string& type) {
+  const std::string path = test::golden_path("models/" + name),
+                    file = directory.file(name + "." + type + ".gguf");
+  const auto tokenizer = data::open_tokenizer(path);
+  const int64_t rows = base::read_json_file(path + "/config.json").at("vocab_size").get<int64_t>();
+  const io::GgufPairs pairs = data::gguf_vocabulary(*tokenizer, rows, path, nullptr);
+  convert_to_gguf(
+      path, file, type,
+      {pairs.count(), pairs.bytes(), tokenizer->special_id(tokenizer->special().eos).value_or(-1)}, nullptr);
+  return file;
+}
+
+struct Results {
+  at::Tensor logits, loss, gradient, steps;
+};
+
+// The head is handed in, since a tied one has another type as the embedding.
+Results results(Model& model, tensor::Parameter& head, at::ScalarType wanted) {
+  constexpr int64_t kTokens = 40;
+  model::ForwardInput input;
+  input.input_ids = at::arange(kTokens, at::kInt).remainder(400) + 3;
+  input.position_ids = at::arange(kTokens, at::kInt);
+  input.segments = std::make_shared<kernels::Segments>(kernels::Segments{{0, kTokens}, kTokens});
+  model::ForwardOptions options;
+  options.compute = model.compute(wanted);
+  for (tensor::Parameter* parameter : model.parameters()) parameter->trainable = false;
+  Results out;
+  const at::Tensor hidden = model.forward(input, options).hidden.detach().requires_grad_();
+  out.loss = kernels::head_loss(hidden, head, input.input_ids, 1.0, model.head_options(wanted), nullptr);
+  out.loss.backward();
+  out.gradient = hidden.grad();
+  const at::NoGradGuard guard;
+  out.logits = kernels::head_logits(hidden.detach(), head, model.head_options(wanted));
+  const auto cache = model.new_cache(8);
+  std::vector<at::Tensor> rows;
+  for (const std::vector<int32_t>& ids : std::vector<std::vector<int32_t>>{{5, 6, 7, 8}, {9}, {10}}) {
+    rows.push_back(model.extend(*cache, ids, options.compute));
+    rows.push_back(kernels::head_logits(rows.back(), head, model.head_options(wanted)).narrow(1, 0, 64));
+  }
+  out.steps = at::cat(rows);
+  return out;
+}
+
+TEST(KeptGguf, GivesWhatItsNumbersGive) {
+  TRL_NEED_GOLDEN("models/llama3/config.json");
+  const TemporaryDirectory directory;
+  for (const char* name : {"llama", "llama3", "qwen2", "qwen3"}) {
+    for (const char* type : {"q8_0", "q4_0", "f16", "bf16", "f32"}) {
+      const std::string file = write_gguf_of(directory, name, type);
+      for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name, type, c10::toString(compute)));
+        const auto kept = Model::open(file, "keep"), numbers = Model::open(file, "float32");
+        EXPECT_EQ(kept->dtype(), at::kFloat);
+        for (const tensor::Parameter* parameter : kept->parameters())
+          EXPECT_EQ(parameter->encoded() != nullptr, parameter->shape().size() == 2) << parameter->name;
+        // Copies in the type that is computed in, so that each product takes the same way.
+        for (tensor::Parameter* parameter : numbers->parameters()) {
+          if (parameter->shape().size() == 2 && parameter->name.find("_proj") != std::string::npos)
+            parameter->replace(parameter->read()->to(compute));
+        }
+        tensor::Parameter head("head", numbers->head().read()->to(compute));
+        head.trainable = false;
+        const Results got = results(*kept, kept->head(), compute), want = results(*numbers, head, compute);
+        EXPECT_TRUE(got.loss.equal(want.loss));
+        EXPECT_TRUE(got.gradient.equal(want.gradient));
+        EXPECT_TRUE(got.logits.equal(want.logits));
+        EXPECT_TRUE(got.steps.equal(want.steps));
+      }
+    }
+  }
+}
+
+TEST(KeptGguf, AFileThatIsCutIsAnError) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const TemporaryDirectory directory;
+  const std::string file = write_gguf_of(directory, "llama", "q8_0");
+  const auto model = Model::open(file, "keep");
+  const auto cache = model->new_cache(8);
+  model->extend(*cache, {5, 6}, at::kFloat);
+  const std::string bytes = base::read_file(file);
+  std::filesystem::resize_file(file, bytes.size() / 2);
+  try {
+    model->extend(*cache, {7}, at::kFloat);
+    FAIL() << "computed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::io);
+    EXPECT_NE(error.message().find(file + ": the file was cut to "), std::string::npos) << error.message();
+  }
+  std::filesystem::resize_file(file, bytes.size());  // nothing reads beyond the end while the model goes
+}
+
+TEST(KeptGguf, OnlyAGgufFileIsKept) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  try {
+    Model::open(test::golden_path("models/llama"), "keep");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "dtype");
+    EXPECT_NE(error.message().find("is a directory"), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace trl::checkpoint

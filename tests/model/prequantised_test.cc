@@ -1,0 +1,136 @@
+// Checkpoints that transformers saved of a model that bitsandbytes had quantised: the weights are those that
+// the same model gets here, and damage is named.
+#include <gtest/gtest.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "io/temporary_file.h"
+#include "model/golden_batch.h"
+#include "model/model.h"
+
+namespace trl::model {
+namespace {
+
+using base::Json;
+using config::Quantization;
+using config::WeightForm;
+using test::TemporaryDirectory;
+
+std::string stored_file(const std::string& name) {
+  return TRL_SOURCE_DIR "/tests/data/quantization/" + name + ".safetensors";
+}
+
+// The recorded quantised tensors beside the other ones of the model that they were made of.
+void write_checkpoint(const TemporaryDirectory& directory, const std::string& quantised) {
+  const std::string from = test::golden_path("models/qwen2");
+  Json config = base::read_json_file(from + "/config.json");
+  config["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}};
+  directory.write("config.json", config.dump());
+  directory.write("quantised.safetensors", quantised);
+  const io::Safetensors stored(directory.file("quantised.safetensors"));
+  const io::Safetensors base(from + "/model.safetensors");
+  Json map = Json::object();
+  std::vector<io::NamedTensor> others;
+  for (const auto& [name, view] : stored.tensors()) map[name] = "quantised.safetensors";
+  for (const auto& [name, view] : base.tensors()) {
+    if (map.contains(name)) continue;
+    map[name] = "others.safetensors";
+    others.push_back({name, view.type, view.shape, view.data});
+  }
+  io::write_safetensors(directory.file("others.safetensors"), others);
+  directory.write("model.safetensors.index.json",
+                  Json({{"metadata", Json::object()}, {"weight_map", map}}).dump());
+}
+
+TEST(Prequantised, HasTheWeightsThatTheModelGetsHere) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const std::pair<const char*, Quantization> forms[] = {{"nf4", {WeightForm::nf4}},
+                                                        {"nf4_nested", {WeightForm::nf4, true}},
+                                                        {"fp4", {WeightForm::fp4}},
+                                                        {"int8", {WeightForm::int8}}};
+  for (const auto& [name, form] : forms) {
+    SCOPED_TRACE(name);
+    const TemporaryDirectory directory;
+    write_checkpoint(directory, base::read_file(stored_file(name)));
+    const auto got = Model::open(directory.path(), "float32");
+    const auto want =
+        Model::open(test::golden_path("models/qwen2"), "float32", nullptr, at::kCPU, Head::language, form);
+    ASSERT_EQ(got->parameters().size(), want->parameters().size());
+    for (size_t i = 0; i < want->parameters().size(); ++i) {
+      Parameter &a = *got->parameters()[i], &b = *want->parameters()[i];
+      EXPECT_EQ(a.name, b.name);
+      EXPECT_EQ(a.encoded() != nullptr, b.encoded() != nullptr) << a.name;
+      EXPECT_TRUE((*a.read()).equal(*b.read())) << a.name;
+    }
+  }
+}
+
+TEST(Prequantised, NamesADamagedPart) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const std::string state = "self_attn.q_proj.weight.quant_state.bitsandbytes__nf4: ";
+  struct Damage {
+    const char *text, *by;
+    std::string message;
+  };
+  const Damage damages[] = {
+      {"\"blocksize\": 64", "\"blocksize\": 65", "\"blocksize\" is 65; it should be a power of two"},
+      {"\"blocksize\": 64", "\"blocksize\": -4", "\"blocksize\" is -4; it should be a power of two"},
+      {"\"blocksize\": 64", "\"blockSize\": 64", "\"blocksize\" is missing; it should be"},
+      {"\"shape\": [", "\"shape\": {", "not valid JSON"},
+      {"\"quant_type\": \"nf4\"", "\"quant_type\": \"fp4\"", "\"quant_type\" is \"fp4\"; its name has nf4"},
+      {"\"nested_offset\": ", "\"nested_offset\"; ", "not valid JSON"},
+  };
+  const std::string whole = base::read_file(stored_file("nf4_nested"));
+  for (const Damage& damage : damages) {
+    std::string bytes = whole;
+    const size_t at = bytes.find(damage.text);
+    ASSERT_NE(at, bytes.npos) << damage.text;
+    bytes.replace(at, std::strlen(damage.by), damage.by);
+    const TemporaryDirectory directory;
+    write_checkpoint(directory, bytes);
+    try {
+      Model::open(directory.path(), "float32");
+      ADD_FAILURE() << "opened with " << damage.by;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::format) << error.message();
+      EXPECT_NE(error.message().find("quant_state.bitsandbytes__nf4"), std::string::npos) << error.message();
+      EXPECT_NE(error.message().find(damage.message), std::string::npos) << error.message();
+    }
+  }
+}
+
+TEST(Prequantised, NamesAPartThatIsMissing) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  for (const char* part : {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map"}) {
+    const std::string name = std::string("model.layers.0.self_attn.q_proj.weight") + part;
+    const TemporaryDirectory directory;
+    write_checkpoint(directory, base::read_file(stored_file("nf4_nested")));
+    Json index = base::read_json_file(directory.file("model.safetensors.index.json"));
+    index["weight_map"].erase(name);
+    directory.write("model.safetensors.index.json", index.dump());
+    try {
+      Model::open(directory.path(), "float32");
+      ADD_FAILURE() << "opened without " << name;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find(name + " is missing"), std::string::npos) << error.message();
+    }
+  }
+}
+
+TEST(Prequantised, AnotherFormIsNotAskedFor) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const TemporaryDirectory directory;
+  write_checkpoint(directory, base::read_file(stored_file("nf4")));
+  const Quantization same{WeightForm::nf4}, other{WeightForm::int8};
+  EXPECT_NO_THROW(Model::open(directory.path(), "float32", nullptr, at::kCPU, Head::language, same));
+  try {
+    Model::open(directory.path(), "float32", nullptr, at::kCPU, Head::language, other);
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "load_in_8bit");
+  }
+}
+
+}  // namespace
+}  // namespace trl::model

@@ -1,0 +1,143 @@
+// Models that are quantised while they are opened: which weights are, and that everything that is computed
+// with them is what the weights that they stand for give, bit by bit.
+#include <gtest/gtest.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "checkpoint/save_model.h"
+#include "io/temporary_file.h"
+#include "model/golden_batch.h"
+#include "model/model.h"
+
+namespace trl::model {
+namespace {
+
+using config::Quantization;
+using config::WeightForm;
+using test::TemporaryDirectory;
+
+struct Form {
+  const char* name;
+  Quantization quantization;
+};
+const Form kForms[] = {{"NF4", {WeightForm::nf4}},
+                       {"NF4", {WeightForm::nf4, true}},
+                       {"FP4", {WeightForm::fp4}},
+                       {"int8", {WeightForm::int8}}};
+
+std::unique_ptr<Model> open_quantised(const std::string& path, const Quantization& form,
+                                      const std::string& dtype = "float32") {
+  return Model::open(path, dtype, nullptr, at::kCPU, Head::language, form);
+}
+
+at::Tensor logits(Model& model, int64_t tokens, at::ScalarType compute) {
+  const at::NoGradGuard guard;
+  ForwardInput input;
+  input.input_ids = at::arange(tokens, at::kInt).remainder(400) + 3;
+  input.position_ids = at::arange(tokens, at::kInt);
+  input.segments =
+      std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(tokens)}, tokens});
+  ForwardOptions options;
+  options.compute = model.compute(compute);
+  const at::Tensor hidden = model.forward(input, options).hidden;
+  return kernels::head_logits(hidden, model.head(), model.head_options(compute));
+}
+
+at::Tensor decoded_steps(Model& model, at::ScalarType compute) {
+  const at::NoGradGuard guard;
+  const auto cache = model.new_cache(8);
+  std::vector<at::Tensor> rows{model.extend(*cache, {5, 6, 7, 8}, model.compute(compute))};
+  for (const int32_t id : {9, 10, 11}) rows.push_back(model.extend(*cache, {id}, model.compute(compute)));
+  return at::cat(rows);
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  return a.equal(b) && a.scalar_type() == b.scalar_type();
+}
+
+TEST(Quantised, LinearLayersAreAndTheHeadIsNot) {
+  TRL_NEED_GOLDEN("models/qwen3_moe/config.json");
+  for (const char* name : {"qwen2", "llama3", "qwen3_moe"}) {
+    const auto model =
+        open_quantised(test::golden_path(std::string("models/") + name), kForms[0].quantization);
+    int64_t count = 0;
+    for (const Parameter* parameter : model->parameters()) {
+      const std::string& own = parameter->name;
+      const bool linear = own.find("_proj") != own.npos && !own.ends_with(".bias");
+      EXPECT_EQ(parameter->encoded() != nullptr, linear) << own;
+      if (!linear) continue;
+      EXPECT_EQ(parameter->encoded()->form(), "NF4");
+      EXPECT_FALSE(parameter->trainable);
+      ++count;
+    }
+    EXPECT_GE(count, 8) << name;
+  }
+}
+
+TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
+  TRL_NEED_GOLDEN("models/qwen3_moe/config.json");
+  for (const char* name : {"qwen2", "llama", "qwen3_moe", "gemma2", "phi3"}) {
+    const std::string path = test::golden_path(std::string("models/") + name);
+    for (const Form& form : kForms) {
+      for (const char* dtype : {"float32", "bfloat16"}) {
+        SCOPED_TRACE(
+            fmt::format("{} {}{} {}", name, form.name, form.quantization.nested ? " nested" : "", dtype));
+        const TemporaryDirectory directory;
+        const auto quantised = open_quantised(path, form.quantization, dtype);
+        checkpoint::save_model(directory.file("numbers"), *quantised, {});
+        const auto numbers = Model::open(directory.file("numbers"), dtype);
+        for (const Parameter* parameter : numbers->parameters()) EXPECT_EQ(parameter->encoded(), nullptr);
+        EXPECT_TRUE(same(logits(*quantised, 40, at::kFloat), logits(*numbers, 40, at::kFloat)));
+        EXPECT_TRUE(same(decoded_steps(*quantised, at::kFloat), decoded_steps(*numbers, at::kFloat)));
+        const at::Tensor plain = logits(*Model::open(path, dtype), 40, at::kFloat);
+        const double error =
+            (logits(*quantised, 40, at::kFloat) - plain).norm().item<double>() / plain.norm().item<double>();
+        EXPECT_GT(error, 1e-4);
+        EXPECT_LT(error, 0.5);
+      }
+    }
+  }
+}
+
+TEST(Quantised, NamesTheValueThatAFormCannotHold) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const TemporaryDirectory directory;
+  const std::string from = test::golden_path("models/llama");
+  for (const std::string& file : base::list_directory(from))
+    directory.write(file, base::read_file(base::join_path(from, file)));
+  const io::Safetensors file(from + "/model.safetensors");
+  std::vector<io::NamedTensor> tensors;
+  std::vector<float> damaged;
+  for (const auto& [name, view] : file.tensors()) {
+    tensors.push_back({name, view.type, view.shape, view.data});
+    if (name != "model.layers.1.mlp.up_proj.weight") continue;
+    damaged.resize(view.bytes / sizeof(float));
+    std::memcpy(damaged.data(), view.data, view.bytes);
+    damaged[static_cast<size_t>(3 * view.shape[1] + 5)] = 1e5f;
+    tensors.back().data = damaged.data();
+  }
+  io::write_safetensors(directory.file("model.safetensors"), tensors);
+  try {
+    open_quantised(directory.path(), kForms[3].quantization);
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::format);
+    EXPECT_NE(error.message().find("tensor model.layers.1.mlp.up_proj.weight: row 3, column 5 is 100000, "),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(Quantised, Conv1dIsRefused) {
+  TRL_NEED_GOLDEN("models/gpt2/config.json");
+  try {
+    open_quantised(test::golden_path("models/gpt2"), kForms[0].quantization);
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "load_in_4bit");
+  }
+}
+
+}  // namespace
+}  // namespace trl::model
