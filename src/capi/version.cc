@@ -17,7 +17,7 @@ constexpr std::string_view kAlways[] = {"arrow",   "csv", "gguf", "gzip",
                                         "parquet",
 #endif
                                         "zstd"};
-constexpr std::array<std::string_view, 3> kWithEngine = {"engine", "generate", "sft"};
+constexpr std::array<std::string_view, 4> kWithEngine = {"engine", "generate", "lora", "sft"};
 
 const std::vector<std::string_view>& features() {
   static const auto* const names = [] {

@@ -155,6 +155,18 @@ std::vector<Case> cases() {
          return with_out<const char>(
              [&](const char** o) { return trl_model_describe(as<trl_model>(h), o, e); });
        }},
+      {"trl_model_add_adapter",
+       [](void* h, trl_error** e) {
+         return trl_model_add_adapter(as<trl_model>(h), "mine", "/tmp/no_adapter", e);
+       }},
+      {"trl_model_remove_adapter",
+       [](void* h, trl_error** e) { return trl_model_remove_adapter(as<trl_model>(h), "mine", e); }},
+      {"trl_model_use_adapter",
+       [](void* h, trl_error** e) { return trl_model_use_adapter(as<trl_model>(h), "mine", e); }},
+      {"trl_model_merge_adapter",
+       [](void* h, trl_error** e) { return trl_model_merge_adapter(as<trl_model>(h), "mine", e); }},
+      {"trl_model_save",
+       [](void* h, trl_error** e) { return trl_model_save(as<trl_model>(h), "/tmp/no_target", nullptr, e); }},
       {"trl_trainer_create",
        [](void* h, trl_error** e) {
          return with_out<trl_trainer>([&](trl_trainer** o) {
@@ -406,7 +418,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 78);
+  EXPECT_EQ(functions, 83);
 }
 
 }  // namespace
