@@ -11,6 +11,7 @@
 #include "kernels/int8_weight.h"
 #include "kernels/weight_product.h"
 #include "support/runs.h"
+#include "tensor/counted.h"
 #include "tensor/parallel.h"
 
 namespace {
@@ -120,6 +121,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "for each number");
   CLI11_PARSE(app, argc, argv);
   trl::tensor::set_threads(threads);
+  const at::Tensor held =
+      trl::tensor::empty({1}, at::kFloat, trl::tensor::MemoryKind::weights);  // as a model is
   measure_decoding(seconds);
   for (const int64_t tokens : {1, 512, 2048}) {
     measure_products(tokens, 576, 576, seconds);
