@@ -46,7 +46,7 @@ io::GgufPairs gguf_vocabulary(const text::Tokenizer& tokenizer, int64_t rows, co
   pairs.add("tokenizer.ggml.tokens", v.tokens);
   if (!v.scores.empty()) pairs.add("tokenizer.ggml.scores", v.scores);
   pairs.add("tokenizer.ggml.token_type", v.token_types);
-  if (v.model == "gpt2") pairs.add("tokenizer.ggml.merges", v.merges);
+  if (v.model == "gpt2" || !v.merges.empty()) pairs.add("tokenizer.ggml.merges", v.merges);
   const auto add_id = [&](const char* key, int32_t id) {
     if (id >= 0) pairs.add(key, static_cast<uint32_t>(id));
   };

@@ -1,6 +1,6 @@
 // A byte-level BPE ("gpt2") is named by the split patterns before it, a SentencePiece BPE ("llama") has
-// scores in the place of merges. Each is compared with what it would be read back as, so that nothing is
-// approximated.
+// scores in the place of merges. Each is compared with what it would be read back as: what a file cannot say
+// is refused, and a warning says where llama.cpp reads it otherwise.
 #include "text/tokenizer/export_vocabulary.h"
 
 #include <algorithm>
@@ -171,7 +171,7 @@ class Export {
 
   // SentencePiece merges any two parts whose join is a token, by its score: these must be the same merges in
   // the same order, but for those that make the same token. Added tokens are found in the text before, so
-  // their merges must come first, in any order.
+  // their merges must come first, in any order. Where scores cannot say it, the file has the merges as well.
   void check_scores() {
     std::unordered_set<std::string> added;
     for (size_t i = 0; i < v_.tokens.size(); ++i) {
@@ -198,10 +198,13 @@ class Export {
     const auto [a, b] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
     if (a == ours.end() && b == theirs.end()) return;
     const auto& at = a != ours.end() ? *a : *b;
-    fail(Status::unsupported,
-         "{}: merge {} (\"{}\" \"{}\"): llama.cpp merges by the scores of tokens, and no scores give this "
-         "order of merges",
-         origin_, a - ours.begin(), at.second.first, at.second.second);
+    for (const auto& [left, right] : json_.merges) v_.merges.push_back(left + " " + right);
+    if (log_ != nullptr)
+      log_->warning("text",
+                    "{}: llama.cpp merges by the scores of tokens, and no scores give this tokenizer's order "
+                    "of merges (merge {}, \"{}\" \"{}\", is the first that differs): some texts get other "
+                    "token ids there. This library reads the merges from the file and gets the same ids",
+                    origin_, a - ours.begin(), at.second.first, at.second.second);
   }
 
   void put_space() {
