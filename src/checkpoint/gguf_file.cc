@@ -94,10 +94,10 @@ struct Source {
   int64_t size() const { return shape.size() > 1 ? shape[0] * shape[1] : shape[0]; }
   // Elements as the file orders them.
   void read(int64_t first, int64_t count, float* out) const {
-    const float added = order.added(name);
+    const float added = order.added(name), factor = order.factor(name);
     model::each_row(first, count, size(), [&](int64_t which, int64_t at, int64_t part) {
       read_one(stored[static_cast<size_t>(which)], at, part, out);
-      for (int64_t i = 0; added != 0 && i < part; ++i) out[i] += added;
+      for (int64_t i = 0; (added != 0 || factor != 1) && i < part; ++i) out[i] = (out[i] + added) * factor;
       out += part;
     });
   }

@@ -51,10 +51,10 @@ class Check {
   }
 
   void scales() const {
-    const double computed =
-        gguf_attention_scale(row_, c_.num_hidden_layers, c_.hidden_size, c_.num_attention_heads, c_.head_dim);
-    need(row_.multipliers || std::abs(c_.attention_scale / computed - 1) < 1e-6,
-         "llama.cpp scales attention by {}, and {} is asked for", computed, c_.attention_scale);
+    const double ratio = gguf_attention_ratio(c_, row_);
+    need(row_.multipliers || ratio == 1 || c_.family->names.qkv.empty(),
+         "llama.cpp scales attention by {}, and {} is asked for", c_.attention_scale / ratio,
+         c_.attention_scale);
     need(!row_.softcaps || (c_.attention_softcap > 0 && c_.logits_softcap > 0),
          "llama.cpp always caps its attention and its logits, and one of the two has no cap");
   }
@@ -96,6 +96,13 @@ void check_gguf(const ModelConfig& config, const GgufFamily& row) { Check(config
 double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
                             int64_t head_dim) {
   return 1 / std::sqrt(static_cast<double>(row.wide_layers == layers ? hidden / heads : head_dim));
+}
+
+double gguf_attention_ratio(const ModelConfig& config, const GgufFamily& row) {
+  const double ratio =
+      config.attention_scale / gguf_attention_scale(row, config.num_hidden_layers, config.hidden_size,
+                                                    config.num_attention_heads, config.head_dim);
+  return std::abs(ratio - 1) < 1e-6 ? 1 : ratio;
 }
 
 }  // namespace trl::model

@@ -12,4 +12,7 @@ void check_gguf(const ModelConfig& config, const GgufFamily& row);
 double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
                             int64_t head_dim);
 
+// What q k^T is multiplied by, as a multiple of what llama.cpp multiplies it by; 1 where they are equal.
+double gguf_attention_ratio(const ModelConfig& config, const GgufFamily& row);
+
 }  // namespace trl::model

@@ -3,13 +3,19 @@
 #include <utility>
 
 #include "model/gguf_families.h"
+#include "model/gguf_limits.h"
 
 namespace trl::model {
 
 GgufOrder::GgufOrder(const ModelConfig& config)
-    : family_(*config.family), heads_(config.num_attention_heads), head_dim_(config.head_dim) {
+    : family_(*config.family),
+      heads_(config.num_attention_heads),
+      head_dim_(config.head_dim),
+      norms_of_q_(config.qk_norm) {
   const GgufFamily* row = find_gguf_family(config.model_type);
-  pairs_ = row != nullptr && row->paired_rows;
+  if (row == nullptr) return;
+  pairs_ = row->paired_rows;
+  if (!row->multipliers) factor_ = static_cast<float>(gguf_attention_ratio(config, *row));
 }
 
 bool GgufOrder::moves_rows(std::string_view name) const {
@@ -41,6 +47,11 @@ bool GgufOrder::transposes(std::string_view name, size_t dimensions) const {
 
 float GgufOrder::added(std::string_view name) const {
   return family_.norm == kernels::NormKind::rms_offset && name.ends_with("norm.weight") ? 1.0f : 0.0f;
+}
+
+float GgufOrder::factor(std::string_view name) const {
+  const std::string_view part = norms_of_q_ ? family_.names.q_norm : family_.names.q;
+  return factor_ != 1 && name.find(part) != name.npos ? factor_ : 1.0f;
 }
 
 bool GgufOrder::is_row(std::string_view name) const {

@@ -23,6 +23,9 @@ class GgufOrder {
   bool transposes(std::string_view name, size_t dimensions) const;
   // Norms of Gemma hold 1 + w there.
   float added(std::string_view name) const;
+  // Where llama.cpp scales attention otherwise than the configuration says, its files hold the ratio in Q, or
+  // in the norm of Q after it: what the elements are multiplied by there, after the addition.
+  float factor(std::string_view name) const;
   // Shapes there and here; what is a matrix of one row here is a vector there.
   std::vector<int64_t> in_gguf(std::string_view name, std::vector<int64_t> shape) const;
   std::vector<int64_t> here(std::string_view name, std::vector<int64_t> shape) const;
@@ -32,7 +35,9 @@ class GgufOrder {
 
   const Family& family_;
   int64_t heads_, head_dim_;
-  bool pairs_;
+  bool pairs_ = false;
+  bool norms_of_q_;
+  float factor_ = 1;
 };
 
 // part(row, column, count) for the pieces of rows of `width` that make up the elements [first, first +

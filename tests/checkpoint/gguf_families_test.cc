@@ -73,6 +73,15 @@ Json edited_config(const std::string& recorded, const std::string& edits) {
   return config;
 }
 
+void expect_same_hidden(model::Model& got, model::Model& want) {
+  const at::NoGradGuard no_grad;
+  std::vector<int32_t> row;
+  for (int32_t i = 0; i < 40; ++i) row.push_back((i * 37 + 11) % 97);
+  const model::ForwardInput input = test::forward_input({row, {1, 2, 3}});
+  // Numbers of the configuration were rounded to float32.
+  EXPECT_LE(test::used_limit(got.forward(input, {}).hidden, want.forward(input, {}).hidden, {2e-5, 2e-5}), 1);
+}
+
 void expect_same_outputs(const std::string& got_path, const std::string& want_path) {
   const auto got = model::Model::open(got_path, "float32"), want = model::Model::open(want_path, "float32");
   ASSERT_EQ(got->parameters().size(), want->parameters().size());
@@ -85,13 +94,7 @@ void expect_same_outputs(const std::string& got_path, const std::string& want_pa
     const double limit = shifted && name.find("norm") != name.npos ? std::ldexp(1.0, -23) : 0;
     EXPECT_LE((a - b).abs().max().item<double>(), limit) << name;
   }
-  const at::NoGradGuard no_grad;
-  std::vector<int32_t> row;
-  for (int32_t i = 0; i < 40; ++i) row.push_back((i * 37 + 11) % 97);
-  const model::ForwardInput input = test::forward_input({row, {1, 2, 3}});
-  // Numbers of the configuration were rounded to float32.
-  EXPECT_LE(test::used_limit(got->forward(input, {}).hidden, want->forward(input, {}).hidden, {2e-5, 2e-5}),
-            1);
+  expect_same_hidden(*got, *want);
   EXPECT_NEAR(got->config().logits_scale, want->config().logits_scale, 1e-7);
   EXPECT_NEAR(got->config().logits_softcap, want->config().logits_softcap, 1e-6);
 }
@@ -158,6 +161,21 @@ INSTANTIATE_TEST_SUITE_P(Recorded, GgufFamilies, testing::ValuesIn(kCases),
                            return std::string(instance.param.recorded);
                          });
 
+// llama.cpp takes the scale of attention from the size of a head: the file's Q holds what differs.
+TEST(GgufFamilies, AnotherScaleOfAttentionGoesIntoQ) {
+  for (const char* const family : {"gemma2", "gemma3_text"}) {
+    SCOPED_TRACE(family);
+    const test::Scratch scratch;
+    const Json config = edited_config(family, "{}");
+    ASSERT_NE(config["query_pre_attn_scalar"], config["head_dim"]);
+    base::make_directories(scratch / "model");
+    write_seeded(scratch / "model", config);
+    convert_to_gguf(scratch / "model", scratch / "m.gguf", "f32", {}, nullptr);
+    expect_same_hidden(*model::Model::open(scratch / "m.gguf", "float32"),
+                       *model::Model::open(scratch / "model", "float32"));
+  }
+}
+
 Error refusal_of(const std::string& recorded, const std::string& edits) {
   const test::Scratch scratch;
   base::make_directories(scratch / "model");
@@ -176,7 +194,6 @@ TEST(GgufFamilies, WhatLlamaCppComputesOtherwiseIsRefused) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"gemma", R"({"tie_word_embeddings": false})", "llama.cpp takes the embedding for its head"},
       {"gemma", R"({"hidden_act": "silu"})", "llama.cpp has another activation for it than \"hidden_act\""},
-      {"gemma2", "{}", "llama.cpp scales attention by 0.288675"},
       {"gemma2", R"({"query_pre_attn_scalar": 12, "final_logit_softcapping": null})", "has no cap"},
       {"olmo2", R"({"tie_word_embeddings": true})", "llama.cpp wants a head of its own"},
       {"phi3", R"({"head_dim": 10})", "llama.cpp wants heads of hidden_size / num_attention_heads"},
