@@ -1211,8 +1211,8 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
  * template; where the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
  * which llama.cpp loads. With use_peft the adapter alone is saved, as PEFT does it, unless `save.kind` is
- * merged: then all weights with the adapter in them. With `save.kind` checkpoint also all that a later trainer needs to resume from here
- * bit by bit
+ * merged: then all weights with the adapter in them. With `save.kind` checkpoint also all that a later
+ * trainer needs to resume from here bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *
  * Written aside and then moved, so that no half directory is ever seen. Also after TRL_E_CANCELLED.

@@ -199,8 +199,8 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
   info.tensor.type_name = type.name;
   const uint64_t row = static_cast<uint64_t>(info.tensor.shape.back());
   if (row % static_cast<uint64_t>(type.block) != 0) {
-    fail(Status::format, "{}: tensor {}: rows of {} are not a multiple of the {} elements of a {} block", path,
-         info.name, row, type.block, type.name);
+    fail(Status::format, "{}: tensor {}: rows of {} are not a multiple of the {} elements of a {} block",
+         path, info.name, row, type.block, type.name);
   }
   info.tensor.bytes = elements / static_cast<uint64_t>(type.block) * static_cast<uint64_t>(type.bytes);
   info.offset = reader.read<uint64_t>(info.name);

@@ -38,8 +38,7 @@ inline double error_of(const at::Tensor& got, const at::Tensor& want, double flo
 
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  return a.numel() == 0 ||
-         std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+  return a.numel() == 0 || std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
 // float32: sums of a few hundred products in another order. bfloat16: one rounding is up to 2^-8 = 0.004 of a

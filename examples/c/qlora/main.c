@@ -104,7 +104,8 @@ int main(int argc, char** argv) {
   sprintf(merged, "%s/merged", argv[3]);
   good = ok(trl_config_create(&config, &error), &error) &&
          set(config, "model_name_or_path", argv[1], &error) && set(config, "output_dir", argv[3], &error) &&
-         set(config, "use_peft", "true", &error) && set(config, "lora_target_modules", "all-linear", &error) &&
+         set(config, "use_peft", "true", &error) &&
+         set(config, "lora_target_modules", "all-linear", &error) &&
          set(config, "learning_rate", "5e-3", &error) &&
          set(config, "per_device_train_batch_size", "4", &error) && set(config, "max_steps", "10", &error) &&
          set(config, "save_strategy", "no", &error) && set(config, "generate.max_new_tokens", "16", &error);
