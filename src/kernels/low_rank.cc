@@ -88,12 +88,17 @@ at::Tensor LowRankTerms::reduced(const at::Tensor& x) const {
   return y;
 }
 
+at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
+  const bool narrow = terms_[0].factors().a->dtype() == at::kBFloat16;
+  return x.defined() && narrow ? converted(x, at::kBFloat16, MemoryKind::workspace) : x;
+}
+
 tensor_list LowRankTerms::add_to(tensor_list& outputs, const at::Tensor& x) {
-  tensor_list keep{reduced(x)};
+  tensor_list keep{reduced(in_their_type(x))};
   for (Term& term : terms_) {
     const LowRank& factors = term.factors();
     at::Tensor& y = outputs[term.output];
-    gemm(columns(keep[0], term), false, *read(*factors.b, x.scalar_type()), true, y, 1.0f);
+    gemm(columns(keep[0], term), false, *read(*factors.b, keep[0].scalar_type()), true, y, 1.0f);
     if (factors.bias != nullptr) add_in_place(y, scaled(*factors.bias, factors.scale, at::kFloat));
     if (factors.magnitude == nullptr) continue;
     term.norms = row_norms(term.projection);
@@ -126,8 +131,10 @@ void LowRankTerms::backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<a
   }
 }
 
-void LowRankTerms::backward(at::ArrayRef<at::Tensor> d_outputs, at::ArrayRef<at::Tensor> kept,
-                            const at::Tensor& x, at::Tensor& dx) {
+void LowRankTerms::backward(tensor_list d_outputs, at::ArrayRef<at::Tensor> kept, at::Tensor x,
+                            at::Tensor& dx) {
+  for (at::Tensor& dy : d_outputs) dy = in_their_type(dy);
+  x = in_their_type(x);
   const at::Tensor d = d_reduced(d_outputs, kept[0]);
   if (dx.defined()) add_input_gradient(d, dx);
   if (needs_input()) add_gradients_of_a(d, x);

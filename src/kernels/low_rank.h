@@ -28,8 +28,7 @@ class LowRankTerms {
   // Before the other one.
   void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);
   // x may be undefined where no a is trained. dx is added to.
-  void backward(at::ArrayRef<at::Tensor> d_outputs, at::ArrayRef<at::Tensor> kept, const at::Tensor& x,
-                at::Tensor& dx);
+  void backward(tensor_list d_outputs, at::ArrayRef<at::Tensor> kept, at::Tensor x, at::Tensor& dx);
 
  private:
   struct Term {
@@ -44,6 +43,8 @@ class LowRankTerms {
     return side_by_side.narrow(1, term.first, term.factors().rank());
   }
   bool drops() const;
+  // Of the terms' products: bfloat16 factors make them bfloat16 beside float32 ones, as PEFT does it.
+  at::Tensor in_their_type(const at::Tensor& x) const;
   at::Tensor gain(const Term& term) const;
   at::Tensor stacked(at::ScalarType type, bool scaled) const;
   at::Tensor reduced(const at::Tensor& x) const;
