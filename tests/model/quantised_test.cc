@@ -57,8 +57,8 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TEST(Quantised, LinearLayersAreAndTheHeadIsNot) {
-  TRL_NEED_GOLDEN("models/qwen3_moe/config.json");
   for (const char* name : {"qwen2", "llama3", "qwen3_moe"}) {
+    if (!test::has_golden(std::string("models/") + name + "/config.json")) continue;
     const auto model =
         open_quantised(test::golden_path(std::string("models/") + name), kForms[0].quantization);
     int64_t count = 0;
@@ -76,8 +76,8 @@ TEST(Quantised, LinearLayersAreAndTheHeadIsNot) {
 }
 
 TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
-  TRL_NEED_GOLDEN("models/qwen3_moe/config.json");
   for (const char* name : {"qwen2", "llama", "qwen3_moe", "gemma2", "phi3"}) {
+    if (!test::has_golden(std::string("models/") + name + "/config.json")) continue;
     const std::string path = test::golden_path(std::string("models/") + name);
     for (const Form& form : kForms) {
       for (const char* dtype : {"float32", "bfloat16"}) {

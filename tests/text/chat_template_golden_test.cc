@@ -109,16 +109,14 @@ TEST(ChatTemplateGolden, RendersEveryCaseOfItsOwnTemplates) {
   for (const std::string& directory : kOwn) check_directory(golden, directory);
 }
 
-TEST(PublishedTemplates, RenderEveryCase) {
-  TRL_NEED_GOLDEN("chat_templates/index.json");
+void expect_every_case() {
   const Golden golden;
   const base::Json index = test::golden_json("chat_templates/index.json");
   for (const auto& name : index["templates"]) check_directory(golden, name);
   EXPECT_EQ(index["templates"].size(), size_t{kDirectories});
 }
 
-TEST(PublishedTemplates, TrainingVariantsOfKnownOriginals) {
-  TRL_NEED_GOLDEN("chat_templates/index.json");
+void expect_training_variants() {
   const Golden golden;
   for (const std::string name : {"llama3", "qwen2_5", "qwen3", "gemma", "gemma3", "phi3", "phi3_5",
                                  "deepseekv3", "deepseek_r1_distill", "gptoss"}) {
@@ -131,8 +129,7 @@ TEST(PublishedTemplates, TrainingVariantsOfKnownOriginals) {
 }
 
 // A variant must mark the assistant's turns and change nothing in what is rendered.
-TEST(PublishedTemplates, VariantsWithoutRecordedSpansKeepTheText) {
-  TRL_NEED_GOLDEN("chat_templates/index.json");
+void expect_text_kept_by_variants() {
   const base::Json messages = {{{"role", "user"}, {"content", "Hi"}},
                                {{"role", "assistant"}, {"content", " Yes é "}}};
   const std::map<std::string, std::string> written = {
@@ -154,8 +151,7 @@ TEST(PublishedTemplates, VariantsWithoutRecordedSpansKeepTheText) {
   }
 }
 
-TEST(PublishedTemplates, UnknownTemplatesHaveNoVariant) {
-  TRL_NEED_GOLDEN("chat_templates/index.json");
+void expect_no_variant_of_unknown_ones() {
   EXPECT_FALSE(training_template("").has_value());
   EXPECT_FALSE(training_template("{{ messages }}").has_value());
   for (const std::string name : {"smollm2", "chatml_plain", "llama3_1", "llama3_training"})
@@ -168,8 +164,7 @@ TEST(PublishedTemplates, UnknownTemplatesHaveNoVariant) {
 
 // The templates of the small test models: those of the assistant-only trajectories are usable as they are or
 // known.
-TEST(PublishedTemplates, ModelsOfTheAssistantOnlyTrajectories) {
-  TRL_NEED_GOLDEN("chat_templates/llama3/template.jinja");  // with it come those of the models
+void expect_templates_of_small_models() {
   const auto source = [](const std::string& model) {
     return base::read_file(test::golden_path("models/" + model + "/chat_template.jinja"));
   };
@@ -178,6 +173,15 @@ TEST(PublishedTemplates, ModelsOfTheAssistantOnlyTrajectories) {
     EXPECT_FALSE(ChatTemplate(source(model)).has_generation_markers()) << model;
     EXPECT_TRUE(training_template(source(model)).has_value()) << model;
   }
+}
+
+TEST(PublishedTemplates, AreRenderedAndTrainedAsRecorded) {
+  TRL_NEED_GOLDEN("chat_templates/index.json");
+  expect_every_case();
+  expect_training_variants();
+  expect_text_kept_by_variants();
+  expect_no_variant_of_unknown_ones();
+  expect_templates_of_small_models();
 }
 
 }  // namespace

@@ -20,6 +20,33 @@ struct Counted {
 
 class RecordedTokenizer : public testing::TestWithParam<Counted> {};
 
+// Token by token, whole characters at each step, it is the same text.
+void expect_streams(const Counted& counted) {
+  const std::string folder = std::string("tokenizers/") + counted.name;
+  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+  size_t run = 0;
+  const base::Json recorded = test::golden_json(folder + "/cases.json");
+  for (const base::Json& c : recorded.at("cases")) {
+    const Ids ids = c.at(c.at("ids_with_special").is_null() ? "ids" : "ids_with_special");
+    for (const bool skip : {false, true}) {
+      DecodeStream stream(*tokenizer, skip);
+      std::string text;
+      for (const int32_t id : ids) {
+        const std::string step = stream.step(id);
+        EXPECT_EQ(base::find_invalid_utf8(step), base::kValid);
+        text += step;
+      }
+      text += stream.finish();
+      const std::string whole = tokenizer->decode(ids, skip);
+      const bool keeps_space = std::string_view("bpe_word_ends") == counted.name;  // decode_stream.h
+      if (keeps_space && text.ends_with(' ') && !whole.ends_with(' ')) text.pop_back();
+      EXPECT_EQ(text, whole);
+    }
+    ++run;
+  }
+  EXPECT_EQ(run, counted.cases);
+}
+
 TEST_P(RecordedTokenizer, GivesTheRecordedIdsAndTexts) {
   const std::string folder = std::string("tokenizers/") + GetParam().name;
   TRL_NEED_GOLDEN(folder + "/cases.json");
@@ -41,34 +68,7 @@ TEST_P(RecordedTokenizer, GivesTheRecordedIdsAndTexts) {
     ++run;
   }
   EXPECT_EQ(run, GetParam().cases);
-}
-
-// Token by token, whole characters at each step, it is the same text.
-TEST_P(RecordedTokenizer, StreamsTheRecordedTexts) {
-  const std::string folder = std::string("tokenizers/") + GetParam().name;
-  TRL_NEED_GOLDEN(folder + "/cases.json");
-  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
-  size_t run = 0;
-  const base::Json recorded = test::golden_json(folder + "/cases.json");
-  for (const base::Json& c : recorded.at("cases")) {
-    const Ids ids = c.at(c.at("ids_with_special").is_null() ? "ids" : "ids_with_special");
-    for (const bool skip : {false, true}) {
-      DecodeStream stream(*tokenizer, skip);
-      std::string text;
-      for (const int32_t id : ids) {
-        const std::string step = stream.step(id);
-        EXPECT_EQ(base::find_invalid_utf8(step), base::kValid);
-        text += step;
-      }
-      text += stream.finish();
-      const std::string whole = tokenizer->decode(ids, skip);
-      const bool keeps_space = std::string_view("bpe_word_ends") == GetParam().name;  // decode_stream.h
-      if (keeps_space && text.ends_with(' ') && !whole.ends_with(' ')) text.pop_back();
-      EXPECT_EQ(text, whole);
-    }
-    ++run;
-  }
-  EXPECT_EQ(run, GetParam().cases);
+  expect_streams(GetParam());
 }
 
 TEST(PublishedIndex, NamesNoTokenizerThatIsNotTested) {
