@@ -290,8 +290,8 @@ class Selector {
         there.push_back(last);
     }
     fail_key("target_parameters",
-             "target_parameters: '{}' is no parameter that can have an adapter: there are {}", name,
-             there.empty() ? "none" : base::join(there));
+             "target_parameters: '{}' is not a parameter that can have an adapter; those that can are {}",
+             name, there.empty() ? "none" : base::join(there));
   }
 
   bool selected(const Module& module) const {

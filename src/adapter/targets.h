@@ -50,7 +50,7 @@ struct Selection {
 
 // model_type: of config.json. Throws Error(invalid_config) where nothing matches (naming the modules that
 // there are), for a rank that does not fit a module, an adapter on the head, a module that LoRA has no form
-// for, a layer that the model does not have, and a pattern that is no regular expression.
+// for, a layer that the model does not have, and a pattern that is not a regular expression.
 Selection select(const config::LoraConfig& config, std::span<const Module> modules,
                  std::string_view model_type);
 

@@ -166,8 +166,8 @@ class Flags {
     return text + "\"";
   }
 
-  // What is no flag here: the nearest flag of this command, or else the library says which key is nearest, or
-  // that the key belongs elsewhere.
+  // For a word that is not a flag of this command: its nearest flag is named, or else the library says which
+  // key is nearest, or that the key belongs elsewhere.
   [[noreturn]] void refuse(const std::string& word, Config& config) const {
     if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
     std::string key =

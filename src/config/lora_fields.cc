@@ -168,8 +168,8 @@ void LoraFields::finish() const {
     if (value.empty() || value == base::Json(false)) continue;
     if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
     const std::string_view near = base::nearest(name, asked_);
-    refuse(name, near.empty() ? "it is no field of PEFT's LoraConfig"
-                              : fmt::format("it is no field of PEFT's LoraConfig; the nearest is {}", near));
+    refuse(name, near.empty() ? "PEFT's LoraConfig has no such field"
+                              : fmt::format("PEFT's LoraConfig has no such field; the nearest is {}", near));
   }
 }
 

@@ -107,7 +107,7 @@ struct Norm {
   Parameter* bias = nullptr;
   NormKind kind = NormKind::rms;
   double eps = 1e-6;
-  // Where weights that take turns are parameters of their own, [width] each: those behind the first. No bias.
+  // Where the weights that take turns are separate parameters, [width] each: all but the first. No bias.
   std::vector<Parameter*> more = {};
 };
 // x: [..., width]; y has x's type.

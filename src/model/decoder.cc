@@ -20,7 +20,7 @@ bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
   return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
 }
 
-// What the layer of this number draws from; the number behind the last: the embedding.
+// The key that dropout in this layer draws from; one past the last layer stands for the embedding.
 uint64_t part_of(uint64_t random, size_t number) { return base::counter_seed({random, number}); }
 
 std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {

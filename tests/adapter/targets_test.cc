@@ -115,9 +115,10 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"llama", R"({"target_modules": ["q_proj"], "modules_to_save": ["nothing"]})",
        "modules_to_save: nothing matches no module"},
       {"llama", R"({"target_modules": ["q_proj"], "target_parameters": ["down_proj"]})",
-       "target_parameters: 'down_proj' is no parameter that can have an adapter: there are none"},
+       "target_parameters: 'down_proj' is not a parameter that can have an adapter; those that can are none"},
       {"qwen3_moe", R"({"target_modules": ["q_proj"], "target_parameters": ["up"]})",
-       "target_parameters: 'up' is no parameter that can have an adapter: there are gate_up_proj, down_proj"},
+       "target_parameters: 'up' is not a parameter that can have an adapter; those that can are "
+       "gate_up_proj, down_proj"},
       {"llama", R"({"target_modules": ["q_proj"], "trainable_token_indices": [64]})",
        "trainable_token_indices: 64 is outside the 64 rows of model.embed_tokens"},
       {"qwen3_moe", R"({"target_modules": "all-linear"})",

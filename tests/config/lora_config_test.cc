@@ -81,7 +81,7 @@ TEST(LoraConfig, BadFieldsAreRefused) {
        R"(peft_config: rank_pattern: '{"q":0}' is not accepted; give a mapping of names to integers > 0)"},
       {R"({"bias": "some"})", "peft_config: bias: 'some' is not accepted; give none, all or lora_only"},
       {R"({"lora_aplha": 3})",
-       "peft_config: lora_aplha: it is no field of PEFT's LoraConfig; the nearest is lora_alpha"},
+       "peft_config: lora_aplha: PEFT's LoraConfig has no such field; the nearest is lora_alpha"},
       {R"({"task_type": "TOKEN_CLS"})",
        "peft_config: task_type: 'TOKEN_CLS' is not accepted; give CAUSAL_LM or SEQ_CLS"},
       {R"([1])", "peft_config: a mapping of fields is needed, not a list"},
