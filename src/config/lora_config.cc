@@ -56,7 +56,7 @@ LoraInit init_of(const LoraFields& fields, const base::Json& value, std::optiona
   for (const std::string_view other : {"eva", "corda", "loftq", "lora_ga", "mica"}) {
     if (name == other)
       fields.refuse("init_lora_weights",
-                    fmt::format("{} is not built; give true, false, gaussian, orthogonal, "
+                    fmt::format("{} is not supported; give true, false, gaussian, orthogonal, "
                                 "olora, pissa or pissa_niter_N",
                                 other));
   }
@@ -75,7 +75,7 @@ void refuse_not_built(LoraFields& fields) {
   for (const std::string_view field : kPassedOver) fields.find(field);
   const base::Json* const type = fields.find("peft_type");
   if (type != nullptr && *type != "LORA") {
-    fields.refuse("peft_type", fmt::format("{} is not built; LORA is", shown(as_text(*type))));
+    fields.refuse("peft_type", fmt::format("{} is not supported; only 'LORA' is", shown(as_text(*type))));
   }
 }
 

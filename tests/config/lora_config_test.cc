@@ -57,10 +57,11 @@ TEST(LoraConfig, WhatIsNotBuiltIsRefusedByName) {
        "peft_config: alora_invocation_tokens: Activated LoRA (aLoRA) is not built"},
       {R"({"use_qalora": true})", "peft_config: use_qalora: QALoRA is not built"},
       {R"({"init_lora_weights": "corda"})",
-       "peft_config: init_lora_weights: corda is not built; give true, false, gaussian, orthogonal, olora, "
+       "peft_config: init_lora_weights: corda is not supported; give true, false, gaussian, orthogonal, "
+       "olora, "
        "pissa or "
        "pissa_niter_N"},
-      {R"({"peft_type": "IA3"})", "peft_config: peft_type: 'IA3' is not built; LORA is"},
+      {R"({"peft_type": "IA3"})", "peft_config: peft_type: 'IA3' is not supported; only 'LORA' is"},
   };
   for (const auto& [json, message] : cases) {
     EXPECT_EQ(test::error_of([&] { read(json); }), std::pair(Status::invalid_config, message));
