@@ -7,6 +7,10 @@
 
 #include "base/error.h"
 
+// With sanitizers gcc 12 warns falsely of the default argument of linalg_svd.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
 namespace trl::model {
 
 namespace {
@@ -144,3 +148,5 @@ LoraFactors LoraStart::principal(const at::Tensor& weight, int64_t r, double sca
 }
 
 }  // namespace trl::model
+
+#pragma GCC diagnostic pop
