@@ -13,6 +13,7 @@
 #include "checkpoint/gguf_file.h"
 #include "model/gguf_order.h"
 #include "tensor/device.h"
+#include "tensor/parallel.h"
 
 namespace trl::checkpoint {
 
@@ -36,9 +37,21 @@ Json saved_config(const model::Model& model) {
   return config;
 }
 
+using Fill = std::function<void(int64_t, int64_t, char*)>;
+
+Fill on_all_threads(Fill fill, size_t element_bytes) {
+  constexpr int64_t kPart = 4096;  // elements: a multiple of every block
+  return [fill = std::move(fill), size = static_cast<int64_t>(element_bytes)](int64_t first, int64_t count,
+                                                                              char* out) {
+    tensor::parallel_for((count + kPart - 1) / kPart, 4, [&](int64_t begin, int64_t end) {
+      const int64_t from = begin * kPart, to = std::min(end * kPart, count);
+      fill(first + from, to - from, out + from * size);
+    });
+  };
+}
+
 // Numbers of a weight in blocks, in its dtype: they are made as they are written. first: of the part.
-std::function<void(int64_t, int64_t, char*)> decoding(const tensor::Parameter& parameter,
-                                                      const model::StoredPart& part) {
+Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part) {
   const tensor::Encoded& values = *parameter.encoded();
   const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
   int64_t row = 0;  // the part's first
@@ -144,8 +157,11 @@ void check_file_name(std::string_view name) {
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {
   std::vector<at::Tensor> host;
-  return write_files(staged,
-                     {tensors_of(model, host), saved_config(model), model.generation_config_json(), files},
+  std::vector<io::NamedTensor> tensors = tensors_of(model, host);
+  for (io::NamedTensor& tensor : tensors) {
+    if (tensor.fill) tensor.fill = on_all_threads(std::move(tensor.fill), io::element_size(tensor.type));
+  }
+  return write_files(staged, {std::move(tensors), saved_config(model), model.generation_config_json(), files},
                      max_shard_bytes);
 }
 

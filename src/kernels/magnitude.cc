@@ -39,6 +39,18 @@ void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const a
   });
 }
 
+// Decoded as whoever reads all of the weight gets it: in its type.
+void decode_rows(Parameter& w, int64_t first, const at::Tensor& rows) {
+  const tensor::Encoded& values = *w.encoded();
+  const int64_t in = rows.size(1);
+  const at::Tensor numbers =
+      w.dtype() == at::kFloat ? rows : tensor::empty(rows.sizes(), w.dtype(), MemoryKind::workspace);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    values.decode({first + begin, end - begin, 0, in}, w.dtype(), at_byte(numbers, begin * in), in);
+  });
+  if (w.dtype() != at::kFloat) read_rows(numbers, false, 0, rows);
+}
+
 void write_norms(const at::Tensor& rows, float* norm) {
   const int64_t in = rows.size(1);
   tensor::parallel_for(rows.size(0), 16, [&](int64_t begin, int64_t end) {
@@ -91,7 +103,7 @@ void each_block(const Projection& p, const Body& body) {
   for (int64_t first = 0; first < out; first += most) {
     at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
     if (encoded != nullptr) {
-      encoded->decode({first, rows.size(0), 0, in}, at::kFloat, rows.data_ptr(), in);
+      decode_rows(*p.weight, first, rows);
     } else {
       read_rows(weight, p.transposed, first, rows);
     }

@@ -6,6 +6,7 @@
 #include "base/counter.h"
 #include "base/error.h"
 #include "kernels/magnitude.h"
+#include "kernels/merged_weight.h"
 #include "model/lora_start.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
@@ -43,23 +44,35 @@ class Originals {
   Originals() = default;
   ~Originals() {
     for (auto& [parameter, values] : values_) parameter->write()->copy_(values);
+    for (auto& [parameter, blocks] : blocks_) parameter->hold(blocks);
   }
   Originals(const Originals&) = delete;
   Originals& operator=(const Originals&) = delete;
-  void keep(Parameter& parameter) { values_.emplace(&parameter, parameter.read()->clone()); }
+  void keep(Parameter& parameter) {
+    if (parameter.blocks() != nullptr) {
+      blocks_.emplace(&parameter, parameter.blocks());
+    } else if (!blocks_.contains(&parameter)) {
+      values_.emplace(&parameter, parameter.read()->clone());
+    }
+  }
 
  private:
   std::map<Parameter*, at::Tensor> values_;  // the first copy counts
+  std::map<Parameter*, std::shared_ptr<const tensor::Encoded>> blocks_;
 };
 
 void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
-  const std::string& name = slot.module.name;
-  if (const tensor::Encoded* const encoded = (*slot.weight)->encoded(); encoded != nullptr) {
-    fail(Status::unsupported, "{}: nothing is merged into {} weights: open the model in float32 or bfloat16",
-         name, encoded->form());
+  if (factors.bias != nullptr && !slot.module.bias) {
+    fail(Status::unsupported, "{}: lora_bias cannot be merged into a module without a bias",
+         slot.module.name);
   }
-  if (factors.bias != nullptr && !slot.module.bias)
-    fail(Status::unsupported, "{}: lora_bias cannot be merged into a module without a bias", name);
+}
+
+// Blocks are never made anew: an encoded weight gets its terms as it is decoded, or becomes numbers.
+void merge(const kernels::Projection& p, Merged as) {
+  if (p.weight->encoded() == nullptr) return kernels::merge(p);
+  p.weight->hold(kernels::merged_weight(p));
+  if (as == Merged::numbers) p.weight->decode();
 }
 
 // In float32, on the host, [out, in].
@@ -215,7 +228,7 @@ kernels::Projection Adapter::projection(const Term& term) const {
           .low_rank = term.factors};
 }
 
-std::shared_ptr<void> Adapter::merged() {
+std::shared_ptr<void> Adapter::merged(Merged as) {
   for (const Term& term : terms_) check_mergeable(slots_[term.slot], term.factors);
   auto before = std::make_shared<Originals>();
   for (const Replacement& one : replaced_) {
@@ -231,7 +244,7 @@ std::shared_ptr<void> Adapter::merged() {
   for (const Term& term : terms_) {
     const kernels::Projection p = projection(term);
     before->keep(*p.weight);
-    kernels::merge(p);
+    merge(p, as);
     if (term.factors.bias == nullptr) continue;
     before->keep(*p.bias);
     set(*p.bias, p.bias->read()->to(at::kFloat) + *term.factors.bias->read() * term.factors.scale);

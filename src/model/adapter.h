@@ -15,6 +15,10 @@ namespace trl::model {
 
 using tensor::Parameter;
 
+// What an encoded weight is while an adapter is merged into it. saving: blocks, whose numbers are made where
+// they are read, which takes no memory and is slow; numbers: those of the weight's dtype, to compute with.
+enum class Merged { saving, numbers };
+
 class Adapter {
  public:
   // type: of the parameters that are the adapter's own; copies of the model's have theirs. Their values are
@@ -34,9 +38,10 @@ class Adapter {
   void load(const std::string& directory);
 
   // The model's own parameters become what the adapter makes of them, until the result goes: then they are as
-  // before, bit by bit, for which it keeps copies of them. Throws Error(unsupported) for a weight that is
-  // stored in blocks, or lora_bias on a module without a bias. While the adapter is not in use.
-  std::shared_ptr<void> merged();
+  // before, bit by bit, for which it keeps copies of them. A weight that is stored in blocks keeps these, and
+  // is what `as` says; none is quantised again. Throws Error(unsupported) for lora_bias on a module without a
+  // bias. While the adapter is not in use.
+  std::shared_ptr<void> merged(Merged as);
 
   // The first layer, as Slot::layer counts, where something of this adapter has a gradient.
   int64_t first_trained_layer() const;

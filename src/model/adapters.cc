@@ -83,7 +83,7 @@ void Adapters::use(Adapter* adapter) {
 void Adapters::merge(Adapter& adapter) {
   if (merged_ != nullptr) fail(Status::busy, "adapter \"{}\" is merged already", merged_->name());
   enter(nullptr);
-  originals_ = adapter.merged();
+  originals_ = adapter.merged(Merged::numbers);
   merged_ = in_use_ = &adapter;
 }
 

@@ -37,7 +37,8 @@ class Adapters {
   void train(Adapter* adapter) { trained_ = adapter; }
   Adapter* trained() const { return trained_; }
   // Merges one into the model's own weights, which keeps copies of them, until unmerge(): then every forward
-  // computes with it and no other can be used. Error(busy): one is merged.
+  // computes with it and no other can be used. Weights in blocks become numbers of the model's dtype.
+  // Error(busy): one is merged.
   void merge(Adapter& adapter);
   void unmerge();  // does nothing where none is merged
   const Adapter* merged() const { return merged_; }

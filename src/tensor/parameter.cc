@@ -19,8 +19,8 @@ Parameter::Parameter(std::string own_name, std::shared_ptr<const Encoded> values
 
 namespace {
 
-at::Tensor decoded(const Encoded& values, at::ScalarType type) {
-  at::Tensor out = empty(values.shape(), type, MemoryKind::workspace);
+at::Tensor decoded(const Encoded& values, at::ScalarType type, MemoryKind kind = MemoryKind::workspace) {
+  at::Tensor out = empty(values.shape(), type, kind);
   const int64_t width = values.width(), rows = out.numel() / std::max<int64_t>(1, width);
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
     char* const to =
@@ -81,6 +81,16 @@ void Parameter::replace(at::Tensor values) {
   need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
+}
+
+void Parameter::hold(std::shared_ptr<const Encoded> values) {
+  encoded_ = std::move(values);
+  values_ = copy_ = at::Tensor();
+}
+
+void Parameter::decode() {
+  values_ = decoded(*encoded_, encoded_type_, MemoryKind::weights);
+  encoded_.reset();
 }
 
 void Parameter::begin_training(at::Tensor gradient) {

@@ -89,6 +89,13 @@ class Parameter {
   Writing write();
   void replace(at::Tensor values);  // by those of another shape; not while a trainer lives
 
+  // The encoded values; null: there are numbers.
+  const std::shared_ptr<const Encoded>& blocks() const { return encoded_; }
+  // Of one that was made with encoded values: it has these from here on, of the same shape.
+  void hold(std::shared_ptr<const Encoded> values);
+  // Its values become numbers of dtype(), with their memory, until hold() is called.
+  void decode();
+
   // A trainer lives from here to end_training(). gradient: zero, of the parameter's shape; undefined: it is
   // not trained. Error(busy): another trainer lives.
   void begin_training(at::Tensor gradient);

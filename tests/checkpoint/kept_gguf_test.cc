@@ -7,10 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "checkpoint/convert.h"
-#include "data/gguf_vocabulary.h"
-#include "data/open_tokenizer.h"
-#include "io/temporary_file.h"
+#include "checkpoint/gguf_of.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/golden.h"
@@ -20,19 +17,7 @@ namespace {
 
 using model::Model;
 using test::TemporaryDirectory;
-
-std::string write_gguf_of(const TemporaryDirectory& directory, const std::string& name,
-                          const std::string& type) {
-  const std::string path = test::golden_path("models/" + name),
-                    file = directory.file(name + "." + type + ".gguf");
-  const auto tokenizer = data::open_tokenizer(path);
-  const int64_t rows = base::read_json_file(path + "/config.json").at("vocab_size").get<int64_t>();
-  const io::GgufPairs pairs = data::gguf_vocabulary(*tokenizer, rows, path, nullptr);
-  convert_to_gguf(
-      path, file, type,
-      {pairs.count(), pairs.bytes(), tokenizer->special_id(tokenizer->special().eos).value_or(-1)}, nullptr);
-  return file;
-}
+using test::write_gguf_of;
 
 struct Results {
   at::Tensor logits, loss, gradient, steps;
