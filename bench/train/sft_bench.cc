@@ -4,7 +4,7 @@
 // (not padding) tokens a second, the mean over the steps after the first with the smallest and the largest of
 // them, peak resident memory and what of it is beyond weights, gradients and optimizer state, seconds from
 // process start to the end of step one; the share of the roofline; where the time goes; the ratios. Exit
-// status 1 where the losses are not equal.
+// status 1 where the losses are not equal. --lora: an adapter is trained instead of the model, on both sides.
 #include <filesystem>
 
 #include "support/random_model.h"
@@ -25,7 +25,9 @@ struct Settings : PeerSettings {
   std::vector<std::string> precisions = {"bf16", "autocast", "fp32"}, peers;
   int steps = 6, peer_steps = 2, equality_steps = 2;
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
-  bool packing = false, no_padding = false;
+  int lora = 0;  // its rank; 0: all of the model is trained
+  std::vector<double> lora_dropout = {0};
+  bool packing = false, no_padding = false, full = false;
 };
 
 bool is_random(const Settings& s) { return s.model.starts_with(kRandom); }
@@ -44,6 +46,14 @@ SftWork work_of(const Settings& s, const std::string& precision, int steps) {
   work.options["per_device_train_batch_size"] = s.no_padding ? 1 : s.batch;
   work.options["runtime.threads"] = s.threads;
   return work;
+}
+
+void add_lora(const Settings& s, double dropout, SftWork& work) {
+  work.options.update({{"use_peft", true},
+                       {"lora_r", s.lora},
+                       {"lora_alpha", 2 * s.lora},
+                       {"lora_dropout", dropout},
+                       {"lora_target_modules", "all-linear"}});
 }
 
 SftWork our_work(const Settings& s, const std::string& precision, int steps) {
@@ -72,7 +82,8 @@ const Peer& peer_named(const std::string& name) {
 // (packed where they are). Two steps: the second shows the gradients of the first.
 // Whether they are equal.
 bool show_equality(const Settings& s, const std::string& precision) {
-  const SftWork work = our_work(s, precision, s.equality_steps);
+  SftWork work = our_work(s, precision, s.equality_steps);
+  if (s.lora > 0) add_lora(s, 0, work);
   const Json ours = run_ours(work), theirs = run_trl(s.peer, work);
   const Json line = equality_line(precision, ours, theirs);
   print(line);
@@ -86,16 +97,41 @@ struct Side {
   std::vector<Json> runs;
 };
 
+std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
+  std::vector<Side> sides;
+  const SftWork full = our_work(s, precision, s.steps + 1);
+  if (s.lora == 0 || s.full) sides.push_back({precision, precision, true, full, {}});
+  if (s.lora == 0) return sides;
+  for (const double dropout : s.lora_dropout) {
+    std::string name = precision + " lora";
+    if (dropout > 0) name += " dropout " + Json(dropout).dump();
+    sides.push_back({name, precision, true, full, {}});
+    add_lora(s, dropout, sides.back().work);
+  }
+  return sides;
+}
+
 std::vector<Side> sides_of(const Settings& s) {
   std::vector<Side> sides;
   for (const std::string& precision : s.precisions)
-    sides.push_back({precision, precision, true, our_work(s, precision, s.steps + 1), {}});
+    for (Side& side : our_sides(s, precision)) sides.push_back(std::move(side));
   if (s.peer.empty()) return sides;
   for (const std::string& name : s.peers) {
     const Peer& peer = peer_named(name);
     sides.push_back({name, peer.precision, false, work_of(s, peer.precision, s.peer_steps + 1), {}});
+    if (s.lora > 0) add_lora(s, 0, sides.back().work);
   }
   return sides;
+}
+
+// Of the adapter that a side trains, as ours count them; 0: all of the model is trained.
+double adapter_parameters(const Side& side, const std::vector<Side>& all) {
+  if (!side.work.options.contains("use_peft")) return 0;
+  for (const Side& one : all) {
+    const Json& run = one.runs.front();
+    if (run.contains("adapter_parameters")) return run["adapter_parameters"];
+  }
+  return 0;
 }
 
 // Whether all losses were equal.
@@ -112,14 +148,15 @@ bool measure(const Settings& s) {
   });
   std::vector<Json> lines;
   for (const Side& side : sides) {
-    Json line = speed_line(side.name, side.precision, model, side.runs);
+    const double adapter = adapter_parameters(side, sides);
+    Json line = speed_line(side.name, side.precision, model, adapter, side.runs);
     if (!side.ours)
       for (const Json& other : lines) add_ratios(line, other);
     print(line);
     lines.push_back(line);
     if (!side.ours) continue;
-    print(roofline_line(side.precision, model, gemm, side.runs));
-    print(parts_line(side.precision, side.runs));
+    print(roofline_line(side.name, side.precision, model, adapter, gemm, side.runs));
+    print(parts_line(side.name, side.runs));
   }
   return equal;
 }
@@ -175,6 +212,9 @@ int run(int argc, char** argv) {
   app.add_flag("--packing", s.packing, "ours by bfd: rows of max_length, accumulated");
   app.add_option("--tokens-per-step", s.tokens_per_step, "of packed rows");
   app.add_flag("--no-padding", s.no_padding, "one row of exactly max_length tokens a step, on both sides");
+  app.add_option("--lora", s.lora, "trains an adapter of this rank on all linear layers, on both sides");
+  app.add_option("--lora-dropout", s.lora_dropout, "of ours, one setting each; the peer has none");
+  app.add_flag("--full", s.full, "with --lora: ours, all of the model, too");
   app.add_option("--peer", s.peer, "a Python that has trl");
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
   app.add_option("--peer-steps", s.peer_steps,

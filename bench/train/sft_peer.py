@@ -20,6 +20,12 @@ def main():
     model = transformers.AutoModelForCausalLM.from_pretrained(
         work["model"], dtype=getattr(torch, options.pop("dtype")))
     tokenizer = transformers.AutoTokenizer.from_pretrained(work["model"])
+    adapter = None
+    if options.pop("use_peft", False):
+        import peft
+        adapter = peft.LoraConfig(
+            r=options.pop("lora_r"), lora_alpha=options.pop("lora_alpha"), lora_dropout=options.pop("lora_dropout"),
+            target_modules=options.pop("lora_target_modules"), task_type="CAUSAL_LM")
     rows = [json.loads(line) for line in open(work["dataset"], encoding="utf-8")]
     dataset = datasets.Dataset.from_list(rows)
     if work["columns"]:
@@ -55,7 +61,7 @@ def main():
             output_dir=output, max_steps=work["steps"], use_cpu=True, report_to=[], logging_steps=1,
             save_strategy="no", disable_tqdm=True, **options)
         trainer = Unrounded(model=model, args=arguments, train_dataset=dataset, processing_class=tokenizer,
-                            callbacks=[Clock()])
+                            peft_config=adapter, callbacks=[Clock()])
         trainer.train()
     accumulation = len(micro) // len(seconds)
     print()

@@ -74,9 +74,10 @@ Json equality_line(const std::string& precision, const Json& ours, const Json& t
 }
 
 Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
-                const std::vector<Json>& runs) {
-  // AdamW keeps weights, gradients and two states in the type of the weights.
-  const double states = model.parameters * 4 * (precision == "bf16" ? 2 : 4);
+                double adapter, const std::vector<Json>& runs) {
+  // AdamW keeps weights, gradients and two states in the type of the weights; an adapter's is float32.
+  const double width = precision == "bf16" ? 2 : 4;
+  const double states = model.parameters * width * (adapter > 0 ? 1 : 4) + adapter * 4 * 4;
   Json line = {{"bench", "sft"}, {"by", runs.front().at("by")}, {"setting", name}, {"precision", precision}};
   const Speed speed = speed_of(runs);
   line["tokens_per_second"] = rounded(speed.mean, 10);
@@ -98,26 +99,29 @@ void add_ratios(Json& theirs, const Json& ours) {
   const auto ratio = [&](const char* key) {
     return rounded(ours.at(key).get<double>() / theirs.at(key).get<double>(), 1000);
   };
-  const std::string precision = ours.at("precision");
-  theirs["ratios_of_ours"][precision]["speed"] = ratio("tokens_per_second");
-  if (theirs.at("precision") != precision) return;
-  theirs["ratios_of_ours"][precision]["memory"] = ratio("peak_resident_bytes");
-  theirs["ratios_of_ours"][precision]["memory_beyond_states"] = ratio("beyond_states_bytes");
+  Json& ratios = theirs["ratios_of_ours"][ours.at("setting").get<std::string>()];
+  ratios["speed"] = ratio("tokens_per_second");
+  if (theirs.at("precision") != ours.at("precision")) return;
+  ratios["memory"] = ratio("peak_resident_bytes");
+  ratios["memory_beyond_states"] = ratio("beyond_states_bytes");
 }
 
 // A token costs 6 N_b + 6 N_h phi + 7 L d S operations, forward and backward, attention recomputed once.
-Json roofline_line(const std::string& precision, const Architecture& model, const Json& gemm,
-                   const std::vector<Json>& runs) {
+// Frozen weights have no gradients and cost 4; the adapter's N_a = sum of r (in + out) parameters cost 6.
+Json roofline_line(const std::string& name, const std::string& precision, const Architecture& model,
+                   double adapter, const Json& gemm, const std::vector<Json>& runs) {
   const double phi = profile(runs, "loss_tokens") / tokens_per_step(runs);
   const double length = profile(runs, "document_length");
-  const double operations =
-      6 * model.blocks + 6 * model.head * phi + 7 * model.layers * model.attention_width * length;
+  const double each = adapter > 0 ? 4 : 6;
+  const double operations = each * (model.blocks + model.head * phi) + 6 * adapter +
+                            7 * model.layers * model.attention_width * length;
   const double peak = gemm.at(precision == "fp32" ? "fp32_gflops" : "bf16_gflops").get<double>();
   const double speed = speed_of(runs).mean;
-  Json line = {{"bench", "sft"}, {"what", "roofline"}, {"precision", precision}};
+  Json line = {{"bench", "sft"}, {"what", "roofline"}, {"setting", name}};
   line["peak_gflops"] = peak;
   line["N_b"] = model.blocks;
   line["N_h"] = model.head;
+  if (adapter > 0) line["N_a"] = adapter;
   line["phi"] = rounded(phi, 10000);
   line["L"] = model.layers;
   line["d"] = model.attention_width;
@@ -129,11 +133,11 @@ Json roofline_line(const std::string& precision, const Architecture& model, cons
 }
 
 // Shares of a step's time; the head's products count as the head's.
-Json parts_line(const std::string& precision, const std::vector<Json>& runs) {
+Json parts_line(const std::string& name, const std::vector<Json>& runs) {
   constexpr const char* kParts[] = {"gemm", "attention", "elementwise", "head", "optimizer", "other"};
   double sum = 0;
   for (const char* part : kParts) sum += profile(runs, part);
-  Json line = {{"bench", "sft"}, {"what", "parts"}, {"precision", precision}};
+  Json line = {{"bench", "sft"}, {"what", "parts"}, {"setting", name}};
   line["seconds_per_step"] = rounded(sum, 10000);
   for (const char* part : kParts) line["share"][part] = rounded(profile(runs, part) / sum, 1000);
   return line;

@@ -11,12 +11,13 @@ struct Architecture {
 Architecture architecture_of(const Json& description);  // of describe_model
 
 Json equality_line(const std::string& precision, const Json& ours, const Json& theirs);
+// adapter: the parameters of the one that is trained upon the frozen model; 0: all of the model is.
 Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
-                const std::vector<Json>& runs);
+                double adapter, const std::vector<Json>& runs);
 // Ratios of one of our lines to TRL's: speed always, memory in the same precision.
 void add_ratios(Json& theirs, const Json& ours);
-Json roofline_line(const std::string& precision, const Architecture& model, const Json& gemm,
-                   const std::vector<Json>& runs);
-Json parts_line(const std::string& precision, const std::vector<Json>& runs);
+Json roofline_line(const std::string& name, const std::string& precision, const Architecture& model,
+                   double adapter, const Json& gemm, const std::vector<Json>& runs);
+Json parts_line(const std::string& name, const std::vector<Json>& runs);
 
 }  // namespace trl::bench

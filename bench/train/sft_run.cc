@@ -1,8 +1,10 @@
 #include "train/sft_run.h"
 
 #include <filesystem>
+#include <numeric>
 
 #include "support/abi.h"
+#include "support/scratch.h"
 
 namespace trl::bench {
 
@@ -27,6 +29,25 @@ double metric(const trl_metrics* metrics, const char* name) {
 void add_profile(const trl_metrics* metrics, Json& profile) {
   for (const char* name = nullptr; (name = trl_metrics_next(metrics, name)) != nullptr;)
     if (std::string_view(name).starts_with("profile/")) profile[name].push_back(metric(metrics, name));
+}
+
+// How many numbers the adapter has that the trainer saves.
+double adapter_parameters(trl_trainer* trainer) {
+  const Scratch scratch("");
+  TRL_CHECK(trl_trainer_save(trainer, scratch.file("adapter").c_str(), nullptr, &error));
+  std::ifstream file(scratch.file("adapter") + "/adapter_model.safetensors", std::ios::binary);
+  uint64_t size = 0;
+  file.read(reinterpret_cast<char*>(&size), sizeof size);
+  std::string header(size, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(size));
+  const Json tensors = Json::parse(header);
+  double sum = 0;
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (name == "__metadata__") continue;
+    const std::vector<double> shape = tensor.at("shape");
+    sum += std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
+  }
+  return sum;
 }
 
 Json train(const Json& work) {
@@ -59,6 +80,7 @@ Json train(const Json& work) {
     before = tokens;
   }
   out["peak_resident_bytes"] = peak_resident();
+  if (options.value("use_peft", false)) out["adapter_parameters"] = adapter_parameters(trainer);
   trl_trainer_destroy(trainer);
   trl_dataset_destroy(rows);
   trl_config_destroy(config);
