@@ -3,11 +3,13 @@
 // cache), and their products beside those of a bfloat16 weight, forward and for the gradient of the input, in
 // GFLOP/s. The best of the repeats.
 #include <CLI/CLI.hpp>
+#include <deque>
 #include <functional>
 
 #include "io/four_bit.h"
 #include "io/int8_rows.h"
 #include "kernels/four_bit_weight.h"
+#include "kernels/ggml_weight.h"
 #include "kernels/int8_weight.h"
 #include "kernels/weight_product.h"
 #include "support/runs.h"
@@ -53,20 +55,39 @@ EncodedPtr int8(const at::Tensor& w) {
   return trl::kernels::int8_weight(w.sizes().vec(), codes, absmax);
 }
 
+// Random blocks, whose scales are finite.
+EncodedPtr ggml(const char* name, const at::Tensor& w) {
+  const trl::io::GgmlType& type = *trl::io::find_ggml_type(name);
+  static std::deque<at::Tensor> kept;
+  const at::Tensor& bytes =
+      kept.emplace_back(at::randint(0x60, {w.numel() / type.block * type.bytes}, at::kByte));
+  return trl::kernels::ggml_weight(nullptr,
+                                   {name, type.number, w.sizes().vec(), bytes.data_ptr(), bytes.nbytes()});
+}
+
 struct Form {
   const char* name;
+  int64_t block;  // what divides a row
   std::function<EncodedPtr(const at::Tensor&)> encode;
 };
-const Form kForms[] = {{"nf4", [](const at::Tensor& w) { return four_bit(w, false); }},
-                       {"nf4 nested", [](const at::Tensor& w) { return four_bit(w, true); }},
-                       {"int8", &int8}};
+
+std::vector<Form> forms() {
+  std::vector<Form> all = {{"nf4", 1, [](const at::Tensor& w) { return four_bit(w, false); }},
+                           {"nf4 nested", 1, [](const at::Tensor& w) { return four_bit(w, true); }},
+                           {"int8", 1, &int8}};
+  for (const char* name :
+       {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"})
+    all.push_back(
+        {name, trl::io::find_ggml_type(name)->block, [=](const at::Tensor& w) { return ggml(name, w); }});
+  return all;
+}
 
 // One thread, panels of rows and of columns.
 void measure_decoding(double seconds) {
-  const int64_t out = 4864, in = 896;
-  const at::Tensor w = at::randn({out, in}) * 0.05;
-  const at::Tensor place = at::empty({out * 64 + 320 * in}, at::kBFloat16);
-  for (const Form& form : kForms) {
+  for (const Form& form : forms()) {
+    const int64_t out = 4864, in = form.block > 64 ? 1024 : 896, panel = std::max<int64_t>(64, form.block);
+    const at::Tensor w = at::randn({out, in}) * 0.05;
+    const at::Tensor place = at::empty({out * panel + 256 * in}, at::kBFloat16);
     const EncodedPtr encoded = form.encode(w);
     const double gigabytes = 2e-9 * static_cast<double>(out * in);
     const double rows = best_seconds(seconds, [&] {
@@ -74,8 +95,8 @@ void measure_decoding(double seconds) {
         encoded->decode({r, std::min<int64_t>(256, out - r), 0, in}, at::kBFloat16, place.data_ptr(), in);
     });
     const double columns = best_seconds(seconds, [&] {
-      for (int64_t c = 0; c < in; c += 64)
-        encoded->decode({0, out, c, 64}, at::kBFloat16, place.data_ptr(), 64);
+      for (int64_t c = 0; c < in; c += panel)
+        encoded->decode({0, out, c, panel}, at::kBFloat16, place.data_ptr(), panel);
     });
     print({{"bench", "decode"},
            {"form", form.name},
@@ -105,7 +126,8 @@ void measure_products(int64_t tokens, int64_t out, int64_t in, double seconds) {
   };
   Parameter numbers("w", w.to(at::kBFloat16));
   measure("bf16", numbers);
-  for (const Form& form : kForms) {
+  for (const Form& form : forms()) {
+    if (in % form.block != 0) continue;
     Parameter encoded("w", form.encode(w), at::kBFloat16);
     measure(form.name, encoded);
   }

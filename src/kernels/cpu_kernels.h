@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/counter.h"
+#include "io/gguf_types.h"
 #include "kernels/kinds.h"
 
 namespace trl::kernels {
@@ -138,6 +139,7 @@ struct Skinny {
   void* y;
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;
+  bool near = false;  // w is in the first cache
 };
 // The queries of one position that share keys and values, against `count` of these. What comes out is joined
 // with that of other rows: out is the sum of e^(score - top) value, sum that of e^(score - top).
@@ -152,14 +154,17 @@ struct Decode {
 };
 
 // Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r has the elements from first + r * pitch
-// on.
+// on. Nested: absmax of block b is code[nested[b]] * absmax[b >> nested_shift] + offset.
 struct FourBitRows {
-  const uint8_t* codes;  // of the element 0
-  const float* code;     // [16]
-  const float* absmax;   // of the block in which the part begins, absmax_stride blocks before the next row's
-  int64_t absmax_stride;
+  const uint8_t* codes;      // of the element 0
+  const float* code;         // [16]
+  const float* absmax;       // of the block 0
+  const uint8_t* nested;     // codes of absmax, from the block 0 on; or null
+  const float* nested_code;  // [256]
+  float offset;
+  int nested_shift;
+  int block_shift;  // a block has so many elements, as a power of two
   int64_t first, pitch, rows, columns;
-  int64_t block;  // elements, a power of two
   void* to;
   int64_t stride;
   Type type;
@@ -170,6 +175,16 @@ struct Int8Rows {
   const float* absmax;  // [rows]
   float step;
   int64_t pitch, rows, columns;
+  void* to;
+  int64_t stride;
+  Type type;
+};
+
+// Rows of blocks as GGUF files have them.
+struct GgmlRows {
+  uint32_t ggml_type;
+  const uint8_t* blocks;       // rows are `pitch` bytes apart
+  int64_t pitch, rows, count;  // count: blocks of a row
   void* to;
   int64_t stride;
   Type type;
@@ -215,7 +230,11 @@ struct CpuKernels {
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
   void (*four_bit)(const FourBitRows&);
+  // Outputs [0, w.rows) of a product with the rows that w describes, in place of a.w. False: not those; they
+  // must be decoded first.
+  bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
   void (*int8)(const Int8Rows&);
+  bool (*ggml)(const GgmlRows&);  // false: no such blocks are known here
 };
 
 // The best table for this machine, unless a test chose another for the process.

@@ -1,9 +1,11 @@
 // A weight in 4-bit blocks, as bitsandbytes lays them out.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "io/four_bit.h"
+#include "kernels/cpu_kernels.h"
 #include "tensor/encoded.h"
 
 namespace trl::kernels {
@@ -17,7 +19,7 @@ struct FourBitValues {
   // Of nested ones. Undefined, 0 and 0 else.
   at::Tensor nested_absmax = {};  // float32 [blocks / nested_block, rounded up]
   at::Tensor nested_code = {};    // float32 [256]
-  int64_t nested_block = 0;
+  int64_t nested_block = 0;       // a power of two
   float offset = 0;
 };
 
@@ -25,5 +27,8 @@ struct FourBitValues {
 void nest(FourBitValues& values, const at::Tensor& absmax);
 
 std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shape, FourBitValues values);
+
+// Where a part of a weight of this kind lies; of another kind: none.
+std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor::Part2d& part);
 
 }  // namespace trl::kernels

@@ -1,5 +1,6 @@
 #include "kernels/weight_product.h"
 
+#include "kernels/four_bit_weight.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
@@ -117,19 +118,27 @@ namespace {
 
 constexpr int64_t kDecodedRows = 4;  // of a weight at a time: they stay in the first cache
 
+// The product's outputs from `begin` on, whose weights are in `rows`.
+Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
+  const auto moved = [&](const void* at, Type type) {
+    return static_cast<const char*>(at) + begin * (type == Type::f32 ? 4 : 2);
+  };
+  Skinny part = whole;
+  part.w = rows;
+  part.near = true;
+  part.y = const_cast<char*>(moved(whole.y, whole.y_type));
+  if (whole.bias != nullptr) part.bias = moved(whole.bias, whole.bias_type);
+  return part;
+}
+
 // Outputs [begin, end) of a product with an encoded weight.
 void skinny_decoded(const Skinny& whole, const SkinnyProduct& p, int64_t begin, int64_t end, void* rows) {
-  const auto moved = [](const void* at, int64_t elements, Type type) {
-    return static_cast<const char*>(at) + elements * (type == Type::f32 ? 4 : 2);
-  };
+  const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
+  if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
   for (int64_t out = begin; out < end; out += kDecodedRows) {
     const int64_t count = std::min(kDecodedRows, end - out);
     p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
-    Skinny part = whole;
-    part.w = rows;
-    part.y = const_cast<char*>(moved(whole.y, out, whole.y_type));
-    if (whole.bias != nullptr) part.bias = moved(whole.bias, out, whole.bias_type);
-    cpu().skinny(part, 0, count);
+    cpu().skinny(part_of(whole, out, rows), 0, count);
   }
 }
 

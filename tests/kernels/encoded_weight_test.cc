@@ -160,6 +160,22 @@ TEST(EncodedWeight, ProductsAreThoseWithTheDecodedWeight) {
   }
 }
 
+TEST(EncodedWeight, ProductsOfOneRowAreThoseWithTheDecodedWeightOnEveryInstructionSet) {
+  const CpuKernels& best = cpu();
+  for (const auto& [out, in] : {Shape{7, 64}, Shape{66, 576}, Shape{40, 200}}) {
+    for (const Form& form : kForms) {
+      const EncodedPtr encoded = form.encode(random({out, in}, in));
+      for (const CpuKernels* const* v = cpu_variants(); *v != nullptr; ++v) {
+        use_cpu(**v);
+        for (const at::ScalarType compute : {at::kBFloat16, at::kFloat})
+          expect_same_products(encoded, 1, compute, out == 7,
+                               fmt::format("{} {} {}x{}", (*v)->name, form.name, out, in));
+      }
+      use_cpu(best);
+    }
+  }
+}
+
 TEST(EncodedWeight, ProductsOfManyRowsAreThoseWithTheDecodedWeight) {
   for (const auto& [out, in] : {Shape{576, 576}, Shape{4864, 896}, Shape{896, 4864}}) {
     const EncodedPtr encoded = kForms[0].encode(random({out, in}, 3) * 0.05);
