@@ -1,7 +1,8 @@
 // usage: decode_bench --model DIR|random:qwen2.5-0.5b [--peer PYTHON] [--llama PYTHON] ...
 // Greedy decoding of one prompt: tokens a second and peak resident memory, through the C ABI in bfloat16;
-// with --peer also by transformers in bfloat16, with --llama also by llama.cpp in float16. Each run is a
-// process of its own, in the order A B B A, on the same ids. Prints JSON lines.
+// with --quantised also on weights in NF4 and in int8; with --peer also by transformers in bfloat16, with
+// --llama also by llama.cpp in float16. Each run is a process of its own, in the order A B B A, on the same
+// ids. Prints JSON lines.
 #include <filesystem>
 
 #include "support/abi.h"
@@ -21,6 +22,7 @@ struct Settings : PeerSettings {
   std::string model, tokenizer, peer, llama;
   std::string prompt = "Once upon a time, in a village by the sea, there lived a fisherman who";
   int tokens = 200;
+  bool quantised = false;
 };
 
 struct Clock {
@@ -46,9 +48,12 @@ trl_config* config_of(const std::vector<std::pair<std::string, std::string>>& op
 // resident memory.
 int run_ours(const Json& work) {
   const std::string path = work.at("model"), text = work.at("prompt"), dtype = "bfloat16";
-  trl_config* const config = config_of({{"runtime.threads", work.at("threads").dump()},
-                                        {"dtype", dtype},
-                                        {"generate.max_new_tokens", work.at("tokens").dump()}});
+  std::vector<std::pair<std::string, std::string>> options = {
+      {"runtime.threads", work.at("threads").dump()},
+      {"dtype", dtype},
+      {"generate.max_new_tokens", work.at("tokens").dump()}};
+  if (work.contains("load")) options.emplace_back(work.at("load").get<std::string>(), "true");
+  trl_config* const config = config_of(options);
   trl_runtime* runtime = nullptr;
   trl_model* model = nullptr;
   trl_tokenizer* tokenizer = nullptr;
@@ -84,6 +89,7 @@ int run_ours(const Json& work) {
 struct Side {
   std::string name, python;  // of libtrl: no Python
   std::vector<Json> runs;
+  std::string load = {};  // the option that quantises
 };
 
 // llama.cpp reads float16 weights from a file of its own.
@@ -114,7 +120,7 @@ void report(const std::vector<Side>& sides) {
     line["runs"] = rates.size();
     line["tokens"] = side.runs[0].at("ids").size();
     line["peak_resident_bytes"] = median_of(side.runs, "peak_resident_bytes");
-    if (side.python.empty()) {
+    if (&side == &sides[0]) {
       ours = rates;
     } else {
       line["ratio_of_ours"] = median(ours) / median(rates);
@@ -127,6 +133,10 @@ void report(const std::vector<Side>& sides) {
 void measure(const Settings& s, const Scratch& scratch) {
   Json work = {{"model", s.model}, {"prompt", s.prompt}, {"tokens", s.tokens}, {"threads", s.threads}};
   std::vector<Side> sides = {{"bf16", "", {}}};
+  if (s.quantised) {
+    sides.push_back({"nf4", "", {}, "load_in_4bit"});
+    sides.push_back({"int8", "", {}, "load_in_8bit"});
+  }
   if (!s.peer.empty()) sides.push_back({"transformers, bf16", s.peer, {}});
   if (!s.llama.empty()) {
     sides.push_back({"llama.cpp, f16", s.llama, {}});
@@ -135,7 +145,9 @@ void measure(const Settings& s, const Scratch& scratch) {
   interleave(sides.size(), s.rounds, [&](size_t i) {
     Side& side = sides[i];
     if (side.python.empty()) {
-      side.runs.push_back(run_json({"/proc/self/exe", kChildFlag, work.dump()}));
+      Json own = work;
+      if (!side.load.empty()) own["load"] = side.load;
+      side.runs.push_back(run_json({"/proc/self/exe", kChildFlag, own.dump()}));
       return;
     }
     Json theirs = work;
@@ -153,6 +165,7 @@ int run(int argc, char** argv) {
   app.add_option("--tokenizer", s.tokenizer, "for a random model: a directory with its tokenizer's files");
   app.add_option("--prompt", s.prompt, "text");
   app.add_option("--tokens", s.tokens, "new ones at most")->check(CLI::Range(2, 1 << 20));
+  app.add_flag("--quantised", s.quantised, "ours on weights in NF4 and in int8, too");
   app.add_option("--peer", s.peer, "a Python that has transformers");
   app.add_option("--llama", s.llama, "a Python that has llama_cpp");
   s.add_to(app);

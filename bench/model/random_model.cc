@@ -1,6 +1,7 @@
 // usage: random_model FAMILY TOKENIZER_DIR DIRECTORY
 // Writes a model of the family with random bfloat16 weights, for `sft_bench --model random:FAMILY`: 12 layers
-// of width 1,024, about as many active parameters in every family. Prints {"directory": ...}.
+// of width 1,024, about as many active parameters in every family, or the shape of a published model. Prints
+// {"directory": ...}.
 #include "support/random_model.h"
 
 #include <cstdio>
@@ -75,6 +76,16 @@ const std::map<std::string, Json>& families() {
         {"embd_pdrop", 0.0}}},
       {"gpt_neox", {{"intermediate_size", kUngated}, {"rotary_pct", 0.25}}},
       {"stablelm", {{"partial_rotary_factor", 0.25}}},
+      {"qwen3-4b",  // the shape of Qwen3-4B
+       {{"model_type", "qwen3"},
+        {"vocab_size", 151936},
+        {"hidden_size", 2560},
+        {"intermediate_size", 9728},
+        {"num_hidden_layers", 36},
+        {"num_attention_heads", 32},
+        {"num_key_value_heads", 8},
+        {"head_dim", 128},
+        {"max_position_embeddings", 40960}}},
   };
   return all;
 }
@@ -105,8 +116,8 @@ int write(const std::string& name, const std::string& tokenizer, const std::stri
   }
   Json config = common();
   config["model_type"] = name;
-  config["architectures"] = {model::find_family(name)->architecture};
   for (const auto& [key, value] : found->second.items()) config[key] = value;
+  config["architectures"] = {model::find_family(config["model_type"].get<std::string>())->architecture};
   const auto wanted = std::make_shared<const Wanted>();
   const base::Json parsed = base::Json::parse(config.dump());
   model::ModelFiles files{model::parse_config(parsed, name), parsed, base::Json::object(), {}};

@@ -27,7 +27,7 @@ struct Settings : PeerSettings {
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
   int lora = 0;  // its rank; 0: all of the model is trained
   std::vector<double> lora_dropout = {0};
-  bool packing = false, no_padding = false, full = false;
+  bool packing = false, no_padding = false, full = false, qlora = false;
 };
 
 bool is_random(const Settings& s) { return s.model.starts_with(kRandom); }
@@ -108,6 +108,10 @@ std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
     sides.push_back({name, precision, true, full, {}});
     add_lora(s, dropout, sides.back().work);
   }
+  if (!s.qlora) return sides;
+  sides.push_back({precision + " qlora", precision, true, full, {}});
+  add_lora(s, 0, sides.back().work);
+  sides.back().work.options.update({{"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}});
   return sides;
 }
 
@@ -134,6 +138,15 @@ double adapter_parameters(const Side& side, const std::vector<Side>& all) {
   return 0;
 }
 
+// How much slower the adapter is upon weights in 4 bits: medians of steps, which took turns.
+void add_ratio_to_lora(const Side& side, const std::vector<Json>& lines, Json& line) {
+  for (const Json& other : lines) {
+    if (side.name == side.precision + " qlora" && other.at("setting") == side.precision + " lora")
+      line["of_lora"] =
+          std::round(1000 * line.at("median").get<double>() / other.at("median").get<double>()) / 1000;
+  }
+}
+
 // Whether all losses were equal.
 bool measure(const Settings& s) {
   const Architecture model = architecture_of(describe_model(s.model));
@@ -149,7 +162,10 @@ bool measure(const Settings& s) {
   std::vector<Json> lines;
   for (const Side& side : sides) {
     const double adapter = adapter_parameters(side, sides);
-    Json line = speed_line(side.name, side.precision, model, adapter, side.runs);
+    const double states =
+        states_bytes(side.precision, model, adapter, side.work.options.contains("load_in_4bit"));
+    Json line = speed_line(side.name, side.precision, states, side.runs);
+    add_ratio_to_lora(side, lines, line);
     if (!side.ours)
       for (const Json& other : lines) add_ratios(line, other);
     print(line);
@@ -171,6 +187,7 @@ void check(Settings& s) {
        "--steps, --peer-steps and --equality-steps must be at least 1");
   need(s.peer.empty() || 2 * s.rounds * std::min(s.steps, s.peer_steps) >= kWarmSteps,
        "--steps, --peer-steps, --rounds: less than four warm steps of a side, whose speeds vary twofold");
+  need(!s.qlora || s.lora > 0, "--qlora: give --lora too");
   if (s.max_length == 0) s.max_length = s.packing ? 1024 : 512;
   need(s.batch > 0 && s.max_length > 0, "--batch and --max_length must be at least 1");
   need(!s.packing || s.tokens_per_step % s.max_length == 0,
@@ -214,6 +231,7 @@ int run(int argc, char** argv) {
   app.add_flag("--no-padding", s.no_padding, "one row of exactly max_length tokens a step, on both sides");
   app.add_option("--lora", s.lora, "trains an adapter of this rank on all linear layers, on both sides");
   app.add_option("--lora-dropout", s.lora_dropout, "of ours, one setting each; the peer has none");
+  app.add_flag("--qlora", s.qlora, "with --lora: ours, upon weights in NF4, too");
   app.add_flag("--full", s.full, "with --lora: ours, all of the model, too");
   app.add_option("--peer", s.peer, "a Python that has trl");
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");

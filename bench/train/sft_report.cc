@@ -73,14 +73,20 @@ Json equality_line(const std::string& precision, const Json& ours, const Json& t
   return line;
 }
 
-Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
-                double adapter, const std::vector<Json>& runs) {
-  // AdamW keeps weights, gradients and two states in the type of the weights; an adapter's is float32.
-  const double width = precision == "bf16" ? 2 : 4;
-  const double states = model.parameters * width * (adapter > 0 ? 1 : 4) + adapter * 4 * 4;
+// AdamW keeps weights, gradients and two states in the type of the weights; an adapter's is float32. A block
+// of 64 weights in 4 bits has a float32 scale.
+double states_bytes(const std::string& precision, const Architecture& model, double adapter, bool four_bit) {
+  const double width = precision == "bf16" ? 2 : 4, blocks = four_bit ? 0.5 + 4.0 / 64 : width;
+  if (adapter == 0) return model.parameters * width * 4;
+  return model.blocks * blocks + (model.parameters - model.blocks) * width + adapter * 4 * 4;
+}
+
+Json speed_line(const std::string& name, const std::string& precision, double states,
+                const std::vector<Json>& runs) {
   Json line = {{"bench", "sft"}, {"by", runs.front().at("by")}, {"setting", name}, {"precision", precision}};
   const Speed speed = speed_of(runs);
   line["tokens_per_second"] = rounded(speed.mean, 10);
+  line["median"] = rounded(speed.median, 10);
   line["smallest"] = rounded(speed.smallest, 10);
   line["largest"] = rounded(speed.largest, 10);
   line["warm_steps"] = speed.steps;

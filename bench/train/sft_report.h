@@ -11,9 +11,12 @@ struct Architecture {
 Architecture architecture_of(const Json& description);  // of describe_model
 
 Json equality_line(const std::string& precision, const Json& ours, const Json& theirs);
-// adapter: the parameters of the one that is trained upon the frozen model; 0: all of the model is.
-Json speed_line(const std::string& name, const std::string& precision, const Architecture& model,
-                double adapter, const std::vector<Json>& runs);
+// Of weights, gradients and optimizer states. adapter: the parameters of the one that is trained upon the
+// frozen model; 0: all of the model is. four_bit: the blocks are frozen in NF4.
+double states_bytes(const std::string& precision, const Architecture& model, double adapter, bool four_bit);
+// states: states_bytes, which the memory is compared with.
+Json speed_line(const std::string& name, const std::string& precision, double states,
+                const std::vector<Json>& runs);
 // Ratios of one of our lines to TRL's: speed always, memory in the same precision.
 void add_ratios(Json& theirs, const Json& ours);
 Json roofline_line(const std::string& name, const std::string& precision, const Architecture& model,

@@ -127,6 +127,7 @@ Json describe_model(const std::string& model) {
 Speed speed_of(const std::vector<Json>& runs) {
   Speed speed;
   double tokens = 0, seconds = 0;
+  std::vector<double> rates;
   for (const Json& run : runs) {
     const size_t steps = run.at("tokens").size();
     for (size_t i = steps > 1 ? 1 : 0; i < steps; ++i) {
@@ -134,12 +135,14 @@ Speed speed_of(const std::vector<Json>& runs) {
       const double rate = step_tokens / step_seconds;
       speed.smallest = speed.steps == 0 ? rate : std::min(speed.smallest, rate);
       speed.largest = std::max(speed.largest, rate);
+      rates.push_back(rate);
       ++speed.steps;
       tokens += step_tokens;
       seconds += step_seconds;
     }
   }
   speed.mean = tokens / seconds;
+  speed.median = median(rates);
   return speed;
 }
 

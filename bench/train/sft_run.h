@@ -28,7 +28,7 @@ Json describe_model(const std::string& model);  // parameters and config.json
 // Tokens a second of the warm steps (all but the first) of all runs.
 struct Speed {
   double mean = 0;  // their tokens by their seconds
-  double smallest = 0, largest = 0;
+  double median = 0, smallest = 0, largest = 0;
   int64_t steps = 0;
 };
 Speed speed_of(const std::vector<Json>& runs);

@@ -33,7 +33,8 @@ io::GgufTensor blocks(const Layout& layout, int64_t rows, int64_t width, Bytes& 
   for (size_t at = 0; at < bytes.size(); at += size) {
     for (const size_t half : layout.halves)
       bytes[at + half + 1] = static_cast<uint8_t>(draw() % 0x34 | draw() % 2 << 7);
-    if (type.dequantize == nullptr) bytes[at + size - 1] &= 0xb7;  // finite
+    if (type.dequantize == nullptr)  // of the size of 1
+      bytes[at + size - 1] = static_cast<uint8_t>(draw() % 2 << 7 | 0x38 | draw() % 8);
   }
   return {std::string(type.name), type.number, {rows, width}, bytes.data(), bytes.size()};
 }
