@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "adapter/old_experts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -70,6 +71,16 @@ Json tokens(const LoraConfig& config) {
 bool has_conv1d(const Selection& selection, std::span<const Module> modules) {
   return std::any_of(selection.targets.begin(), selection.targets.end(),
                      [&](const Target& target) { return modules[target.module].kind == ModuleKind::conv1d; });
+}
+
+// body(), whose errors are those of the directory's file.
+template <typename Body>
+auto in_file(const std::string& directory, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    fail(Status::format, "{}: {}", base::join_path(directory, kConfigFile), error.message());
+  }
 }
 
 bool has(const std::string& directory, std::string_view name) {
@@ -148,11 +159,13 @@ std::string base_model(const std::string& directory, std::string_view key) {
 
 Selection select_saved(const std::string& directory, const LoraConfig& config,
                        std::span<const Module> modules, std::string_view model_type) {
-  try {
-    return select(config, modules, model_type);
-  } catch (const Error& error) {
-    fail(Status::format, "{}: {}", base::join_path(directory, kConfigFile), error.message());
-  }
+  return in_file(directory, [&] { return select(config, modules, model_type); });
+}
+
+LoraConfig read_config(const std::string& directory, std::span<const Module> modules,
+                       std::string_view model_type) {
+  const LoraConfig config = read_config(directory);
+  return in_file(directory, [&] { return with_stacked_experts(config, modules, model_type); });
 }
 
 LoraConfig read_config(const std::string& directory) {

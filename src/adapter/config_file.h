@@ -21,6 +21,9 @@ bool is_adapter(const std::string& directory);
 // saves further adapters there), Error(format) naming it where it is not one of a LoRA adapter that can be
 // opened.
 config::LoraConfig read_config(const std::string& directory);
+// The same for a model with these modules: with_stacked_experts().
+config::LoraConfig read_config(const std::string& directory, std::span<const Module> modules,
+                               std::string_view model_type);
 
 // select() for the configuration of that directory: what does not fit is an Error(format) naming the file.
 Selection select_saved(const std::string& directory, const config::LoraConfig& config,

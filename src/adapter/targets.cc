@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "adapter/module_pattern.h"
+#include "adapter/module_names.h"
 #include "adapter/shortest_endings.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -17,28 +17,6 @@ using config::LoraConfig;
 using config::ModuleNames;
 
 constexpr std::string_view kTargets = "target_modules";
-
-bool ends_after_dot(std::string_view name, std::string_view ending) {
-  return name == ending || (name.size() > ending.size() && name.ends_with(ending) &&
-                            name[name.size() - ending.size() - 1] == '.');
-}
-
-// What a name is compared with: a list, or an expression.
-class Names {
- public:
-  Names(std::string_view key, const ModuleNames& names) : names_(names) {
-    if (names.pattern) pattern_.emplace(key, *names.pattern);
-  }
-  bool contain(std::string_view name) const {
-    if (pattern_) return pattern_->matches(name);
-    return std::any_of(names_.names.begin(), names_.names.end(),
-                       [&](const std::string& ending) { return ends_after_dot(name, ending); });
-  }
-
- private:
-  const ModuleNames& names_;
-  std::optional<ModulePattern> pattern_;
-};
 
 // A module of named_modules(): one with parameters, or one that holds others.
 struct Entry {
@@ -59,15 +37,41 @@ std::vector<Entry> entries(std::span<const Module> modules) {
   return all;
 }
 
+bool is_module(ModuleKind kind) {
+  return kind == ModuleKind::linear || kind == ModuleKind::conv1d || kind == ModuleKind::embedding;
+}
+
 // The last parts of the names that an adapter can be given to, each once: "q_proj, k_proj, ...".
 std::string there_are(std::span<const Module> modules) {
   std::vector<std::string_view> names;
   for (const Module& module : modules) {
-    if (module.head || module.kind == ModuleKind::other || module.kind == ModuleKind::experts) continue;
+    if (module.head || !is_module(module.kind)) continue;
     const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
     if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
   }
   return base::join(names);
+}
+
+// By which target_parameters names it.
+std::string parameter_name(const Module& module) {
+  return module.kind == ModuleKind::experts ? module.name : module.name + ".weight";
+}
+
+bool takes_parameter(const Module& module) {
+  const bool matrix = module.kind == ModuleKind::experts || module.kind == ModuleKind::router ||
+                      module.kind == ModuleKind::linear;
+  return matrix && !module.head;
+}
+
+// "gate_up_proj, down_proj, gate.weight, q_proj.weight ..."
+std::string parameters_there_are(std::span<const Module> modules) {
+  std::vector<std::string> names;
+  for (const Module& module : modules) {
+    if (!takes_parameter(module)) continue;
+    const std::string name = parameter_name(module).substr(module.name.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 // layers_to_transform, with the number of the layer as PEFT finds it in a name.
@@ -151,25 +155,24 @@ class Patterns {
 
 void check_form(const Entry& entry, std::span<const Module> modules) {
   if (entry.module != nullptr && entry.module->head) refuse_head(*entry.module);
+  if (entry.module != nullptr && entry.module->kind == ModuleKind::router) {
+    fail_key(kTargets, "{}: {} is a router, which is no linear layer: give {}.weight in target_parameters",
+             kTargets, entry.name, entry.name.substr(entry.name.rfind('.') + 1));
+  }
   if (entry.module == nullptr || entry.module->kind == ModuleKind::other) {
     fail_key(kTargets, "{}: {} is {}, and an adapter needs a linear layer or an embedding: there are {}",
              kTargets, entry.name, entry.module ? "no such layer" : "a group of modules", there_are(modules));
   }
 }
 
-// The gate of a shared expert gives one number a token: all-linear must not fail over it.
+// The gate of a shared expert gives one number a token, and a router one an expert: all-linear must not fail
+// over them.
 void check_rank(const Module& module, int64_t r) {
-  const int64_t most = module.out == 1 ? module.in : std::min(module.in, module.out);
+  const bool narrow = module.out == 1 || module.kind == ModuleKind::router;
+  const int64_t most = narrow ? module.in : std::min(module.in, module.out);
   if (r >= 1 && r <= most) return;
   fail_key("r", "r: {} does not fit {} of {} x {}: give 1 to {}", r, module.name, module.out, module.in,
            most);
-}
-
-// Expressions of PEFT's own: an entry of modules_to_save keeps adapters off everything below it.
-std::vector<ModulePattern> saved_patterns(const std::vector<std::string>& names) {
-  std::vector<ModulePattern> all;
-  for (const std::string& name : names) all.emplace_back("modules_to_save", "(^|.*\\.)" + name + "($|\\..*)");
-  return all;
 }
 
 class Selector {
@@ -184,7 +187,7 @@ class Selector {
 
   Selection run() {
     select_modules();
-    select_parameters();
+    if (!config_.target_parameters.empty()) select_parameters();
     check_any();
     rank_.report(out_.warnings);
     alpha_.report(out_.warnings);
@@ -211,14 +214,6 @@ class Selector {
       return {names, std::nullopt};
     }
     if (!config_.target_modules->all_linear()) return *config_.target_modules;
-    // PEFT counts what was linear layers in transformers 4.
-    if (model_type == "mixtral" || model_type == "qwen3_moe") {
-      fail_key(
-          kTargets,
-          "{}: all-linear means experts and routers too in a model of type {}, and there are no adapters "
-          "for those in this build: name the modules, there are {}",
-          kTargets, model_type, there_are(modules_));
-    }
     ModuleNames all;
     for (const Module& module : modules_) {
       const bool linear = module.kind == ModuleKind::linear || module.kind == ModuleKind::conv1d;
@@ -241,29 +236,25 @@ class Selector {
     return {shorter.size() < wanted_.names.size() ? std::move(shorter) : wanted_.names, std::nullopt};
   }
 
-  void add(const Module& module) {
-    const int64_t r = rank_.of(module.name, config_.r);
-    const double alpha = alpha_.of(module.name, config_.lora_alpha);
+  void add(const Module& module, const std::string& name, bool parameter) {
+    const int64_t r = rank_.of(name, config_.r);
+    const double alpha = alpha_.of(name, config_.lora_alpha);
     check_rank(module, r);
-    out_.targets.push_back({index(module), r, alpha, config_.scaling(r, alpha)});
+    out_.targets.push_back({index(module), parameter, r, alpha, config_.scaling(r, alpha)});
   }
 
   void select_modules() {
     const Names wanted(kTargets, wanted_), excluded("exclude_modules", config_.exclude_modules);
-    const std::vector<ModulePattern> saved = saved_patterns(config_.modules_to_save);
+    const SavedModules saved(config_.modules_to_save);
     Layers layers(config_);
     bool any_excluded = false;
     for (const Entry& entry : entries_) {
       const bool is_excluded = excluded.contain(entry.name);
       any_excluded |= is_excluded;
-      if (is_excluded || std::any_of(saved.begin(), saved.end(), [&](const ModulePattern& pattern) {
-            return pattern.matches(entry.name);
-          })) {
-        continue;
-      }
+      if (is_excluded || saved.contain(entry.name)) continue;
       if (!wanted.contain(entry.name) || !layers.contain(entry.name)) continue;
       check_form(entry, modules_);
-      add(*entry.module);
+      add(*entry.module, entry.module->name, false);
     }
     layers.check();
     const bool excludes = config_.exclude_modules.pattern || !config_.exclude_modules.names.empty();
@@ -271,33 +262,47 @@ class Selector {
   }
 
   void select_parameters() {
+    if (const std::string reason = config_.unfit_for_parameters(); !reason.empty())
+      fail_key("target_parameters", "target_parameters: {}", reason);
     for (const std::string& name : config_.target_parameters) {
       bool found = false;
       for (const Module& module : modules_) {
-        if (module.kind != ModuleKind::experts || !ends_after_dot(module.name, name)) continue;
+        const std::string own = parameter_name(module);
+        if (!ends_after_dot(own, name)) continue;
         found = true;
-        if (!selected(module)) add(module);
+        const auto before = target_of(module);
+        check_parameter(module, own, before != out_.targets.end() && !before->parameter);
+        if (before == out_.targets.end()) add(module, own, true);
       }
-      if (!found) refuse_parameter(name);
+      if (found) continue;
+      fail_key("target_parameters",
+               "target_parameters: '{}' is not a parameter that can have an adapter; those that can are {}",
+               name, parameters_there_are(modules_));
     }
   }
 
-  [[noreturn]] void refuse_parameter(const std::string& name) const {
-    std::vector<std::string_view> there;
-    for (const Module& module : modules_) {
-      const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
-      if (module.kind == ModuleKind::experts && std::find(there.begin(), there.end(), last) == there.end())
-        there.push_back(last);
+  void check_parameter(const Module& module, const std::string& name, bool twice) const {
+    if (module.head) refuse_head(module);
+    if (twice) {
+      fail_key(
+          "target_parameters",
+          "target_parameters: {} belongs to {}, which has an adapter by target_modules: leave one of them "
+          "out",
+          name, module.name);
     }
-    fail_key("target_parameters",
-             "target_parameters: '{}' is not a parameter that can have an adapter; those that can are {}",
-             name, there.empty() ? "none" : base::join(there));
+    if (takes_parameter(module)) return;
+    fail_key(
+        "target_parameters", "target_parameters: {} {}; parameters that can have an adapter are {}", name,
+        is_module(module.kind) ? "has a form of its own: list its module in target_modules" : "is no matrix",
+        parameters_there_are(modules_));
   }
 
-  bool selected(const Module& module) const {
-    return std::any_of(out_.targets.begin(), out_.targets.end(),
-                       [&](const Target& target) { return target.module == index(module); });
+  std::vector<Target>::const_iterator target_of(const Module& module) const {
+    return std::find_if(out_.targets.begin(), out_.targets.end(),
+                        [&](const Target& target) { return target.module == index(module); });
   }
+
+  bool selected(const Module& module) const { return target_of(module) != out_.targets.end(); }
 
   void check_any() const {
     if (!out_.targets.empty()) return;

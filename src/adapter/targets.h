@@ -16,7 +16,8 @@ enum class ModuleKind : uint8_t {
   conv1d,     // of GPT-2: its weight is [in, out]
   embedding,  // in: rows of the table, out: width
   experts,    // one matrix of every expert, [experts, out, in]: a parameter, not a module of its own
-  other,      // norms, routers: what LoRA has no form for
+  router,     // of experts: a matrix [out, in] that only target_parameters reaches
+  other,      // norms: what LoRA has no form for
 };
 
 // What has parameters in transformers' model, in the order of its named_modules(): adapters are made, and
@@ -32,7 +33,8 @@ struct Module {
 };
 
 struct Target {
-  size_t module;  // its index
+  size_t module;   // its index
+  bool parameter;  // target_parameters names it: PEFT makes these adapters after those of modules
   int64_t r;
   double alpha;    // lora_alpha, or what alpha_pattern says
   double scaling;  // LoraConfig::scaling
@@ -48,9 +50,11 @@ struct Selection {
   std::vector<std::string> warnings;
 };
 
-// model_type: of config.json. Throws Error(invalid_config) where nothing matches (naming the modules that
-// there are), for a rank that does not fit a module, an adapter on the head, a module that LoRA has no form
-// for, a layer that the model does not have, and a pattern that is not a regular expression.
+// model_type: of config.json. The configuration is one for transformers 5 (old_experts.h). Throws
+// Error(invalid_config) where nothing matches (naming the modules or parameters that there are), for a rank
+// that does not fit a module, an adapter on the head, a module that LoRA has no form for, a layer that the
+// model does not have, what a parameter's adapter cannot have, and a pattern that is not a regular
+// expression.
 Selection select(const config::LoraConfig& config, std::span<const Module> modules,
                  std::string_view model_type);
 

@@ -89,7 +89,8 @@ class Lister {
   void add_saved(size_t index) {
     const Module& module = modules_[index];
     std::vector<int64_t> shape;
-    if (module.kind == ModuleKind::linear) shape = {module.out, module.in};
+    if (module.kind == ModuleKind::linear || module.kind == ModuleKind::router)
+      shape = {module.out, module.in};
     if (module.kind == ModuleKind::conv1d || module.kind == ModuleKind::embedding)
       shape = {module.in, module.out};
     if (module.kind == ModuleKind::experts) {
@@ -106,6 +107,13 @@ class Lister {
   const std::span<const Module> modules_;
   std::vector<Tensor> out_;
 };
+
+}  // namespace
+
+std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
+                            std::span<const Module> modules) {
+  return Lister(config, selection, modules).run();
+}
 
 void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view) {
   const bool readable = view.type == io::ElementType::f32 || view.type == io::ElementType::f16 ||
@@ -127,22 +135,14 @@ void check_numbers(const std::string& path, const std::string& name, const io::T
   }
 }
 
-}  // namespace
-
-std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
-                            std::span<const Module> modules) {
-  return Lister(config, selection, modules).run();
-}
-
-std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
-                                              const std::vector<Tensor>& wanted) {
+std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted) {
   const std::string path = base::join_path(directory, kWeightsFile);
   if (!base::file_exists(path)) {
     const bool old = base::file_exists(base::join_path(directory, "adapter_model.bin"));
     fail(Status::not_found, "{}: {} is missing{}", directory, kWeightsFile,
          old ? "; adapter_model.bin, a pickle, is not read: save the adapter again with PEFT" : "");
   }
-  auto file = std::make_unique<io::Safetensors>(path);
+  auto file = std::make_unique<AdapterFile>(path);
   std::map<std::string, const Tensor*> left;
   for (const Tensor& tensor : wanted) left[tensor.name] = &tensor;
   for (const Tensor& tensor : wanted) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "adapter/old_experts.h"
 #include "adapter/targets.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
@@ -36,10 +37,25 @@ struct Tensor {
 std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
                             std::span<const Module> modules);
 
+// The tensors of a file, those of old experts stacked.
+class AdapterFile {
+ public:
+  explicit AdapterFile(const std::string& path) : file_(path), tensors_(file_.tensors()) {}
+  const std::string& path() const { return file_.path(); }
+  const std::map<std::string, io::TensorView>& tensors() const { return tensors_; }
+
+ private:
+  const io::Safetensors file_;
+  std::map<std::string, io::TensorView> tensors_;
+  const StackedExperts stacked_{path(), tensors_};
+};
+
 // Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
 // and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file
 // and the first tensor that is not so.
-std::unique_ptr<io::Safetensors> open_weights(const std::string& directory,
-                                              const std::vector<Tensor>& wanted);
+std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted);
+
+// Throws Error(format) where the tensor's numbers are of another type, or one is not finite.
+void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view);
 
 }  // namespace trl::adapter

@@ -66,7 +66,7 @@ void check_form(const std::string& path, const config::LoraConfig& config,
   }
 }
 
-const io::GgmlType& stored_type(std::string_view type, const io::Safetensors& file) {
+const io::GgmlType& stored_type(std::string_view type, const adapter::AdapterFile& file) {
   const std::string& stored = file.tensors().begin()->second.type_name;
   const io::GgmlType& found = gguf_type(type, stored);
   if (found.block == 1) return found;
@@ -76,7 +76,8 @@ const io::GgmlType& stored_type(std::string_view type, const io::Safetensors& fi
 class Writer {
  public:
   Writer(const config::LoraConfig& config, const model::ModelConfig& model,
-         const std::vector<adapter::Module>& modules, const io::Safetensors& file, const io::GgmlType& type)
+         const std::vector<adapter::Module>& modules, const adapter::AdapterFile& file,
+         const io::GgmlType& type)
       : config_(config), family_(*model.family), order_(model), modules_(modules), file_(file), type_(type) {}
 
   // Of one target: llama.cpp multiplies b (a x) by the file's alpha over the rank, so what else there is in
@@ -125,7 +126,7 @@ class Writer {
   const model::Family& family_;
   const model::GgufOrder order_;
   const std::vector<adapter::Module>& modules_;
-  const io::Safetensors& file_;
+  const adapter::AdapterFile& file_;
   const io::GgmlType& type_;
   std::vector<io::GgufEntry> entries_;
 };
@@ -147,6 +148,7 @@ io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config
 void convert_adapter_to_gguf(const std::string& path, const std::string& base, const std::string& target,
                              std::string_view type, base::LogSink* log) {
   const config::LoraConfig config = adapter::read_config(path);
+  if (!config.target_parameters.empty()) refuse(path, "adapters of parameters (target_parameters)");
   const model::OpenedFiles opened = model::open_files(base);
   const model::ModelConfig& model = opened.files.config;
   const io::GgufPairs pairs = metadata(path, config, model);
@@ -157,7 +159,7 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   }
   check_form(path, config, selection, modules, model);
   const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules);
-  const std::unique_ptr<io::Safetensors> file = adapter::open_weights(path, tensors);
+  const std::unique_ptr<adapter::AdapterFile> file = adapter::open_weights(path, tensors);
   Writer writer(config, model, modules, *file, stored_type(type, *file));
   for (const adapter::Target& one : selection.targets) {
     for (const adapter::Tensor& tensor : tensors) {

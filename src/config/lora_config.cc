@@ -137,12 +137,8 @@ void check_together(const LoraFields& fields, const LoraConfig& config) {
   if (config.lora_bias && config.use_dora)
     fields.refuse("lora_bias", "it cannot be had together with use_dora");
   if (config.target_parameters.empty()) return;
-  if (config.lora_dropout > 0)
-    fields.refuse("target_parameters", "experts take no dropout: give lora_dropout 0");
-  if (config.use_dora) fields.refuse("target_parameters", "experts take no DoRA: give use_dora false");
-  if (config.lora_bias) fields.refuse("target_parameters", "experts take no bias: give lora_bias false");
-  if (!plain_init && config.init_lora_weights != LoraInit::gaussian)
-    fields.refuse("init_lora_weights", "experts take true, false or gaussian");
+  const std::string reason = config.unfit_for_parameters();
+  if (!reason.empty()) fields.refuse("target_parameters", reason);
 }
 
 // A new head is trained whole, under both names that transformers has for it.
@@ -195,6 +191,16 @@ bool ModuleNames::all_linear() const {
   return pattern &&
          std::equal(pattern->begin(), pattern->end(), kAll.begin(), kAll.end(),
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+std::string LoraConfig::unfit_for_parameters() const {
+  if (lora_dropout > 0) return "an adapter of a parameter has no dropout: give lora_dropout 0";
+  if (use_dora) return "an adapter of a parameter has no DoRA: give use_dora false";
+  if (lora_bias) return "an adapter of a parameter has no bias: give lora_bias false";
+  if (fan_in_fan_out) return "an adapter of a parameter is never transposed: give fan_in_fan_out false";
+  const bool fits = init_lora_weights == LoraInit::standard || init_lora_weights == LoraInit::random ||
+                    init_lora_weights == LoraInit::gaussian;
+  return fits ? "" : "an adapter of a parameter begins with init_lora_weights true, false or gaussian";
 }
 
 double LoraConfig::scaling(int64_t rank, double alpha) const {

@@ -61,6 +61,8 @@ struct LoraConfig {
 
   // What the product of a module's matrices is multiplied with: alpha / r, or alpha / sqrt(r).
   double scaling(int64_t rank, double alpha) const;
+  // What keeps it from adapters of parameters (target_parameters); empty: nothing.
+  std::string unfit_for_parameters() const;
 };
 
 // The fields of `object` over those of `start`. origin: the option ("peft_config") or the file, with which

@@ -1,6 +1,7 @@
 // Experts: the tokens of each side by side, three products for all of them at once, and the way back.
 #include "kernels/experts.h"
 
+#include "kernels/expert_terms.h"
 #include "kernels/gemm.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -8,56 +9,6 @@
 namespace trl::kernels {
 
 namespace {
-
-// The rows of one expert among those of all.
-struct Group {
-  int64_t expert, first, rows;
-};
-
-// oneDNN makes a program for each shape of a product, which takes longer than a small product does: groups
-// come in few sizes, at most an eighth larger than what they hold. The rows behind it are zero.
-int64_t padded(int64_t rows) {
-  int64_t unit = 16;
-  while (rows > 16 * unit) unit *= 2;
-  return round_up(rows, unit);
-}
-
-// Assignments (token t's i-th expert is number t k + i) in the order of the experts, then of the tokens.
-struct Groups {
-  std::vector<Group> groups;        // of experts with a token
-  std::vector<int64_t> place;       // [assignments]: the row of each
-  std::vector<int64_t> assignment;  // [rows]: of each, -1: padding
-  int64_t k;
-
-  Groups(const at::Tensor& experts, int64_t count) : k(experts.size(1)) {
-    const int32_t* const expert = experts.data_ptr<int32_t>();
-    std::vector<int64_t> rows(static_cast<size_t>(count)), next(rows);
-    for (int64_t a = 0; a < experts.numel(); ++a) ++rows.at(static_cast<size_t>(expert[a]));
-    int64_t first = 0;
-    for (int64_t e = 0; e < count; ++e) {
-      const int64_t own = rows[static_cast<size_t>(e)];
-      next[static_cast<size_t>(e)] = first;
-      if (own == 0) continue;
-      groups.push_back({e, first, padded(own)});
-      first += groups.back().rows;
-    }
-    assignment.assign(static_cast<size_t>(first), -1);
-    for (int64_t a = 0; a < experts.numel(); ++a) {
-      const int64_t row = next[static_cast<size_t>(expert[a])]++;
-      place.push_back(row);
-      assignment[static_cast<size_t>(row)] = a;
-    }
-  }
-  int64_t rows() const { return std::ssize(assignment); }
-
-  // body(row, assignment) for each row, -1 where it is padding
-  template <typename Body>
-  void each_row(const Body& body) const {
-    tensor::parallel_for(rows(), 16, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) body(row, assignment[static_cast<size_t>(row)]);
-    });
-  }
-};
 
 // The row of its token for each row of the groups.
 at::Tensor gathered(const at::Tensor& x, const Groups& groups) {
@@ -88,12 +39,6 @@ void combine(const at::Tensor& rows, const Groups& groups, const at::Tensor& sha
     }
     cpu().convert(sum, Type::f32, at_byte(y, token * width), type_of(y), width);
   });
-}
-
-Matrix matrix_of(const at::Tensor& x, const Group& group, bool transposed) {
-  const int64_t width = x.size(1);
-  return {at_byte(x, group.first * width), x.scalar_type(), transposed ? width : group.rows,
-          transposed ? group.rows : width, width,           transposed};
 }
 
 // The matrix of one expert in `type`: where it lies if it has that, else made.
@@ -180,23 +125,39 @@ at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeigh
   return y;
 }
 
+// What the experts make of rows, and what their terms add to that.
+at::Tensor adapted(const Groups& groups, const at::Tensor& rows, Parameter& w, const ExpertTerms& terms,
+                   MemoryKind kind) {
+  at::Tensor y = product(groups, rows, w, true, kind);
+  terms.add_to(groups, rows, y);
+  return y;
+}
+
+struct Terms {
+  ExpertTerms gate_up, down;
+  explicit Terms(const ExpertWeights& weights)
+      : gate_up(weights.gate_up_terms, weights.gate_up->size(0)),
+        down(weights.down_terms, weights.down->size(0)) {}
+};
+
 struct Forward {
   at::Tensor y, gate_up;
 };
 // x has the type of the products already
 Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Groups& groups,
-                        const ExpertWeights& weights, Activation kind) {
+                        const ExpertWeights& weights, const Terms& terms, Activation kind) {
   Forward f;
-  f.gate_up = product(groups, gathered(x, groups), *weights.gate_up, true, MemoryKind::activations);
+  f.gate_up = adapted(groups, gathered(x, groups), *weights.gate_up, terms.gate_up, MemoryKind::activations);
   f.y = tensor::empty_like(x, MemoryKind::activations);
   const at::Tensor act = gated_rows(kind, f.gate_up);
-  combine(product(groups, act, *weights.down, true, MemoryKind::workspace), groups, shares, f.y);
+  combine(adapted(groups, act, *weights.down, terms.down, MemoryKind::workspace), groups, shares, f.y);
   return f;
 }
 
 struct ExpertsState {
   ExpertWeights weights;
   tensor::Use gate_up, down;
+  Terms terms;
   Activation kind;
   at::ScalarType x_type, compute;
 };
@@ -224,12 +185,17 @@ struct Experts : torch::autograd::Function<Experts> {
                             at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     const Groups groups(chosen, weights.gate_up->size(0));
-    Forward f = experts_forward(operand, shares, groups, weights, kind);
-    ExpertsState state{
-        weights, tensor::Use(*weights.gate_up), tensor::Use(*weights.down), kind, x.scalar_type(), compute};
-    const bool keeps_x = static_cast<bool>(state.gate_up) && !again;
-    if (state.gate_up && again) keep_again(context, again);
-    context->save_for_backward({shares, chosen, f.gate_up, keeps_x ? operand : at::Tensor()});
+    ExpertsState state{weights,
+                       tensor::Use(*weights.gate_up),
+                       tensor::Use(*weights.down),
+                       Terms(weights),
+                       kind,
+                       x.scalar_type(),
+                       compute};
+    Forward f = experts_forward(operand, shares, groups, weights, state.terms, kind);
+    const bool needs_x = state.gate_up || state.terms.gate_up.needs_input();
+    if (needs_x && again) keep_again(context, again);
+    context->save_for_backward({shares, chosen, f.gate_up, needs_x && !again ? operand : at::Tensor()});
     keep(context, std::move(state));
     return f.y;
   }
@@ -244,18 +210,30 @@ struct Experts : torch::autograd::Function<Experts> {
     {
       const at::Tensor d_rows = gathered(dy, groups);
       const at::Tensor d_act = product(groups, d_rows, *state.weights.down, false, MemoryKind::workspace);
+      const at::Tensor reduced = state.terms.down.add_input_gradient(groups, d_rows, d_act);
       const at::Tensor act = gated_rows(state.kind, gate_up);
       d_shares = share_gradients(groups, shares, d_act, act);
       state.down.add([&](at::Tensor& gradient) { add_products(groups, d_rows, act, gradient); });
+      state.terms.down.add_gradients(groups, d_rows, reduced, act);
       state.down.end();
+      state.terms.down.end();
       d_gate_up = gated_rows_backward(state.kind, d_act, gate_up);
     }
-    state.gate_up.add([&](at::Tensor& gradient) {
-      add_products(groups, d_gate_up, gathered(operand(context, saved[3], state.compute), groups), gradient);
-    });
     const at::Tensor dx = tensor::empty(dy.sizes(), state.x_type, MemoryKind::activations);
-    combine(product(groups, d_gate_up, *state.weights.gate_up, false, MemoryKind::workspace), groups, {}, dx);
+    at::Tensor reduced;
+    {
+      const at::Tensor d_rows =
+          product(groups, d_gate_up, *state.weights.gate_up, false, MemoryKind::workspace);
+      reduced = state.terms.gate_up.add_input_gradient(groups, d_gate_up, d_rows);
+      combine(d_rows, groups, {}, dx);
+    }
+    if (state.gate_up || state.terms.gate_up.needs_input()) {
+      const at::Tensor rows = gathered(operand(context, saved[3], state.compute), groups);
+      state.gate_up.add([&](at::Tensor& gradient) { add_products(groups, d_gate_up, rows, gradient); });
+      state.terms.gate_up.add_gradients(groups, d_gate_up, reduced, rows);
+    }
     state.gate_up.end();
+    state.terms.gate_up.end();
     return {dx, d_shares, {}, {}, {}, {}, {}};
   }
 
@@ -311,6 +289,14 @@ struct AddGated : torch::autograd::Function<AddGated> {
   }
 };
 
+bool fits(const LowRank& factors, const Parameter& w) {
+  if (factors.a == nullptr) return true;
+  const int64_t rows = factors.a->size(0);
+  return rows % w.size(0) == 0 && factors.a->size(1) == w.size(2) && factors.b->size(0) == w.size(1) &&
+         factors.b->size(1) == rows && factors.bias == nullptr && factors.magnitude == nullptr &&
+         factors.dropout.rate == 0;
+}
+
 bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights) {
   const Parameter &gate_up = *weights.gate_up, &down = *weights.down;
   return x.dim() == 2 && x.is_contiguous() && gate_up.shape().size() == 3 && down.shape().size() == 3 &&
@@ -318,7 +304,8 @@ bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weig
          gate_up.size(2) == x.size(1) && down.size(1) == x.size(1) &&
          routing.weights.sizes() == routing.experts.sizes() && routing.experts.dim() == 2 &&
          routing.experts.size(0) == x.size(0) && routing.experts.is_contiguous() &&
-         routing.weights.is_contiguous();
+         routing.weights.is_contiguous() && fits(weights.gate_up_terms, gate_up) &&
+         fits(weights.down_terms, down);
 }
 
 }  // namespace
@@ -326,19 +313,21 @@ bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weig
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
                    at::ScalarType compute, const Again& again) {
   need(fits(x, routing, weights), "experts",
-       "x [tokens, hidden], k experts of each token, and weights [experts, 2 * width, hidden] and [experts, "
-       "hidden, width] are needed");
+       "x [tokens, hidden], k experts of each token, weights [experts, 2 * width, hidden] and [experts, "
+       "hidden, width], and terms of these shapes are needed");
   if (!fused(x)) return plain::experts(x, routing, weights, kind, compute);
   if (records(x) || records(routing.weights)) {
     return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again);
   }
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   const auto readable = [&](const Parameter& w) { return w.encoded() != nullptr || w.dtype() == compute; };
-  if (x.size(0) == 1 && readable(*weights.gate_up) && readable(*weights.down)) {
+  const Terms terms(weights);
+  const bool plain = terms.gate_up.empty() && terms.down.empty();
+  if (x.size(0) == 1 && plain && readable(*weights.gate_up) && readable(*weights.down)) {
     return decode(operand, routing, weights, kind);
   }
   const Groups groups(routing.experts, weights.gate_up->size(0));
-  return experts_forward(operand, routing.weights, groups, weights, kind).y;
+  return experts_forward(operand, routing.weights, groups, weights, terms, kind).y;
 }
 
 at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {

@@ -20,6 +20,9 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised);
 struct ExpertWeights {
   Parameter* gate_up;  // [experts, 2 * width, hidden]
   Parameter* down;     // [experts, hidden, width]
+  // Of an adapter: a [experts * rank, in], b [out, experts * rank] as PEFT has them (expert_terms.h), and
+  // neither bias, magnitude nor dropout.
+  LowRank gate_up_terms = {}, down_terms = {};
 };
 // y = sum over the k experts of each token, in their order, of share * down(act(gate x) * up x). x: [tokens,
 // hidden] -> [tokens, hidden] of type `compute`, sums in float32. Weights, gradients and work of an expert

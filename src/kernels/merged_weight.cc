@@ -15,8 +15,16 @@ class MergedWeight final : public tensor::Encoded {
       : Encoded(p.weight->shape().vec()),
         base_(p.weight->blocks()),
         type_(p.weight->dtype()),
+        rows_(p.weight->size(p.weight->shape().size() - 2)),
+        matrices_(p.weight->shape().size() == 3 ? p.weight->size(0) : 1),
+        rank_(p.low_rank.rank() / matrices_),
         a_(p.low_rank.a->read()->to(at::kFloat, false, true).contiguous()),
-        b_(p.low_rank.b->read()->to(at::kFloat).mul(p.low_rank.scale).contiguous()) {
+        b_(p.low_rank.b->read()
+               ->to(at::kFloat)
+               .mul(p.low_rank.scale)
+               .view({rows_, rank_, matrices_})
+               .permute({2, 0, 1})
+               .contiguous()) {
     if (p.low_rank.magnitude != nullptr)
       factors_ = (p.low_rank.magnitude->read()->to(at::kFloat) / row_norms(p)).contiguous();
   }
@@ -42,12 +50,10 @@ class MergedWeight final : public tensor::Encoded {
     std::array<float, kColumns> stored, values, terms{};
     base_->decode({row, 1, column, count}, type_, stored.data(), count);
     cpu().convert(stored.data(), type_of(type_), values.data(), Type::f32, count);
-    const int64_t rank = a_.size(0);
-    const float* const b = b_.data_ptr<float>() + row * rank;
-    for (int64_t k = 0; k < rank; ++k) {
-      cpu().add(terms.data(), Type::f32, a_.data_ptr<float>() + k * width() + column, Type::f32, b[k],
-                terms.data(), count);
-    }
+    const float* const b = b_.data_ptr<float>() + row * rank_;
+    const float* const a = a_.data_ptr<float>() + row / rows_ * rank_ * width() + column;
+    for (int64_t k = 0; k < rank_; ++k)
+      cpu().add(terms.data(), Type::f32, a + k * width(), Type::f32, b[k], terms.data(), count);
     cpu().add(values.data(), Type::f32, terms.data(), Type::f32, 1, values.data(), count);
     if (factors_.defined())
       cpu().scale(values.data(), Type::f32, factors_.data_ptr<float>()[row], values.data(), Type::f32, count);
@@ -56,8 +62,9 @@ class MergedWeight final : public tensor::Encoded {
 
   const std::shared_ptr<const tensor::Encoded> base_;
   const at::ScalarType type_;  // of the base's numbers
-  const at::Tensor a_, b_;     // float32 [rank, in], [out, rank] with the scale in it
-  at::Tensor factors_;         // float32 [out]; undefined: none
+  const int64_t rows_, matrices_, rank_;
+  const at::Tensor a_, b_;  // float32 [matrices * rank, in], [matrices, out, rank] with the scale in it
+  at::Tensor factors_;      // float32 [out]; undefined: none
 };
 
 }  // namespace

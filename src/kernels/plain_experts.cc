@@ -32,6 +32,24 @@ at::Tensor matrix(const at::Tensor& x, Parameter& w, int64_t expert) {
   return records(x) && w.has_gradient() ? ExpertLeaf::apply(x, &w, expert) : w.read()->select(0, expert);
 }
 
+// The low-rank terms of one of the matrices.
+struct Terms {
+  const double scale;
+  at::Tensor a, b;  // b: [out, rank, experts]
+  Terms(const at::Tensor& x, const LowRank& factors, int64_t experts) : scale(factors.scale) {
+    if (factors.a == nullptr) return;
+    a = weight(x, *factors.a);
+    b = weight(x, *factors.b).view({factors.b->size(0), -1, experts});
+  }
+  // y, what an expert makes of x, with them
+  at::Tensor added(const at::Tensor& y, const at::Tensor& x, int64_t expert) const {
+    if (!a.defined()) return y;
+    const int64_t r = b.size(1);
+    const at::Tensor reduced = at::linear(x, a.narrow(0, expert * r, r).to(x.scalar_type()));
+    return y + at::linear(reduced, (b.select(2, expert) * scale).to(x.scalar_type()));
+  }
+};
+
 }  // namespace
 
 Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
@@ -47,16 +65,18 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
                    at::ScalarType compute) {
   const at::Tensor operand = x.to(compute);
   at::Tensor y = at::zeros(x.sizes(), x.options().dtype(wide_type(operand)));
-  for (int64_t e = 0; e < weights.gate_up->size(0); ++e) {
+  const int64_t count = weights.gate_up->size(0);
+  const Terms of_gate_up(x, weights.gate_up_terms, count), of_down(x, weights.down_terms, count);
+  for (int64_t e = 0; e < count; ++e) {
     base::poll();
     const at::Tensor at_places = routing.experts.eq(e).nonzero().to(x.device());  // [assignments, 2]
     if (at_places.size(0) == 0) continue;
     const at::Tensor token = at_places.select(1, 0), place = at_places.select(1, 1);
     const at::Tensor own = operand.index_select(0, token);
-    const std::vector<at::Tensor> half =
-        at::linear(own, matrix(x, *weights.gate_up, e).to(compute)).chunk(2, 1);
+    const at::Tensor inner = at::linear(own, matrix(x, *weights.gate_up, e).to(compute));
+    const std::vector<at::Tensor> half = of_gate_up.added(inner, own, e).chunk(2, 1);
     const at::Tensor act = plain::activate(kind, half[0]) * half[1];
-    const at::Tensor out = at::linear(act, matrix(x, *weights.down, e).to(compute));
+    const at::Tensor out = of_down.added(at::linear(act, matrix(x, *weights.down, e).to(compute)), act, e);
     const at::Tensor share =
         routing.weights.flatten().index_select(0, token * routing.weights.size(1) + place).unsqueeze(1);
     y = y.index_add(0, token, (out.to(y.scalar_type()) * share).to(y.scalar_type()));

@@ -5,6 +5,7 @@
 
 #include "base/counter.h"
 #include "base/error.h"
+#include "kernels/expert_terms.h"
 #include "kernels/magnitude.h"
 #include "kernels/merged_weight.h"
 #include "model/lora_start.h"
@@ -25,7 +26,7 @@ std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
   return modules;
 }
 
-at::Tensor values_of(const io::Safetensors& file, const Parameter& parameter) {
+at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
   const io::TensorView& view = file.tensors().at(parameter.name);
   if (view.shape != parameter.shape().vec()) {
     fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", file.path(),
@@ -70,7 +71,10 @@ void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
 
 // Blocks are never made anew: an encoded weight gets its terms as it is decoded, or becomes numbers.
 void merge(const kernels::Projection& p, Merged as) {
-  if (p.weight->encoded() == nullptr) return kernels::merge(p);
+  if (p.weight->encoded() == nullptr) {
+    const bool experts = p.weight->shape().size() == 3;
+    return experts ? kernels::merge_experts(*p.weight, p.low_rank) : kernels::merge(p);
+  }
   p.weight->hold(kernels::merged_weight(p));
   if (as == Merged::numbers) p.weight->decode();
 }
@@ -90,7 +94,7 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
     const Slot& slot = slots_[target.module];
     if (slot.low_rank == nullptr)
       fail(Status::unsupported, "{}: there are no adapters for modules of its kind", slot.module.name);
-    terms_.push_back({target.module});
+    terms_.push_back({target.module, target.parameter});
     terms_.back().factors.scale = target.scaling;
     terms_.back().factors.dropout.rate = config_.lora_dropout;
   }
@@ -172,17 +176,28 @@ std::vector<Parameter*> Adapter::parameters() const {
 
 void Adapter::start(uint64_t seed) {
   LoraStart values(config_, seed, (*slots_.front().weight)->dtype());
-  for (Term& term : terms_) start(term, values);
+  for (const bool parameters : {false, true}) {
+    for (Term& term : terms_) {
+      if (term.parameter == parameters) start(term, values);
+    }
+  }
+}
+
+LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
+  const Slot& slot = slots_[term.slot];
+  const adapter::Module& module = slot.module;
+  const int64_t rank = term.factors.rank();
+  if (module.kind == adapter::ModuleKind::embedding) return values.embedding(module.in, module.out, rank);
+  if (module.kind == adapter::ModuleKind::experts)
+    return values.experts(module.experts, module.in, module.out, rank / module.experts);
+  return values.linear(module.in, module.out, rank, term.factors.scale,
+                       values.needs_weight() ? matrix_of(slot) : at::Tensor());
 }
 
 void Adapter::start(Term& term, LoraStart& values) {
   const Slot& slot = slots_[term.slot];
-  const adapter::Module& module = slot.module;
   const kernels::LowRank& factors = term.factors;
-  const bool table = module.kind == adapter::ModuleKind::embedding;
-  const LoraFactors first = table ? values.embedding(module.in, module.out, factors.rank())
-                                  : values.linear(module.in, module.out, factors.rank(), factors.scale,
-                                                  values.needs_weight() ? matrix_of(slot) : at::Tensor());
+  const LoraFactors first = drawn(term, values);
   if (first.base.defined()) {
     fail_key("init_lora_weights",
              "init_lora_weights: olora and pissa are not in this build; give true, false, "
@@ -196,7 +211,7 @@ void Adapter::start(Term& term, LoraStart& values) {
 }
 
 // PEFT saves the embedding beside its adapter; here it is the model's.
-void Adapter::check_embeddings(const io::Safetensors& file) const {
+void Adapter::check_embeddings(const adapter::AdapterFile& file) const {
   for (const adapter::Tensor& tensor : tensors_) {
     const auto found = file.tensors().find(tensor.name);
     if (!tensor.optional || found == file.tensors().end()) continue;
@@ -224,7 +239,8 @@ kernels::Projection Adapter::projection(const Term& term) const {
   const Slot& slot = slots_[term.slot];
   return {.weight = *slot.weight,
           .bias = slot.bias != nullptr ? *slot.bias : nullptr,
-          .transposed = slot.module.kind != adapter::ModuleKind::linear,
+          .transposed = slot.module.kind == adapter::ModuleKind::conv1d ||
+                        slot.module.kind == adapter::ModuleKind::embedding,
           .low_rank = term.factors};
 }
 

@@ -51,6 +51,7 @@ class Adapter {
   // The low-rank terms of a module.
   struct Term {
     size_t slot;
+    bool parameter;  // adapter::Target::parameter
     kernels::LowRank factors = {};
   };
   // What stands in the place of a parameter of the model.
@@ -66,12 +67,13 @@ class Adapter {
     kernels::OwnRows rows;
   };
   void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
-  void check_embeddings(const io::Safetensors& file) const;
+  void check_embeddings(const adapter::AdapterFile& file) const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
   void replace(Parameter** place, const adapter::Tensor& tensor);
   Term& term(size_t slot);
   void start(Term& term, class LoraStart& values);
+  struct LoraFactors drawn(const Term& term, class LoraStart& values) const;
   // From here on the layers compute with it. key: of the dropout of one forward; null: there is none.
   kernels::Projection projection(const Term& term) const;
   void enter(const uint64_t* key);

@@ -22,13 +22,16 @@ bool is_name(std::string_view name) {
 Adapter& Adapters::add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
                        base::LogSink* log) {
   check_new(name);
-  return insert(name, config, adapter::select(config, modules(), model_type_), type, log);
+  const std::vector<adapter::Module> all = modules();
+  const config::LoraConfig own = adapter::with_stacked_experts(config, all, model_type_);
+  return insert(name, own, adapter::select(own, all, model_type_), type, log);
 }
 
 Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log) {
-  const config::LoraConfig config = adapter::read_config(directory);
+  const std::vector<adapter::Module> all = modules();
+  const config::LoraConfig config = adapter::read_config(directory, all, model_type_);
   check_new(name);
-  adapter::Selection selection = adapter::select_saved(directory, config, modules(), model_type_);
+  adapter::Selection selection = adapter::select_saved(directory, config, all, model_type_);
   Adapter& added = insert(name, config, std::move(selection), at::kFloat, log);
   try {
     added.load(directory);

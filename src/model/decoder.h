@@ -40,6 +40,7 @@ class Decoder final : public Model {
   std::vector<Slot> slots();
   Slot slot(Parameter*& weight, Parameter*& bias, adapter::ModuleKind kind, int64_t layer) const;
   void add_layer_slots(int64_t index, std::vector<Slot>& slots);
+  void add_expert_slots(BlockExperts& experts, int64_t index, std::vector<Slot>& slots);
   // The first layer that computes with something that has a gradient, as Slot::layer counts; where a graph
   // begins.
   int64_t first_trained_layer(const Adapter* adapter) const;

@@ -28,6 +28,29 @@ Slot Decoder::slot(Parameter*& weight, Parameter*& bias, ModuleKind kind, int64_
   return slot;
 }
 
+void Decoder::add_expert_slots(BlockExperts& experts, int64_t index, std::vector<Slot>& slots) {
+  const auto add_matrices = [&](Parameter*& weight, kernels::LowRank& terms) {
+    Slot& added = slots.emplace_back(slot(weight, no_bias_, ModuleKind::experts, index));
+    added.module.experts = weight->size(0);
+    added.module.out = weight->size(1);
+    added.module.in = weight->size(2);
+    added.low_rank = &terms;
+  };
+  const auto add_router = [&] {
+    Slot& added = slots.emplace_back(slot(experts.router.weight, no_bias_, ModuleKind::router, index));
+    const std::string experts_name = module_name(loaded_.names.at(experts.weights.gate_up), *config().family);
+    added.module.name = experts_name.substr(0, experts_name.rfind(".experts.")) + ".gate";  // not as in files
+    added.module.in = experts.router.in();
+    added.module.out = experts.router.out();
+    added.low_rank = &experts.router.low_rank;
+  };
+  const bool router_last = config().family->router_last;
+  if (!router_last) add_router();
+  add_matrices(experts.weights.gate_up, experts.weights.gate_up_terms);
+  add_matrices(experts.weights.down, experts.weights.down_terms);
+  if (router_last) add_router();
+}
+
 void Decoder::add_layer_slots(int64_t index, std::vector<Slot>& slots) {
   DecoderLayer& layer = *layers_[static_cast<size_t>(index)];
   const auto add_projection = [&](kernels::Projection& p) {
@@ -47,13 +70,12 @@ void Decoder::add_layer_slots(int64_t index, std::vector<Slot>& slots) {
   if (!out_first) add_projection(attention.out);
   add_norm(attention.q_norm);
   add_norm(attention.k_norm);
+  if (layer.experts) add_expert_slots(*layer.experts, index, slots);
   BlockMlp& mlp = layer.experts ? layer.experts->shared : layer.mlp;
   for (kernels::Projection& p : mlp.in) add_projection(p);
   if (mlp.out.weight != nullptr) add_projection(mlp.out);
-  if (layer.experts) {
-    kernels::Projection& router = layer.experts->router;
-    slots.push_back(slot(router.weight, router.bias, ModuleKind::other, index));
-  }
+  if (layer.experts && layer.experts->shared_gate.weight != nullptr)
+    add_projection(layer.experts->shared_gate);
   for (Norm* norm :
        {&layer.attention_norm, &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm})
     add_norm(*norm);

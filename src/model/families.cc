@@ -283,7 +283,8 @@ constexpr Family kFamilies[] = {
      .sizes = {.positions = {"max_position_embeddings", 32768}},
      .qkv_bias = kAttentionBias,
      .out_bias = kAttentionBias,
-     .window = {.rule = WindowRule::every_layer, .on = {"use_sliding_window", false}, .size = 4096}},
+     .window = {.rule = WindowRule::every_layer, .on = {"use_sliding_window", false}, .size = 4096},
+     .router_last = true},
 };
 
 }  // namespace

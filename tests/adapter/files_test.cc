@@ -18,16 +18,17 @@ namespace {
 using test_models::Model;
 using test_models::model_of;
 
-config::LoraConfig read(base::Json fields) {
+config::LoraConfig read(base::Json fields, const Model& model) {
   if (!fields.contains("task_type")) fields["task_type"] = "CAUSAL_LM";
   fields["base_model_name_or_path"] = "base";
-  return config::read_lora_config(fields, "peft_config", Status::invalid_config);
+  return with_stacked_experts(config::read_lora_config(fields, "peft_config", Status::invalid_config),
+                              model.modules, model.type);
 }
 
 TEST(AdapterFiles, ConfigIsWhatPeftWrites) {
   for (const base::Json& one : test::golden_json("adapters/files.json")) {
     const Model model = model_of(one["model"]);
-    const config::LoraConfig config = read(one["config"]);
+    const config::LoraConfig config = read(one["config"], model);
     const Selection selection = select(config, model.modules, model.type);
     const std::string text = config_text(config, selection, model.modules);
     EXPECT_EQ(base::parse_json(text, "ours"), one["saved"]) << one["config"];
@@ -40,9 +41,9 @@ TEST(AdapterFiles, WhatPeftWritesSelectsTheSameModules) {
   for (const base::Json& one : test::golden_json("adapters/files.json")) {
     const Model model = model_of(one["model"]);
     base::write_file(scratch / "adapter_config.json", one["saved"].dump());
-    const config::LoraConfig config = read_config(scratch.path());
+    const config::LoraConfig config = read_config(scratch.path(), model.modules, model.type);
     EXPECT_EQ(config.base_model_name_or_path, "base");
-    const Selection ours = select(read(one["config"]), model.modules, model.type);
+    const Selection ours = select(read(one["config"], model), model.modules, model.type);
     const Selection theirs = select(config, model.modules, model.type);
     ASSERT_EQ(theirs.targets.size(), ours.targets.size()) << one["config"];
     for (size_t i = 0; i < ours.targets.size(); ++i) {
@@ -57,7 +58,7 @@ TEST(AdapterFiles, WhatPeftWritesSelectsTheSameModules) {
 TEST(AdapterFiles, TensorsAreThoseOfPeft) {
   for (const base::Json& one : test::golden_json("adapters/files.json")) {
     const Model model = model_of(one["model"]);
-    const config::LoraConfig config = read(one["config"]);
+    const config::LoraConfig config = read(one["config"], model);
     base::Json got = base::Json::object();
     std::vector<Tensor> all = tensors(config, select(config, model.modules, model.type), model.modules);
     std::sort(all.begin(), all.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
@@ -72,7 +73,7 @@ TEST(AdapterFiles, TensorsAreThoseOfPeft) {
 
 class BadFile : public ::testing::Test {
  protected:
-  BadFile() : model_(model_of("llama")), config_(read({{"target_modules", {"q_proj"}}, {"r", 2}})) {
+  BadFile() : model_(model_of("llama")), config_(read({{"target_modules", {"q_proj"}}, {"r", 2}}, model_)) {
     wanted_ = tensors(config_, select(config_, model_.modules, model_.type), model_.modules);
     for (const Tensor& tensor : wanted_) {
       const int64_t count = tensor.shape[0] * tensor.shape[1];

@@ -15,11 +15,9 @@ struct Model {
 };
 
 inline Model model_of(const std::string& name) {
-  const std::map<std::string, ModuleKind> kinds = {{"linear", ModuleKind::linear},
-                                                   {"conv1d", ModuleKind::conv1d},
-                                                   {"embedding", ModuleKind::embedding},
-                                                   {"experts", ModuleKind::experts},
-                                                   {"other", ModuleKind::other}};
+  const std::map<std::string, ModuleKind> kinds = {
+      {"linear", ModuleKind::linear},   {"conv1d", ModuleKind::conv1d}, {"embedding", ModuleKind::embedding},
+      {"experts", ModuleKind::experts}, {"router", ModuleKind::router}, {"other", ModuleKind::other}};
   const base::Json& recorded = test::golden_json("adapters/selections.json")["models"][name];
   Model model{recorded[0], {}};
   for (const base::Json& row : recorded[1]) {

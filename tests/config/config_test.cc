@@ -237,7 +237,6 @@ TEST(Config, TwoNamesOfOneKeyMustAgree) {
 
 TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
-      {"lora_target_parameters", "[mlp.experts.down_proj]"},
       {"fp16", "true"},
       {"dtype", "float16"},
       {"optim", "paged_adamw_8bit"},

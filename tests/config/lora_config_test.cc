@@ -90,7 +90,7 @@ TEST(LoraConfig, BadFieldsAreRefused) {
        "peft_config: layers_to_transform: it is for a list of target_modules, and target_modules is an "
        "expression"},
       {R"({"target_parameters": ["down_proj"], "lora_dropout": 0.1})",
-       "peft_config: target_parameters: experts take no dropout: give lora_dropout 0"},
+       "peft_config: target_parameters: an adapter of a parameter has no dropout: give lora_dropout 0"},
   };
   for (const auto& [json, message] : cases) {
     EXPECT_EQ(test::error_of([&] { read(json); }), std::pair(Status::invalid_config, message));

@@ -87,6 +87,87 @@ TEST(Experts, MatchTheFormulaForwardAndBackward) {
   }
 }
 
+// The terms of an adapter, upon frozen weights.
+struct Terms {
+  Parameter a, b;
+  double scale;
+  Terms(int64_t experts, int64_t in, int64_t out, int64_t rank, at::ScalarType type, uint64_t seed)
+      : a(parameter(random({experts * rank, in}, seed, type) * 0.3)),
+        b(parameter(random({out, experts * rank}, seed + 1, type) * 0.3)),
+        scale(1.5) {}
+  LowRank factors() { return {.a = &a, .b = &b, .scale = scale}; }
+  // [experts, rank, in] and [experts, out, rank], in double
+  at::Tensor a_of(int64_t experts) { return a.read()->to(at::kDouble).view({experts, -1, a.size(1)}); }
+  at::Tensor b_of(int64_t experts) {
+    return b.read()->to(at::kDouble).view({b.size(0), -1, experts}).permute({2, 0, 1});
+  }
+  at::Tensor delta(int64_t experts) { return b_of(experts).matmul(a_of(experts)) * scale; }
+};
+
+// With terms it is what it is with their products in the weights, and so are the gradients: those of the
+// factors follow from that of the weight.
+void compare_with_terms(const Shape& s, at::ScalarType type, at::ScalarType compute) {
+  SCOPED_TRACE(testing::Message() << s.tokens << " tokens, " << s.k << " of " << s.experts << ", " << type
+                                  << " by " << compute);
+  Block block(s.experts, s.hidden, s.width, type);
+  Parameter gate_up("gate_up", *block.gate_up.read()), down("down", *block.down.read());
+  Terms wide(s.experts, s.hidden, 2 * s.width, 3, type, 21),
+      narrow(s.experts, s.width, s.hidden, 2, type, 31);
+  Block whole(s.experts, s.hidden, s.width, at::kFloat);
+  whole.gate_up.write()->copy_(gate_up.read()->to(at::kDouble) + wide.delta(s.experts));
+  whole.down.write()->copy_(down.read()->to(at::kDouble) + narrow.delta(s.experts));
+  const at::Tensor x = leaf(random({s.tokens, s.hidden}, 1, type));
+  const at::Tensor logits = leaf(router_logits(s.tokens, s.experts, compute));
+  const at::Tensor dy = random({s.tokens, s.hidden}, 3, compute);
+  const Reference want = reference(x, logits, s.k, true, whole, at::kFloat, dy);
+  const ExpertWeights weights{&gate_up, &down, wide.factors(), narrow.factors()};
+  for (Terms* const terms : {&wide, &narrow}) {
+    terms->a.gradient().fill_(0.5);
+    terms->b.gradient().fill_(0.25);
+  }
+  const at::Tensor y = experts(x, route(logits, s.k, true), weights, Activation::silu, compute);
+  const auto got = torch::autograd::grad({y}, {x, logits}, {dy});
+  const double most = compute == at::kFloat ? limit(compute) : 4e-2;  // the factors' products are rounded too
+  EXPECT_LT(error_of(y, want.y, 1.0), most);
+  EXPECT_LT(error_of(got[0], want.dx, 1.0), most);
+  EXPECT_LT(error_of(got[1], want.d_logits, 1.0), most);
+  for (const auto& [terms, d_weight] : {std::pair{&wide, want.d_gate_up}, {&narrow, want.d_down}}) {
+    const at::Tensor d_a = terms->b_of(s.experts).transpose(1, 2).matmul(d_weight) * terms->scale;
+    const at::Tensor d_b = d_weight.matmul(terms->a_of(s.experts).transpose(1, 2)) * terms->scale;
+    EXPECT_LT(error_of(terms->a.gradient(), d_a.reshape(terms->a.shape()) + 0.5, 1.0), most);
+    EXPECT_LT(error_of(terms->b.gradient(), d_b.permute({1, 2, 0}).reshape(terms->b.shape()) + 0.25, 1.0),
+              most);
+  }
+}
+
+TEST(Experts, TermsOfAnAdapterAreInTheWeights) {
+  for (const Shape& s : kShapes) {
+    compare_with_terms(s, at::kFloat, at::kFloat);
+    compare_with_terms(s, at::kFloat, at::kBFloat16);
+    compare_with_terms(s, at::kBFloat16, at::kBFloat16);
+  }
+}
+
+TEST(Experts, TermsGiveTheSameBitsForAnyNumberOfThreads) {
+  const at::Tensor x = leaf(random({300, 24}, 1)), logits = leaf(random({300, 9}, 2)),
+                   dy = random({300, 24}, 3, at::kBFloat16);
+  std::vector<std::vector<at::Tensor>> all;
+  for (const int threads : {1, 2, 5}) {
+    const Threads scoped(threads);
+    Block block(9, 24, 10, at::kFloat);
+    Parameter gate_up("gate_up", *block.gate_up.read()), down("down", *block.down.read());
+    Terms wide(9, 24, 20, 3, at::kFloat, 21), narrow(9, 10, 24, 2, at::kFloat, 31);
+    const ExpertWeights weights{&gate_up, &down, wide.factors(), narrow.factors()};
+    const at::Tensor y = experts(x, route(logits, 3, true), weights, Activation::silu, at::kBFloat16);
+    all.push_back(torch::autograd::grad({y}, {x, logits}, {dy}));
+    all.back().insert(all.back().end(), {y.detach(), wide.a.gradient(), wide.b.gradient(),
+                                         narrow.a.gradient(), narrow.b.gradient()});
+  }
+  for (const size_t other : {1u, 2u}) {
+    for (size_t i = 0; i < all[0].size(); ++i) EXPECT_TRUE(same_bits(all[0][i], all[other][i])) << i;
+  }
+}
+
 TEST(Experts, ThoseWithoutATokenAreNotTouched) {
   Block block(4, 8, 6, at::kFloat);
   block.gate_up.gradient().fill_(-0.0);

@@ -8,9 +8,8 @@
 #include <set>
 
 #include "kernels/path.h"
-#include "model/golden_batch.h"
 #include "model/model.h"
-#include "support/seeded_model.h"
+#include "model/seeded_runs.h"
 
 namespace trl::model {
 namespace {
@@ -29,16 +28,6 @@ class Families : public testing::TestWithParam<std::string> {
 
 at::Tensor logits_of(Model& model, const at::Tensor& hidden) {
   return kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat));
-}
-
-// [tokens]: each position's successor in its row, -100 at the end of a row.
-at::Tensor targets_of(const Json& rows) {
-  std::vector<int32_t> targets;
-  for (const std::vector<int32_t> row : rows) {
-    targets.insert(targets.end(), row.begin() + 1, row.end());
-    targets.push_back(-100);
-  }
-  return test::int_tensor(targets);
 }
 
 void compare_norms(const std::vector<at::Tensor>& states, const Json& run) {
@@ -106,31 +95,10 @@ TEST_P(Families, OrderOfRowsChangesNothing) {
   }
 }
 
-// want: norm, largest value, sum of gradient * Seeded, and values evenly spread over the tensor.
-void compare_gradient(const at::Tensor& gradient, const Json& want, const test::Seeded& seeded) {
-  const at::Tensor flat = gradient.to(at::kDouble).flatten();
-  const double* values = flat.data_ptr<double>();
-  const int64_t count = flat.numel();
-  double square = 0, largest = 0, sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    square += values[i] * values[i];
-    largest = std::max(largest, std::abs(values[i]));
-    sum += values[i] * seeded[static_cast<uint64_t>(i)];
-  }
-  const auto [floor, relative] = test::limits::gradient;
-  EXPECT_TRUE(close(std::sqrt(square), want[0], test::limits::gradient)) << std::sqrt(square) << " " << want;
-  const double limit = floor + relative * want[1].get<double>();
-  EXPECT_NEAR(largest, want[1].get<double>(), limit);
-  EXPECT_NEAR(sum, want[2].get<double>(), floor + relative * want[0].get<double>());
-  const auto spread = static_cast<int64_t>(want.size()) - 3;
-  for (int64_t i = 0; i < spread; ++i)
-    EXPECT_NEAR(values[i * count / spread], want[static_cast<size_t>(i + 3)].get<double>(), limit) << i;
-}
-
 TEST_P(Families, GradientsAsRecorded) {
   const Json& want = json()["gradients"];
   const Json& rows = json()["runs"][0]["rows"];
-  const at::Tensor targets = targets_of(rows);
+  const at::Tensor targets = test::successors(rows);
   const double tokens = at::ne(targets, -100).sum().item<double>();
   for (const bool checkpoint : {false, true}) {
     SCOPED_TRACE(checkpoint);
@@ -150,7 +118,7 @@ TEST_P(Families, GradientsAsRecorded) {
       SCOPED_TRACE(parameter->name);
       ASSERT_TRUE(want["tensors"].contains(parameter->name));
       const test::Seeded seeded(json()["seed"], parameter->name + " gradient");
-      compare_gradient(parameter->gradient(), want["tensors"][parameter->name], seeded);
+      test::compare_gradient(parameter->gradient(), want["tensors"][parameter->name], seeded);
       total += parameter->gradient().to(at::kDouble).square().sum().item<double>();
     }
     EXPECT_EQ(model->parameters().size(), want["tensors"].size());
@@ -199,7 +167,7 @@ TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
     const auto model = open();
     for (Parameter* parameter : model->parameters())
       parameter->begin_training(at::zeros_like(*parameter->read()));
-    const at::Tensor targets = targets_of(rows);
+    const at::Tensor targets = test::successors(rows);
     const Operators operators;
     const Output output = model->forward(test::forward_input(rows), {.router_loss = true, .random = 1});
     kernels::head_loss(output.hidden, model->head(), targets, 1, model->head_options(at::kFloat), nullptr)

@@ -83,6 +83,30 @@ CASES = [
     ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj", "experts.gate_up_proj"], r=2)),
     ("qwen3_moe", dict(target_parameters=["mlp.experts.down_proj"])),
     ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj"], lora_dropout=0.1)),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj"], use_dora=True)),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj"], lora_bias=True)),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj"], fan_in_fan_out=True)),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj"], init_lora_weights="pissa")),
+    ("qwen3_moe", dict(target_modules="all-linear", lora_dropout=0.1)),
+    ("qwen3_moe", dict(target_modules="all-linear", r=4, use_rslora=True)),
+    ("qwen3_moe", dict(target_modules=["q_proj", "gate_proj", "up_proj"], r=4, lora_alpha=6)),
+    ("qwen3_moe", dict(target_modules=["q_proj", "gate_proj"])),
+    ("qwen3_moe", dict(target_modules=["gate"])),
+    ("qwen3_moe", dict(target_modules=["mlp.gate", "down_proj"], rank_pattern={".*gate.weight": 2, "down_proj": 3})),
+    ("qwen3_moe", dict(target_modules=r".*layers\.1\..*(q_proj|experts\.(gate|up)_proj)")),
+    ("qwen3_moe", dict(target_modules=r".*self_attn\..*", exclude_modules=["k_proj"])),
+    ("qwen3_moe", dict(target_modules="nothing.*")),
+    ("qwen3_moe", dict(target_modules=["q_proj"], target_parameters=["q_proj.weight"])),
+    ("qwen3_moe", dict(target_modules=["q_proj"], target_parameters=["k_proj.weight", "gate.weight"])),
+    ("qwen3_moe", dict(target_modules=[], target_parameters=["norm.weight"])),
+    ("mixtral", dict(target_modules=["w1", "w2", "w3"], r=4, alpha_pattern={"experts.gate_up_proj": 5})),
+    ("mixtral", dict(target_modules=["w1", "w2"])),
+    ("mixtral", dict(target_modules=["experts.0.w2", "q_proj"])),
+    ("mixtral", dict(target_modules=r".*experts.*\.w[123]")),
+    ("mixtral", dict(target_modules=r".*layers\.0.*\.w2")),
+    ("mixtral", dict(target_parameters=["down_proj"])),
+    ("llama", dict(target_modules=[], target_parameters=["q_proj.weight", "mlp.up_proj.weight"], r=2)),
+    ("llama", dict(target_parameters=["o_proj.weight"])),
     ("qwen2 SEQ_CLS", dict(target_modules="all-linear", task_type="SEQ_CLS")),
     ("gpt2 SEQ_CLS", dict(target_modules=["c_attn"], task_type="SEQ_CLS", modules_to_save=["wpe"])),
 ]
@@ -109,6 +133,9 @@ FILES = [
     ("phi3", dict(target_modules=["qkv_proj", "gate_up_proj"])),
     ("qwen3_moe", dict(target_modules=["q_proj"], target_parameters=["mlp.experts.down_proj"])),
     ("qwen3_moe", dict(target_modules=[], target_parameters=["down_proj", "experts.gate_up_proj"], r=2)),
+    ("qwen3_moe", dict(target_modules=["q_proj", "gate_proj", "up_proj", "gate"], r=2)),
+    ("mixtral", dict(target_modules="all-linear", r=2)),
+    ("llama", dict(target_modules=["q_proj"], target_parameters=["k_proj.weight"], r=2)),
 ]
 
 
@@ -140,6 +167,8 @@ def modules_of(model):
         elif "gate_up_proj" in own:
             for part, weight in own.items():
                 rows.append([f"{name}.{part}", "experts", weight.shape[2], weight.shape[1], False, False, weight.shape[0]])
+        elif "Router" in type(module).__name__:
+            rows.append([name, "router", *module.weight.shape[::-1], False, False, 0])
         else:
             rows.append([name, "other", 0, 0, bias, False, 0])
     return rows
