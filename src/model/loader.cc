@@ -191,8 +191,7 @@ kernels::Projection Loader::router(const std::string& name, int64_t in, int64_t 
 
 tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows, int64_t columns,
                                           const std::vector<StoredPart>& parts) {
-  if (quantization_) return quantised_experts(name, rows, columns, parts);
-  if (as_stored_) return stored_experts(name, rows, columns, parts);
+  if (tensor::Parameter* const parameter = experts_in_blocks(name, rows, columns, parts)) return parameter;
   at::Tensor values =
       tensor::empty({config_.experts.count, rows, columns}, dtype_, tensor::MemoryKind::weights, device_);
   for (const StoredPart& part : parts) {
@@ -262,10 +261,10 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name,
   return parameter;
 }
 
-// [out, in]. Encoded from what the ordinary weight would be, which is there alone and goes at once; or as the
-// files have it.
-tensor::Parameter* Loader::linear(const std::string& module, int64_t rows, int64_t columns) {
-  const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
+// A matrix in blocks: as the files have it, or encoded from what the ordinary weight would be, which is there
+// alone and goes at once. Null: it is held as numbers.
+std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows,
+                                                      int64_t columns) {
   if (auto values = prequantised(source_, name, {rows, columns}, used_)) {
     const bool eight = values->form() == "int8";
     if (quantization_ && eight != (quantization_.form == config::WeightForm::int8)) {
@@ -274,38 +273,34 @@ tensor::Parameter* Loader::linear(const std::string& module, int64_t rows, int64
     }
     used_.insert(name);
     base::progress("weights", std::min<int64_t>(std::ssize(used_), tensors_), tensors_);
-    return add(own, name, std::move(values));
+    return values;
   }
-  if (!quantization_) return matrix(module, rows, columns);
+  if (!quantization_) return nullptr;
   check(name, {rows, columns});
-  return add(own, name, quantised(source_.place(name), read(name, {rows, columns}), quantization_));
+  return quantised(source_.place(name), read(name, {rows, columns}), quantization_);
 }
 
-// Matrices of the experts where they lie, in their order; gate and up are two.
-tensor::Parameter* Loader::stored_experts(const std::string& name, int64_t rows, int64_t columns,
-                                          const std::vector<StoredPart>& parts) {
-  std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
-  for (const StoredPart& part : parts) {
-    check(part.name, {part.rows < 0 ? rows : part.rows, columns});
-    matrices.push_back(source_.encoded(part.name));
-  }
-  tensor::Parameter* const parameter =
-      add(name, name, kernels::stacked_weight({config_.experts.count, rows, columns}, std::move(matrices)));
-  loaded_.parts[parameter] = parts;
-  return parameter;
+// [out, in]
+tensor::Parameter* Loader::linear(const std::string& module, int64_t rows, int64_t columns) {
+  const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
+  if (auto values = blocks(name, rows, columns)) return add(own, name, std::move(values));
+  return matrix(module, rows, columns);
 }
 
-tensor::Parameter* Loader::quantised_experts(const std::string& name, int64_t rows, int64_t columns,
+// Matrices of the experts, each in blocks of its own, in their order; gate and up are two.
+tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t rows, int64_t columns,
                                              const std::vector<StoredPart>& parts) {
   std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
-  at::Tensor values = tensor::empty({rows, columns}, dtype_, tensor::MemoryKind::workspace);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const StoredPart& part = parts[i];
-    at::Tensor place = part.rows < 0 ? values : values.narrow(0, part.first, part.rows);
-    check(part.name, place.sizes().vec());
-    read(part.name, place);
-    if (i + 1 < parts.size() && parts[i + 1].expert == part.expert) continue;
-    matrices.push_back(quantised(source_.place(part.name), values, quantization_));
+  for (const StoredPart& part : parts) {
+    const int64_t own = part.rows < 0 ? rows : part.rows;
+    if (as_stored_) check(part.name, {own, columns});
+    auto values = as_stored_ ? source_.encoded(part.name) : blocks(part.name, own, columns);
+    if (values == nullptr && matrices.empty()) return nullptr;
+    if (values == nullptr || values->form() != (matrices.empty() ? values : matrices[0])->form()) {
+      fail(Status::format, "{} is not stored in the form of {}, and experts of a layer share one",
+           source_.place(part.name), source_.place(parts[0].name));
+    }
+    matrices.push_back(std::move(values));
   }
   tensor::Parameter* const parameter =
       add(name, name, kernels::stacked_weight({config_.experts.count, rows, columns}, std::move(matrices)));

@@ -43,11 +43,10 @@ class Loader {
   Norm norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   kernels::Projection router(const std::string& name, int64_t in, int64_t out);
-  tensor::Parameter* quantised_experts(const std::string& name, int64_t rows, int64_t columns,
-                                       const std::vector<StoredPart>& parts);
   tensor::Parameter* linear(const std::string& module, int64_t rows, int64_t columns);
-  tensor::Parameter* stored_experts(const std::string& name, int64_t rows, int64_t columns,
-                                    const std::vector<StoredPart>& parts);
+  std::shared_ptr<const tensor::Encoded> blocks(const std::string& name, int64_t rows, int64_t columns);
+  tensor::Parameter* experts_in_blocks(const std::string& name, int64_t rows, int64_t columns,
+                                       const std::vector<StoredPart>& parts);
   tensor::Parameter* add(const std::string& own, const std::string& name,
                          std::shared_ptr<const tensor::Encoded> values);
   at::Tensor read(const std::string& name, const std::vector<int64_t>& shape) const;

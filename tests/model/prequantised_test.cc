@@ -4,10 +4,15 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <deque>
+
 #include "base/error.h"
+#include "io/four_bit.h"
 #include "io/temporary_file.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
+#include "support/error_of.h"
+#include "support/seeded_model.h"
 
 namespace trl::model {
 namespace {
@@ -41,6 +46,66 @@ void write_checkpoint(const TemporaryDirectory& directory, const std::string& qu
   io::write_safetensors(directory.file("others.safetensors"), others);
   directory.write("model.safetensors.index.json",
                   Json({{"metadata", Json::object()}, {"weight_map", map}}).dump());
+}
+
+// What transformers 4 saved of a mixture of experts: a tensor of blocks for each matrix of each expert.
+TEST(Prequantised, ExpertsHaveTheWeightsThatTheModelGetsHere) {
+  const test::SeededModel model("mixtral");
+  std::vector<io::NamedTensor> named;
+  std::deque<std::vector<uint8_t>> bytes;
+  std::deque<std::vector<float>> scales;
+  const auto map = io::four_bit_code(io::FourBit::nf4);
+  for (const test::SeededTensor& tensor : model.tensors) {
+    const bool linear = tensor.name.find(".experts.") != std::string::npos ||
+                        tensor.name.find("self_attn") != std::string::npos;
+    if (!linear) {
+      named.push_back({tensor.name, io::ElementType::f32, tensor.shape, tensor.values.data()});
+      continue;
+    }
+    const auto count = std::ssize(tensor.values);
+    auto& codes = bytes.emplace_back(static_cast<size_t>(count / 2));
+    auto& absmax = scales.emplace_back(static_cast<size_t>(count / 64));
+    io::encode_four_bit(io::FourBit::nf4, tensor.values.data(), count, 64, codes.data(), absmax.data());
+    const std::string state =
+        Json({{"quant_type", "nf4"}, {"blocksize", 64}, {"dtype", "float32"}, {"shape", tensor.shape}})
+            .dump();
+    auto& text = bytes.emplace_back(state.begin(), state.end());
+    named.push_back({tensor.name, io::ElementType::u8, {count / 2, 1}, codes.data()});
+    named.push_back({tensor.name + ".absmax", io::ElementType::f32, {count / 64}, absmax.data()});
+    named.push_back({tensor.name + ".quant_map", io::ElementType::f32, {16}, map.data()});
+    named.push_back({tensor.name + ".quant_state.bitsandbytes__nf4",
+                     io::ElementType::u8,
+                     {std::ssize(text)},
+                     text.data()});
+  }
+  const TemporaryDirectory directory;
+  directory.write("config.json", model.json["config"].dump());
+  io::write_safetensors(directory.file("model.safetensors"), named);
+  const auto got = Model::open(directory.path(), "float32");
+  const auto want = Model::open(model.directory.path(), "float32", nullptr, at::kCPU, Head::language,
+                                Quantization{WeightForm::nf4});
+  ASSERT_EQ(got->parameters().size(), want->parameters().size());
+  for (size_t i = 0; i < want->parameters().size(); ++i) {
+    EXPECT_TRUE(got->parameters()[i]->read()->equal(*want->parameters()[i]->read()))
+        << want->parameters()[i]->name;
+    EXPECT_EQ(got->parameters()[i]->encoded() != nullptr, want->parameters()[i]->encoded() != nullptr);
+  }
+  // One of them as numbers.
+  for (io::NamedTensor& tensor : named) {
+    if (tensor.name.starts_with("model.layers.1.block_sparse_moe.experts.2.w3.weight"))
+      tensor.name += ".lost";
+  }
+  const auto w3 =
+      std::find_if(model.tensors.begin(), model.tensors.end(), [](const test::SeededTensor& tensor) {
+        return tensor.name == "model.layers.1.block_sparse_moe.experts.2.w3.weight";
+      });
+  named.push_back({w3->name, io::ElementType::f32, w3->shape, w3->values.data()});
+  io::write_safetensors(directory.file("model.safetensors"), named);
+  const auto [status, message] = test::error_of([&] { Model::open(directory.path(), "float32"); });
+  EXPECT_EQ(status, Status::format);
+  EXPECT_NE(message.find("model.layers.1.block_sparse_moe.experts.2.w3.weight is not stored in the form of "),
+            std::string::npos)
+      << message;
 }
 
 TEST(Prequantised, HasTheWeightsThatTheModelGetsHere) {

@@ -9,6 +9,8 @@
 #include "io/temporary_file.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
+#include "model/quantise.h"
+#include "support/seeded_model.h"
 
 namespace trl::model {
 namespace {
@@ -96,6 +98,31 @@ TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
         EXPECT_GT(error, 1e-4);
         EXPECT_LT(error, 0.5);
       }
+    }
+  }
+}
+
+// Also where transformers 5 holds gate and up, and all experts, in one parameter.
+TEST(Quantised, EachMatrixOfAnExpertIsByItself) {
+  const test::SeededModel seeded("mixtral");
+  for (const Form& form : kForms) {
+    const auto model = open_quantised(seeded.directory.path(), form.quantization);
+    for (const test::SeededTensor& tensor : seeded.tensors) {
+      const std::string start = "model.layers.1.block_sparse_moe.experts.2.";
+      if (!tensor.name.starts_with(start)) continue;
+      const at::Tensor values = at::tensor(tensor.values).view(tensor.shape);
+      Parameter alone("alone", quantised("alone", values, form.quantization), at::kFloat);
+      const bool down = tensor.name.find(".w2.") != std::string::npos;
+      Parameter* all = nullptr;
+      for (Parameter* parameter : model->parameters()) {
+        if (parameter->name.ends_with(down ? "layers.1.mlp.experts.down_proj"
+                                           : "layers.1.mlp.experts.gate_up_proj"))
+          all = parameter;
+      }
+      ASSERT_NE(all, nullptr);
+      const int64_t first = tensor.name.find(".w3.") != std::string::npos ? tensor.shape[0] : 0;
+      const at::Tensor got = all->read()->select(0, 2).narrow(0, first, tensor.shape[0]);
+      EXPECT_TRUE(at::equal(got, *alone.read())) << form.name << " " << tensor.name;
     }
   }
 }
