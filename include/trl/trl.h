@@ -1070,13 +1070,15 @@ TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl
 
 /**
  * Merges an adapter into the model's weights, and uses it: a call then costs what it costs without one. The
- * model keeps copies of the weights that change, so that undoing it gives back their bits.
+ * model keeps copies of the weights that change, so that undoing it gives back their bits. Quantised weights
+ * that change become numbers of the model's dtype for that time, with the memory of these, and are not
+ * quantised again; trl_model_save with `save.kind` merged needs no such memory.
  *
  * @param model [in] changed.
  * @param name [in] nullable: undoes the merge; nothing where none is merged.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED for weights that are stored in
- * blocks, TRL_E_BUSY, also while one is merged.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED, TRL_E_BUSY, also while one is
+ * merged.
  * Contract: exclusive; blocks; no callbacks; after an error the model is as before.
  * @since 0.1
  */
@@ -1090,7 +1092,8 @@ TRL_API trl_status trl_model_merge_adapter(trl_model* model, const char* name,
  * @param model [in] the same afterwards.
  * @param path [in] the directory.
  * @param options [in] nullable; `save.kind`: model (all weights, a merged adapter in them), adapter (the one
- * that is used) or merged (all weights with the adapter that is used in them).
+ * that is used) or merged (all weights with the adapter that is used in them). Quantised weights are saved
+ * as the numbers of the model's dtype that they stand for.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_IO, TRL_E_INVALID_CONFIG where no adapter is used, TRL_E_UNSUPPORTED, TRL_E_BUSY.
  * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.

@@ -43,6 +43,7 @@ class AdapterFile {
   explicit AdapterFile(const std::string& path) : file_(path), tensors_(file_.tensors()) {}
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, io::TensorView>& tensors() const { return tensors_; }
+  void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
 
  private:
   const io::Safetensors file_;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/mapped_reads.h"
 
 namespace trl::base {
 
@@ -40,12 +41,16 @@ class Descriptor {
       fail_errno(path, "cannot be read");
     }
     size_ = static_cast<size_t>(info.st_size);
+    device_ = info.st_dev;
+    inode_ = info.st_ino;
   }
   ~Descriptor() { ::close(descriptor_); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return descriptor_; }
   size_t size() const { return size_; }
+  uint64_t device() const { return device_; }
+  uint64_t inode() const { return inode_; }
 
   template <class Body>
   void read_all(Body&& body) const {
@@ -63,6 +68,7 @@ class Descriptor {
   const std::string& path_;
   const int descriptor_;
   size_t size_ = 0;
+  uint64_t device_ = 0, inode_ = 0;
 };
 
 }  // namespace
@@ -152,10 +158,24 @@ bool is_plain_path(std::string_view path) {
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   const Descriptor descriptor(path_);
   size_ = descriptor.size();
+  device_ = descriptor.device();
+  inode_ = descriptor.inode();
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
   if (mapped == MAP_FAILED) fail_errno(path, "cannot be mapped");
   data_ = static_cast<const char*>(mapped);
+  range_ = add_range(data_, size_);
+}
+
+void MappedFile::check() const {
+  struct stat now {};
+  const bool same = ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  if (same && static_cast<size_t>(now.st_size) < size_) {
+    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", path_, now.st_size,
+         size_);
+  }
+  if (range_ != nullptr && is_damaged(*range_))
+    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?", path_);
 }
 
 namespace {
@@ -173,13 +193,17 @@ void MappedFile::fetch(std::string_view part) noexcept { advise(part, MADV_WILLN
 void MappedFile::drop(std::string_view part) noexcept { advise(part, MADV_DONTNEED); }
 
 MappedFile::~MappedFile() {
+  if (range_ != nullptr) remove_range(range_);
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      device_(other.device_),
+      inode_(other.inode_),
+      range_(std::exchange(other.range_, nullptr)) {}
 
 FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append)
     : path_(path), fault_(fault) {

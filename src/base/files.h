@@ -26,6 +26,8 @@ std::string file_name(std::string_view path);  // the last component
 // Of a file below a directory: no component is empty, "." or "..".
 bool is_plain_path(std::string_view path);
 
+struct MappedRange;
+
 // A whole file mapped read-only (private). Movable; the bytes live as long as the object.
 class MappedFile {
  public:
@@ -34,6 +36,9 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
+  // Throws Error(io) if the file has become shorter since it was mapped, or a read of it failed within a
+  // MappedReads (mapped_reads.h). Another file of its name changes nothing.
+  void check() const;
   // A part of a map will be read soon, or has been read: the kernel fetches its pages, or takes them out of
   // this process (a later read fetches them again).
   static void fetch(std::string_view part) noexcept;
@@ -44,6 +49,8 @@ class MappedFile {
   std::string path_;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  uint64_t device_ = 0, inode_ = 0;
+  MappedRange* range_ = nullptr;
 };
 
 // Called before each write to disk with the path and byte count, and before each rename with the new path and

@@ -7,6 +7,7 @@ namespace trl::base {
 NoSignals::NoSignals() noexcept {
   sigset_t all;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 NoSignals::~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

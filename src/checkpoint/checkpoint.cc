@@ -93,6 +93,10 @@ class StoredWeights {
     }
     return copies;
   }
+  void check() const {
+    if (weights_) weights_->check();
+    if (adapter_) adapter_->check();
+  }
 
  private:
   const io::TensorView* find(const std::string& name) const {
@@ -190,6 +194,7 @@ bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
 void Checkpoint::load_model(model::Model& model) const {
   const StoredWeights stored(directory_, model);
   apply(stored.copies());
+  stored.check();
 }
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
@@ -202,6 +207,8 @@ void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>
                              found == states.tensors().end() ? nullptr : &found->second, states.path()));
   }
   apply(copies);
+  stored.check();
+  states.check();
 }
 
 }  // namespace trl::checkpoint

@@ -101,7 +101,8 @@ void convert_to_directory(const std::string& path, const std::string& target, st
   }
   base::Json config = opened.files.config_json;
   config["dtype"] = torch_name(stored);
-  save_files(target, {tensors, config, opened.files.generation_config_json, files});
+  save_files(target, {tensors, config, opened.files.generation_config_json, files,
+                      [&opened] { opened.weights->check(); }});
 }
 
 }  // namespace trl::checkpoint

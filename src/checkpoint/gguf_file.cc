@@ -213,6 +213,7 @@ void write_gguf(base::FileWriter& writer, const GgufModel& m, base::LogSink* log
          }});
   }
   io::write_gguf(writer, metadata, entries);
+  m.weights.check();
 }
 
 }  // namespace trl::checkpoint

@@ -54,6 +54,15 @@ Fill on_all_threads(Fill fill, size_t element_bytes) {
 Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part) {
   const tensor::Encoded& values = *parameter.encoded();
   const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
+  if (part.transposed) {
+    return [&values, type = parameter.dtype(), rows = parameter.size(0), size](int64_t first, int64_t count,
+                                                                               char* out) {
+      model::each_row(first, count, rows, [&](int64_t column, int64_t row, int64_t part_rows) {
+        values.decode({row, part_rows, column, 1}, type, out, 1);
+        out += part_rows * size;
+      });
+    };
+  }
   int64_t row = 0;  // the part's first
   if (part.expert >= 0) row = part.expert * parameter.size(1) + (part.rows < 0 ? 0 : part.first);
   return [&values, type = parameter.dtype(), width, size, row](int64_t first, int64_t count, char* out) {
@@ -77,8 +86,9 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
       continue;
     }
     host.push_back(tensor::on_host(*parameter->read()));
+    const at::Tensor all = host.back();
     for (const model::StoredPart& part : model.stored(*parameter)) {
-      const at::Tensor values = part.of(host.back());
+      const at::Tensor& values = host.emplace_back(part.of(all).contiguous());
       tensors.push_back({part.name, type, values.sizes().vec(), values.data_ptr()});
     }
   }
@@ -91,6 +101,7 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
                                      int64_t max_shard_bytes) {
   for (const engine::NamedBytes& file : all.files) check_file_name(file.name);
   std::vector<std::string> weights = io::write_weights(staged, all.tensors, max_shard_bytes);
+  if (all.check) all.check();
   for (const engine::NamedBytes& file : all.files) staged.write(file.name, file.bytes);
   staged.write(kGenerationConfig, json_text(all.generation_config));
   staged.write(kConfig, json_text(all.config));
@@ -115,7 +126,7 @@ void save(const std::string& directory, const base::WriteFault* fault,
 // The weights of a model in memory, for the writer of GGUF files.
 class MemoryWeights final : public model::WeightSource {
  public:
-  explicit MemoryWeights(model::Model& model) {
+  explicit MemoryWeights(model::Model& model) : model_(model) {
     for (io::NamedTensor& tensor : tensors_of(model, host_)) tensors_.emplace(tensor.name, std::move(tensor));
   }
   std::string place(const std::string& name) const override { return "tensor " + name; }
@@ -135,12 +146,14 @@ class MemoryWeights final : public model::WeightSource {
     io::read_floats(tensor.type, numbers.data(), 0, count, out);
   }
   void forget(const std::string&) const override {}
+  void check() const override { model_.check_files(); }
   std::string type(const std::string& name) const override {
     return std::string(io::element_name(tensors_.at(name).type));
   }
   std::vector<std::string> others(const std::set<std::string>&) const override { return {}; }
 
  private:
+  const model::Model& model_;
   std::vector<at::Tensor> host_;
   std::map<std::string, io::NamedTensor> tensors_;
 };
@@ -161,7 +174,9 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
   for (io::NamedTensor& tensor : tensors) {
     if (tensor.fill) tensor.fill = on_all_threads(std::move(tensor.fill), io::element_size(tensor.type));
   }
-  return write_files(staged, {std::move(tensors), saved_config(model), model.generation_config_json(), files},
+  return write_files(staged,
+                     {std::move(tensors), saved_config(model), model.generation_config_json(), files,
+                      [&model] { model.check_files(); }},
                      max_shard_bytes);
 }
 

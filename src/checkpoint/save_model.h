@@ -29,6 +29,7 @@ struct DirectoryFiles {
   std::vector<io::NamedTensor> tensors;
   base::Json config, generation_config;
   std::span<const engine::NamedBytes> files;
+  std::function<void()> check = {};  // called before the files appear; throws where what they hold is wrong
 };
 void save_files(const std::string& directory, const DirectoryFiles& files);
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mapped_reads.h"
 #include "engine/engine.h"
 #include "tensor/team.h"
 
@@ -66,6 +67,7 @@ template <typename Body>
 int32_t compute(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   return guard(host, error, [&] {
     const tensor::Team team;
+    const base::MappedReads reading;
     return body();
   });
 }

@@ -3,8 +3,6 @@
 // anything is allocated for it.
 #include "io/gguf.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -241,28 +239,7 @@ void check_version(uint32_t version, const std::string& path) {
 
 }  // namespace
 
-namespace {
-
-struct stat status_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) status.st_ino = 0;  // removed: what is mapped stays
-  return status;
-}
-
-}  // namespace
-
-void Gguf::check() const {
-  const struct stat now = status_of(path());
-  const auto size = file_.bytes().size();
-  if (now.st_ino != inode_ || now.st_dev != device_ || static_cast<size_t>(now.st_size) >= size) return;
-  fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use as weights", path(),
-       now.st_size, size);
-}
-
 Gguf::Gguf(const std::string& path) : file_(path) {
-  const struct stat status = status_of(path);
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
   Reader reader(file_.bytes(), path);
   if (reader.left() < kMagic.size() || reader.take(kMagic.size(), "magic") != kMagic) {
     fail(Status::format, "{}: not a GGUF file: it does not begin with \"GGUF\"", path);

@@ -37,13 +37,10 @@ class Gguf {
   double number(std::string_view key) const;
   const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
   const std::string& path() const { return file_.path(); }
-  // Throws Error(io) if the file has become shorter since it was opened: bytes behind its end cannot be read.
-  // That it is cut while they are read nobody can exclude. Another file of its name changes nothing.
-  void check() const;
+  void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
 
  private:
   base::MappedFile file_;
-  uint64_t device_ = 0, inode_ = 0;
   std::map<std::string, GgufValue, std::less<>> metadata_;
   std::map<std::string, GgufTensor, std::less<>> tensors_;
 };

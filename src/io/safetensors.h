@@ -28,6 +28,7 @@ class Safetensors {
   explicit Safetensors(const std::string& path);
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::string& path() const { return file_.path(); }
+  void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
 
  private:
   base::MappedFile file_;
@@ -41,6 +42,9 @@ class Weights {
   const TensorView* find(std::string_view name) const;  // null: not there
   std::vector<std::string> names() const;
   const std::string& directory() const { return directory_; }
+  void check() const {
+    for (const auto& file : files_) file->check();
+  }
 
  private:
   std::string directory_;

@@ -18,13 +18,8 @@ class MergedWeight final : public tensor::Encoded {
         rows_(p.weight->size(p.weight->shape().size() - 2)),
         matrices_(p.weight->shape().size() == 3 ? p.weight->size(0) : 1),
         rank_(p.low_rank.rank() / matrices_),
-        a_(p.low_rank.a->read()->to(at::kFloat, false, true).contiguous()),
-        b_(p.low_rank.b->read()
-               ->to(at::kFloat)
-               .mul(p.low_rank.scale)
-               .view({rows_, rank_, matrices_})
-               .permute({2, 0, 1})
-               .contiguous()) {
+        a_(of_columns(p)),
+        b_(of_rows(p)) {
     if (p.low_rank.magnitude != nullptr)
       factors_ = (p.low_rank.magnitude->read()->to(at::kFloat) / row_norms(p)).contiguous();
   }
@@ -43,6 +38,18 @@ class MergedWeight final : public tensor::Encoded {
   }
 
  private:
+  // Of a weight [in, out], as tables are, a and b change places.
+  at::Tensor of_columns(const Projection& p) const {
+    const at::Tensor wide = (p.transposed ? p.low_rank.b : p.low_rank.a)->read()->to(at::kFloat, false, true);
+    return p.transposed ? wide.t().contiguous() : wide;
+  }
+  at::Tensor of_rows(const Projection& p) const {
+    const at::Tensor wide =
+        (p.transposed ? p.low_rank.a : p.low_rank.b)->read()->to(at::kFloat).mul(p.low_rank.scale);
+    if (p.transposed) return wide.t().contiguous();
+    return wide.view({rows_, rank_, matrices_}).permute({2, 0, 1}).contiguous();
+  }
+
   static constexpr int64_t kColumns = 1024;  // at a time: a multiple of every unit
 
   void decode_piece(int64_t row, int64_t column, int64_t count, at::ScalarType type,
@@ -63,8 +70,8 @@ class MergedWeight final : public tensor::Encoded {
   const std::shared_ptr<const tensor::Encoded> base_;
   const at::ScalarType type_;  // of the base's numbers
   const int64_t rows_, matrices_, rank_;
-  const at::Tensor a_, b_;  // float32 [matrices * rank, in], [matrices, out, rank] with the scale in it
-  at::Tensor factors_;      // float32 [out]; undefined: none
+  const at::Tensor a_, b_;  // float32 [matrices * rank, width], [matrices, rows, rank] with the scale in it
+  at::Tensor factors_;      // float32 [rows]; undefined: none
 };
 
 }  // namespace

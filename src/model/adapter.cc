@@ -63,6 +63,12 @@ class Originals {
 };
 
 void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
+  const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+  if (encoded != nullptr && factors.magnitude != nullptr && slot.module.kind != adapter::ModuleKind::linear) {
+    fail(Status::unsupported,
+         "{}: DoRA is merged into {} weights of linear layers alone: open the model with another dtype",
+         slot.module.name, encoded->form());
+  }
   if (factors.bias != nullptr && !slot.module.bias) {
     fail(Status::unsupported, "{}: lora_bias cannot be merged into a module without a bias",
          slot.module.name);
@@ -232,6 +238,7 @@ void Adapter::load(const std::string& directory) {
   check_embeddings(*file);
   std::vector<at::Tensor> values;  // all of them are read before the first one is set
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
+  file->check();
   for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
 }
 
@@ -248,12 +255,18 @@ std::shared_ptr<void> Adapter::merged(Merged as) {
   for (const Term& term : terms_) check_mergeable(slots_[term.slot], term.factors);
   auto before = std::make_shared<Originals>();
   for (const Replacement& one : replaced_) {
-    before->keep(**one.place);
-    set(**one.place, *one.own->read());
+    Parameter& place = **one.place;
+    before->keep(place);
+    if (place.encoded() != nullptr) {
+      place.hold(*one.own->read());
+    } else {
+      set(place, *one.own->read());
+    }
   }
   for (const Tokens& one : tokens_) {
     Parameter& table = **slots_[one.slot].weight;
     before->keep(table);
+    if (table.encoded() != nullptr) table.decode();
     const at::Tensor ids = at::tensor(at::IntArrayRef(one.rows.ids), at::kLong).to(table.device());
     table.write()->index_copy_(0, ids, one.rows.rows->read()->to(table.dtype()));
   }

@@ -45,6 +45,7 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   norm_ = loader.final_norm();
   head_ = loader.head(embedding_);
   carried_ = loader.carried();
+  source->check();
   if (!carried_.empty() || as_stored) source_ = std::move(source);
   loader.report_others(log);
   adapters_ = Adapters(slots(), std::string(config().family->model_type), device_);
@@ -95,7 +96,7 @@ std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
 
 // Ids come from a tokenizer that may know more tokens than the embedding has rows.
 void Decoder::check(const ForwardInput& input) const {
-  if (source_) source_->check();
+  check_files();
   const int64_t tokens = input.input_ids.numel();
   const bool fits = input.input_ids.scalar_type() == at::kInt &&
                     input.position_ids.scalar_type() == at::kInt && input.position_ids.numel() == tokens &&
@@ -194,6 +195,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   Output output{kernels::norm(x, norm_), {}};
   if (options.router_loss && !routers.empty())
     output.router_loss = kernels::balance_loss(routers, config().experts.chosen);
+  check_files();
   return output;
 }
 
@@ -250,6 +252,7 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
     shared.cache = &cache.layers[i];
     x = layers_[i]->forward(x, shared).stream;
   }
+  check_files();
   cache.length += count;
   cache.ids.insert(cache.ids.end(), ids, ids + count);
   return kernels::norm(x.narrow(0, count - 1, 1).contiguous(), norm_);

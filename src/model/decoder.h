@@ -30,6 +30,9 @@ class Decoder final : public Model {
   at::ScalarType dtype() const override { return dtype_; }
   at::Device device() const override { return device_; }
 
+  void check_files() const override {
+    if (source_) source_->check();
+  }
   Output forward(const ForwardInput& input, const ForwardOptions& options) override;
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) override;
   std::shared_ptr<KvCache> new_cache(int64_t capacity) override;

@@ -31,6 +31,13 @@ int64_t layer_of(std::string_view name, std::string_view pattern) {
   return -1;
 }
 
+at::Tensor turned(const at::Tensor& matrix) {
+  at::Tensor out =
+      tensor::empty({matrix.size(1), matrix.size(0)}, matrix.scalar_type(), tensor::MemoryKind::workspace);
+  out.copy_(matrix.t());
+  return out;
+}
+
 const char* key_of(const config::Quantization& quantization) {
   return quantization.form == config::WeightForm::int8 ? "load_in_8bit" : "load_in_4bit";
 }
@@ -47,13 +54,7 @@ Loader::Loader(const ModelConfig& config, const WeightSource& source, at::Scalar
       quantization_(quantization),
       as_stored_(as_stored),
       loaded_(loaded),
-      tensors_(std::ssize(source.others({}))) {
-  if (quantization_ && config.family->transposed) {
-    fail_key(key_of(quantization_),
-             "{}: true: the weights of {} are stored as [in, out], which are not quantised in this build",
-             key_of(quantization_), config.model_type);
-  }
-}
+      tensors_(std::ssize(source.others({}))) {}
 
 tensor::Parameter* Loader::embedding() {
   tensor::Parameter* embedding =
@@ -231,9 +232,11 @@ Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int
 }
 
 kernels::Projection Loader::projection(const std::string& name, int64_t in, int64_t out, bool bias) {
-  const bool transposed = config_.family->transposed;
-  kernels::Projection projection{.weight = transposed ? matrix(name, in, out) : linear(name, out, in),
-                                 .transposed = transposed};
+  kernels::Projection projection{.weight = encoded_linear(name, out, in)};
+  if (projection.weight == nullptr) {
+    projection.transposed = config_.family->transposed;
+    projection.weight = projection.transposed ? matrix(name, in, out) : matrix(name, out, in);
+  }
   if (bias) projection.bias = load(name + ".bias", {out}, false);
   return projection;
 }
@@ -262,9 +265,9 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name,
 }
 
 // A matrix in blocks: as the files have it, or encoded from what the ordinary weight would be, which is there
-// alone and goes at once. Null: it is held as numbers.
-std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows,
-                                                      int64_t columns) {
+// alone and goes at once; turn: from its transpose. Null: it is held as numbers.
+std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows, int64_t columns,
+                                                      bool turn) {
   if (auto values = prequantised(source_, name, {rows, columns}, used_)) {
     const bool eight = values->form() == "int8";
     if (quantization_ && eight != (quantization_.form == config::WeightForm::int8)) {
@@ -276,15 +279,24 @@ std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, i
     return values;
   }
   if (!quantization_) return nullptr;
-  check(name, {rows, columns});
-  return quantised(source_.place(name), read(name, {rows, columns}), quantization_);
+  const std::vector<int64_t> shape = turn ? std::vector{columns, rows} : std::vector{rows, columns};
+  check(name, shape);
+  return quantised(source_.place(name), turn ? turned(read(name, shape)) : read(name, shape), quantization_);
 }
 
-// [out, in]
-tensor::Parameter* Loader::linear(const std::string& module, int64_t rows, int64_t columns) {
+// [out, in], of a family whose files have [in, out] too; null: it is held as numbers.
+tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t rows, int64_t columns) {
   const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
-  if (auto values = blocks(name, rows, columns)) return add(own, name, std::move(values));
-  return matrix(module, rows, columns);
+  const bool turn = config_.family->transposed;
+  auto values = blocks(name, rows, columns, turn);
+  if (values == nullptr && as_stored_) {
+    check(name, turn ? std::vector{columns, rows} : std::vector{rows, columns});
+    values = source_.encoded(name);
+  }
+  if (values == nullptr) return nullptr;
+  tensor::Parameter* const parameter = add(own, name, std::move(values));
+  if (turn) loaded_.parts[parameter] = {{.name = name, .transposed = true}};
+  return parameter;
 }
 
 // Matrices of the experts, each in blocks of its own, in their order; gate and up are two.

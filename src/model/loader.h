@@ -43,8 +43,9 @@ class Loader {
   Norm norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   kernels::Projection router(const std::string& name, int64_t in, int64_t out);
-  tensor::Parameter* linear(const std::string& module, int64_t rows, int64_t columns);
-  std::shared_ptr<const tensor::Encoded> blocks(const std::string& name, int64_t rows, int64_t columns);
+  tensor::Parameter* encoded_linear(const std::string& module, int64_t rows, int64_t columns);
+  std::shared_ptr<const tensor::Encoded> blocks(const std::string& name, int64_t rows, int64_t columns,
+                                                bool turn = false);
   tensor::Parameter* experts_in_blocks(const std::string& name, int64_t rows, int64_t columns,
                                        const std::vector<StoredPart>& parts);
   tensor::Parameter* add(const std::string& own, const std::string& name,

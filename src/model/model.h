@@ -114,6 +114,10 @@ class Model {
     return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
   }
 
+  // Throws Error(io) where weights lie in a file that was cut since: what was computed with them is not to be
+  // relied on. forward() and extend() ask by themselves before and after; who runs a backward asks again.
+  virtual void check_files() const = 0;
+
   virtual Output forward(const ForwardInput& input, const ForwardOptions& options) = 0;
   // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
   // norm.

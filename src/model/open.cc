@@ -4,6 +4,7 @@
 #include "model/decoder.h"
 #include "model/gguf_config.h"
 #include "model/special_tokens.h"
+#include "tensor/counted.h"
 
 namespace trl::model {
 
@@ -84,8 +85,10 @@ std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dty
   if (as_stored && quantization)
     fail_key("dtype",
              "dtype: keep leaves weights as they are, and load_in_4bit or load_in_8bit quantises them");
-  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
-                                   quantization, as_stored, log);
+  auto model = std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
+                                         quantization, as_stored, log);
+  tensor::trim();  // what tensors were read into
+  return model;
 }
 
 std::vector<Parameter*> Model::all_parameters() {

@@ -1,5 +1,7 @@
 #include "model/prequantised.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -40,12 +42,20 @@ class Parts {
     }
     at::Tensor out = tensor::empty({count}, type, tensor::MemoryKind::weights);
     std::memcpy(out.data_ptr(), view.data, bytes);
+    if (type == at::kFloat) check_finite(part, out);
     return out;
   }
 
   std::vector<int64_t> shape = {};
 
  private:
+  void check_finite(const std::string& part, const at::Tensor& values) const {
+    const float* const begin = values.data_ptr<float>();
+    const float* const end = begin + values.numel();
+    const float* const found = std::find_if_not(begin, end, [](float value) { return std::isfinite(value); });
+    if (found != end) fail(Status::format, "{}: element {} is {}", place(part), found - begin, *found);
+  }
+
   const WeightSource& source_;
   const std::string name_;
   std::set<std::string>& used_;
@@ -109,6 +119,8 @@ std::shared_ptr<const tensor::Encoded> four_bit(const Parts& parts, const std::s
   }
   out.nested_block = state.block("nested_blocksize");
   out.offset = state.get<float>("nested_offset", "a number");
+  if (!std::isfinite(out.offset))
+    fail(Status::format, "{}: \"nested_offset\" is {}; it should be a number", state.place(), out.offset);
   out.absmax = parts.tensor(".absmax", at::kByte, blocks);
   out.nested_absmax =
       parts.tensor(".nested_absmax", at::kFloat, (blocks + out.nested_block - 1) / out.nested_block);

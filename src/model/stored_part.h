@@ -11,12 +11,15 @@ struct StoredPart {
   std::string name;
   int64_t expert = -1;           // the first index; -1: all of it
   int64_t first = 0, rows = -1;  // of the expert's matrix; -1: all
+  bool transposed = false;       // files have all of it as [in, out], and the parameter as [out, in]
   std::vector<int64_t> shape(at::IntArrayRef whole) const {
+    if (transposed) return {whole[1], whole[0]};
     if (expert < 0) return whole.vec();
     return {rows < 0 ? whole[1] : rows, whole[2]};
   }
   // values: of the parameter, or of its shape.
   at::Tensor of(const at::Tensor& values) const {
+    if (transposed) return values.t();
     if (expert < 0) return values;
     const at::Tensor matrix = values.select(0, expert);
     return rows < 0 ? matrix : matrix.narrow(0, first, rows);

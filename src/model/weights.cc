@@ -22,7 +22,7 @@ constexpr int64_t kPiece = 4096;  // elements converted at once, on the stack; a
 // and each goes out of memory when it has been read, so that no file lies there beside what is made of it.
 template <typename Body>
 void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) {
-  constexpr int64_t kStretch = int64_t{32} << 20;
+  constexpr int64_t kStretch = int64_t{8} << 20;
   if (rows == 0) return;
   const int64_t size = static_cast<int64_t>(bytes) / rows;
   const int64_t at_once = std::max<int64_t>(1, kStretch / std::max<int64_t>(1, size));
@@ -84,6 +84,7 @@ class DirectoryWeights final : public WeightSource {
   }
   std::string asks(const std::string&) const override { return "config.json asks"; }
   const io::TensorView* raw(const std::string& name) const override { return weights_.find(name); }
+  void check() const override { weights_.check(); }
   const std::vector<int64_t>* shape(const std::string& name) const override {
     const io::TensorView* view = weights_.find(name);
     return view != nullptr ? &view->shape : nullptr;
@@ -217,11 +218,11 @@ class GgufWeights final : public WeightSource {
   }
   std::shared_ptr<const tensor::Encoded> encoded(const std::string& name) const override {
     const Held& held = stored(name);
-    if (held.transposed) return nullptr;
     std::function<int64_t(int64_t)> row;
     if (held.moved) row = [order = order_](int64_t r) { return order.in_gguf(r); };
     io::GgufTensor tensor = held.tensor;
     tensor.shape = held.shape;
+    if (held.transposed) std::swap(tensor.shape[0], tensor.shape[1]);
     return kernels::ggml_weight(file_, tensor, std::move(row));
   }
   void check() const override { file_->check(); }

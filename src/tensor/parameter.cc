@@ -88,10 +88,12 @@ void Parameter::hold(std::shared_ptr<const Encoded> values) {
   values_ = copy_ = at::Tensor();
 }
 
-void Parameter::decode() {
-  values_ = decoded(*encoded_, encoded_type_, MemoryKind::weights);
+void Parameter::hold(at::Tensor numbers) {
+  values_ = std::move(numbers);
   encoded_.reset();
 }
+
+void Parameter::decode() { hold(decoded(*encoded_, encoded_type_, MemoryKind::weights)); }
 
 void Parameter::begin_training(at::Tensor gradient) {
   if (has_trainer_) fail(Status::busy, "the model is being trained by another trainer");

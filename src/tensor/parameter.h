@@ -93,7 +93,8 @@ class Parameter {
   const std::shared_ptr<const Encoded>& blocks() const { return encoded_; }
   // Of one that was made with encoded values: it has these from here on, of the same shape.
   void hold(std::shared_ptr<const Encoded> values);
-  // Its values become numbers of dtype(), with their memory, until hold() is called.
+  // Its values are numbers of dtype() until hold() is called: these, or what they decode to.
+  void hold(at::Tensor numbers);
   void decode();
 
   // A trainer lives from here to end_training(). gradient: zero, of the parameter's shape; undefined: it is

@@ -157,6 +157,7 @@ bool Trainer::update() {
   std::vector<const MicroBatch*> all;
   for (const MicroBatch& batch : window) all.push_back(&batch);
   base::poll();
+  setup_.model->check_files();
   if (!pass.skipped) pass.skipped = !accepts(norm, "gradient norm", all);
   const double learning_rate = schedule_.learning_rate(state_.global_step);
   if (!pass.skipped) {

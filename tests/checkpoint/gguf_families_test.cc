@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/convert.h"
+#include "checkpoint/save_model.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "io/write_gguf.h"
@@ -111,6 +112,10 @@ TEST_P(GgufFamilies, ThereAndBackIsTheSameModel) {
   convert_to_gguf(scratch / "model", scratch / "m.gguf", "f32", {}, &log);
   EXPECT_EQ(io::Gguf(scratch / "m.gguf").text("general.architecture"), architecture);
   expect_same_outputs(scratch / "m.gguf", scratch / "model");
+  const auto kept = model::Model::open(scratch / "m.gguf", "keep");
+  expect_same_hidden(*kept, *model::Model::open(scratch / "m.gguf", "float32"));
+  save_model(scratch / "saved", *kept, {});
+  expect_same_outputs(scratch / "saved", scratch / "model");
   convert_to_directory(scratch / "m.gguf", scratch / "back", "auto", {}, &log);
   expect_same_outputs(scratch / "back", scratch / "model");
   EXPECT_TRUE(log.lines.empty()) << log.lines.front();

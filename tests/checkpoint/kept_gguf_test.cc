@@ -7,7 +7,10 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "base/mapped_reads.h"
 #include "checkpoint/gguf_of.h"
+#include "config/lora_config.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/golden.h"
@@ -96,6 +99,66 @@ TEST(KeptGguf, AFileThatIsCutIsAnError) {
     EXPECT_NE(error.message().find(file + ": the file was cut to "), std::string::npos) << error.message();
   }
   std::filesystem::resize_file(file, bytes.size());  // nothing reads beyond the end while the model goes
+}
+
+// Cuts the file when it is asked for the n-th time whether the call goes on.
+class CutsAt final : public base::Interrupt {
+ public:
+  CutsAt(std::string path, int asked) : path_(std::move(path)), left_(asked) { asked_ = 1; }
+  bool goes_on() noexcept override {
+    if (--left_ == 0) std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+    return true;
+  }
+  bool has_cut() const { return left_ <= 0; }
+
+ private:
+  const std::string path_;
+  std::atomic<int> left_;
+};
+
+// A forward and a backward, during which the file is cut at some point. -1: that point was not reached.
+int cut_within(const TemporaryDirectory& directory, int point) {
+  const std::string file = write_gguf_of(directory, "llama", "q8_0");
+  const auto model = Model::open(file, "keep");
+  const base::Json json = base::parse_json(R"({"r": 2, "target_modules": "all-linear"})", "test");
+  model::Adapter& adapter =
+      model->adapters().add("mine", config::read_lora_config(json, "test", Status::format), at::kFloat);
+  adapter.start(1);
+  model->train_only(adapter);
+  for (tensor::Parameter* p : model->all_parameters())
+    p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
+  CutsAt cut(file, point);
+  const base::InterruptScope scope(&cut);
+  int result = 1;
+  try {
+    const at::Tensor hidden =
+        model->forward(test::forward_input({std::vector<int32_t>(100, 7)}), {.checkpoint = true}).hidden;
+    hidden.sum().backward();
+    model->check_files();
+    if (!cut.has_cut()) result = -1;
+  } catch (const Error& error) {
+    result = error.status() == Status::io && error.message().starts_with(file + ": ") ? 0 : 2;
+  }
+  for (tensor::Parameter* p : model->all_parameters()) p->end_training();
+  return result;
+}
+
+TEST(KeptGguf, AFileThatIsCutWhileItIsReadIsAnError) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    const TemporaryDirectory directory;
+    const base::MappedReads reading;
+    int errors = 0;
+    for (int point = 1;; point += 7) {
+      const int result = cut_within(directory, point);
+      if (result > 0) _exit(result);
+      if (result < 0) break;
+      ++errors;
+    }
+    _exit(errors > 20 ? 0 : 3);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(KeptGguf, OnlyAGgufFileIsKept) {

@@ -52,9 +52,10 @@ static void read_line(long id, const char* file, const char* field, char* text, 
   fclose(stream);
 }
 
-/* Signals 1 to 31 but SIGKILL and SIGSTOP, and those above glibc's own two. */
+/* Signals 1 to 31 but SIGKILL, SIGSTOP and SIGBUS, and those above glibc's own two. */
 static void check_threads(void) {
-  const unsigned long long all = ~((1ULL << (SIGKILL - 1)) | (1ULL << (SIGSTOP - 1)) | (3ULL << 31));
+  const unsigned long long all =
+      ~((1ULL << (SIGKILL - 1)) | (1ULL << (SIGSTOP - 1)) | (1ULL << (SIGBUS - 1)) | (3ULL << 31));
   long ids[MOST];
   char line[256];
   int i;

@@ -13,6 +13,8 @@
 #include "io/temporary_file.h"
 #include "model/model.h"
 #include "support/recorded.h"
+#include "tensor/counted.h"
+#include "tensor/counting_host.h"
 
 namespace trl::model {
 namespace {
@@ -134,6 +136,79 @@ TEST(LoadMemory, OfGgufFilesToo) {
     EXPECT_LT(static_cast<double>(anonymous.bytes()), 1.1 * static_cast<double>(weights));
     // Of the file (126 MB in F16) stretches of 32 MB are read.
     EXPECT_LT(mapped.bytes(), int64_t{100'000'000});
+  }
+}
+
+// Of the smallest weights that a model of this size has: 4-bit codes with nested scales. bfloat16 beside
+// them.
+std::string write_wide(const std::string& directory) {
+  constexpr int64_t kHidden = 1024, kInner = 4096, kLayers = 6, kTokens = 2000;
+  base::Json config = base::read_json_file(test::golden_path("models/llama/config.json"));
+  config.update({{"hidden_size", kHidden},
+                 {"intermediate_size", kInner},
+                 {"num_hidden_layers", kLayers},
+                 {"num_attention_heads", 16},
+                 {"num_key_value_heads", 16},
+                 {"head_dim", 64},
+                 {"vocab_size", kTokens}});
+  base::make_directories(directory);
+  base::write_file(directory + "/config.json", config.dump());
+  const std::vector<char> bytes(static_cast<size_t>(kInner * kHidden * 2), '\1');
+  std::vector<io::NamedTensor> tensors;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    tensors.push_back({"model." + name + ".weight", io::ElementType::bf16, shape, bytes.data()});
+  };
+  add("embed_tokens", {kTokens, kHidden});
+  add("norm", {kHidden});
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string layer = fmt::format("layers.{}.", i);
+    for (const char* name : {"q", "k", "v", "o"})
+      add(layer + "self_attn." + name + "_proj", {kHidden, kHidden});
+    for (const char* name : {"gate", "up"}) add(layer + "mlp." + name + "_proj", {kInner, kHidden});
+    add(layer + "mlp.down_proj", {kHidden, kInner});
+    for (const char* name : {"input_layernorm", "post_attention_layernorm"}) add(layer + name, {kHidden});
+  }
+  io::write_safetensors(directory + "/model.safetensors", tensors);
+  return directory;
+}
+
+// Quantising while a model is loaded takes at most 1.2 times what it will have, and one tensor.
+TEST(LoadMemory, OfQuantisedModelsIsThatOfTheirBlocks) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer keeps memory beside each block";
+#endif
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const test::TemporaryDirectory directory;
+  const std::string path = write_wide(directory.file("model"));
+  const auto as = [](config::WeightForm form, bool nested) { return config::Quantization{form, nested}; };
+  struct Case {
+    config::Quantization quantization;
+    double bits;
+    const char* dtype;
+    int64_t size;
+  };
+  const Case cases[] = {{as(config::WeightForm::nf4, false), 4.5, "float32", 4},
+                        {as(config::WeightForm::nf4, true), 4.13, "bfloat16", 2},
+                        {as(config::WeightForm::int8, false), 8.1, "bfloat16", 2}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(fmt::format("{} bits, {}", c.bits, c.dtype));
+    Model::outline(path, c.dtype);
+    tensor::trim();
+    test::CountingHost host;
+    tensor::set_host(&host);
+    double weights = 0;
+    const double one = 4096.0 * 1024 * static_cast<double>(c.size);
+    {
+      Growth resident("VmRSS");
+      const auto model = Model::open(path, c.dtype, nullptr, at::kCPU, Head::language, c.quantization);
+      for (const Parameter* p : model->parameters()) {
+        const double bytes = p->encoded() != nullptr ? c.bits / 8 : static_cast<double>(c.size);
+        weights += static_cast<double>(p->count()) * bytes;
+      }
+      EXPECT_LT(static_cast<double>(resident.bytes()), 1.2 * weights + one);
+      EXPECT_LT(static_cast<double>(host.counter.peak()), 1.02 * weights + one);
+    }
+    tensor::set_host(nullptr);
   }
 }
 

@@ -165,6 +165,62 @@ TEST(Prequantised, NamesADamagedPart) {
   }
 }
 
+// bnb_4bit_quant_storage: the same bytes under another type.
+TEST(Prequantised, CodesMayBeStoredAsAnotherType) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const TemporaryDirectory plain;
+  write_checkpoint(plain, base::read_file(stored_file("nf4_nested")));
+  const auto want = Model::open(plain.path(), "float32");
+  for (const io::ElementType type : {io::ElementType::bf16, io::ElementType::f16, io::ElementType::f32}) {
+    SCOPED_TRACE(io::element_name(type));
+    const TemporaryDirectory directory;
+    write_checkpoint(directory, base::read_file(stored_file("nf4_nested")));
+    const io::Safetensors file(plain.file("quantised.safetensors"));
+    std::vector<io::NamedTensor> tensors;
+    for (const auto& [name, view] : file.tensors()) {
+      const auto count = static_cast<int64_t>(view.bytes / io::element_size(type));
+      const bool codes = name.ends_with(".weight") && view.type_name == "U8";
+      tensors.push_back(
+          {name, codes ? type : view.type, codes ? std::vector<int64_t>{count, 1} : view.shape, view.data});
+    }
+    io::write_safetensors(directory.file("quantised.safetensors"), tensors);
+    const auto got = Model::open(directory.path(), "float32");
+    for (size_t i = 0; i < want->parameters().size(); ++i)
+      EXPECT_TRUE((*got->parameters()[i]->read()).equal(*want->parameters()[i]->read()));
+  }
+}
+
+TEST(Prequantised, NamesAScaleThatIsNotFinite) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const std::pair<const char*, const char*> parts[] = {
+      {"nf4", ".weight.absmax"}, {"nf4_nested", ".weight.nested_absmax"}, {"int8", ".SCB"}};
+  for (const auto& [form, part] : parts) {
+    const std::string name = std::string("model.layers.0.self_attn.q_proj") + part;
+    const TemporaryDirectory directory;
+    std::string bytes = base::read_file(stored_file(form));
+    write_checkpoint(directory, bytes);
+    {
+      const io::Safetensors file(directory.file("quantised.safetensors"));
+      const io::TensorView& view = file.tensors().at(name);
+      const float value = std::numeric_limits<float>::infinity();
+      std::vector<float> values(view.bytes / sizeof value);
+      std::memcpy(values.data(), view.data, view.bytes);
+      values.back() = value;
+      const std::string found(static_cast<const char*>(view.data), view.bytes);
+      bytes.replace(bytes.find(found), view.bytes,
+                    std::string(reinterpret_cast<const char*>(values.data()), view.bytes));
+    }
+    directory.write("quantised.safetensors", bytes);
+    try {
+      Model::open(directory.path(), "float32");
+      ADD_FAILURE() << "opened with " << name;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find(name + ": element "), std::string::npos) << error.message();
+      EXPECT_NE(error.message().find(" is inf"), std::string::npos) << error.message();
+    }
+  }
+}
+
 TEST(Prequantised, NamesAPartThatIsMissing) {
   TRL_NEED_GOLDEN("models/qwen2/config.json");
   for (const char* part : {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map"}) {

@@ -1,6 +1,7 @@
-/* Fine-tunes a model with a LoRA adapter, saves the adapter alone and merged into the model, and shows that
-   both write the same text: qlora MODEL ROWS OUTPUT [KEY=VALUE ...]. MODEL is a Hugging Face directory; every
-   key of `trl options sft` may follow. */
+/* Trains a LoRA adapter on quantised weights, saves the adapter alone and merged into the model, and shows
+   that both write the same text: qlora MODEL ROWS OUTPUT [KEY=VALUE ...]. MODEL is a Hugging Face directory,
+   whose linear layers become NF4 blocks while it is opened, or a GGUF file, whose blocks are used where they
+   lie; every key of `trl options sft` may follow. */
 #include <stdio.h>
 #include <string.h>
 #include <trl.h>
@@ -15,6 +16,19 @@ static int ok(trl_status status, trl_error** error) {
 
 static int set(trl_config* config, const char* key, const char* value, trl_error** error) {
   return ok(trl_config_set(config, key, value, error), error);
+}
+
+/* The weights in blocks: a GGUF file's own, or those that bitsandbytes would make. */
+static int set_quantised(trl_config* config, const char* path, trl_error** error) {
+  const size_t length = strlen(path);
+  const int gguf = length > 5 && strcmp(path + length - 5, ".gguf") == 0;
+  return gguf ? set(config, "dtype", "keep", error) : set(config, "load_in_4bit", "true", error);
+}
+
+/* The merged model has numbers, and is opened as it was saved. */
+static int set_as_saved(trl_config* config, trl_error** error) {
+  return set(config, "load_in_4bit", "false", error) && set(config, "load_in_8bit", "false", error) &&
+         set(config, "dtype", "auto", error);
 }
 
 static int set_pair(trl_config* config, char* pair, trl_error** error) {
@@ -72,7 +86,7 @@ static int complete(trl_model* model, const trl_config* config, const char* labe
 }
 
 /* The same model without the adapter, with it, and merged. */
-static int compare(const trl_config* config, const char* path, const char* output, const char* merged,
+static int compare(trl_config* config, const char* path, const char* output, const char* merged,
                    trl_error** error) {
   char alone[4096] = "", adapted[4096] = "", whole[4096] = "";
   trl_model *model = NULL, *other = NULL;
@@ -81,7 +95,7 @@ static int compare(const trl_config* config, const char* path, const char* outpu
              ok(trl_model_add_adapter(model, "mine", output, error), error) &&
              ok(trl_model_use_adapter(model, "mine", error), error) &&
              complete(model, config, "with adapter:", adapted, sizeof adapted, error) &&
-             ok(trl_model_open(NULL, merged, config, &other, error), error) &&
+             set_as_saved(config, error) && ok(trl_model_open(NULL, merged, config, &other, error), error) &&
              complete(other, config, "merged:", whole, sizeof whole, error);
   trl_model_destroy(other);
   trl_model_destroy(model);
@@ -104,7 +118,7 @@ int main(int argc, char** argv) {
   sprintf(merged, "%s/merged", argv[3]);
   good = ok(trl_config_create(&config, &error), &error) &&
          set(config, "model_name_or_path", argv[1], &error) && set(config, "output_dir", argv[3], &error) &&
-         set(config, "use_peft", "true", &error) &&
+         set(config, "use_peft", "true", &error) && set_quantised(config, argv[1], &error) &&
          set(config, "lora_target_modules", "all-linear", &error) &&
          set(config, "learning_rate", "5e-3", &error) &&
          set(config, "per_device_train_batch_size", "4", &error) && set(config, "max_steps", "10", &error) &&
