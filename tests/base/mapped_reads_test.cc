@@ -37,11 +37,23 @@ struct Cut {
   std::unique_ptr<MappedFile> file;
 };
 
+// A sanitizer has handlers of its own.
+void no_handler() {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  ::sigaction(SIGBUS, &plain, nullptr);
+}
+
 // 0 if the body finds all as it should be, else the number of what is not.
 template <typename Body>
 void in_child(const Body& body) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(_exit(body()), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        no_handler();
+        _exit(body());
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 bool refuses(const Cut& c) {
@@ -57,6 +69,7 @@ TEST(MappedReads, WithoutOneTheProcessEnds) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
+        no_handler();
         const Cut c;
         c.cut();
         _exit(c.sum() > 0 ? 1 : 2);
@@ -172,6 +185,7 @@ TEST(MappedReads, WhatIsNoFileOfOursEndsTheProcessAsEver) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
+        no_handler();
         const Cut c;
         const MappedReads reading;
         ::raise(SIGBUS);
