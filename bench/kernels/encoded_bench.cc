@@ -12,6 +12,7 @@
 #include "kernels/ggml_weight.h"
 #include "kernels/int8_weight.h"
 #include "kernels/weight_product.h"
+#include "support/repeat.h"
 #include "support/runs.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
@@ -23,18 +24,6 @@ using trl::kernels::Projection;
 using trl::tensor::Encoded;
 using trl::tensor::Parameter;
 using EncodedPtr = std::shared_ptr<const Encoded>;
-
-double best_seconds(double seconds, const std::function<void()>& body) {
-  body();
-  double best = 1e30;
-  const double start = now();
-  for (int i = 0; i < 3 || now() - start < seconds; ++i) {
-    const double begin = now();
-    body();
-    best = std::min(best, now() - begin);
-  }
-  return best;
-}
 
 EncodedPtr four_bit(const at::Tensor& w, bool nested) {
   trl::kernels::FourBitValues values;
@@ -115,7 +104,7 @@ void measure_products(int64_t tokens, int64_t out, int64_t in, double seconds) {
     const Projection p{&weight};
     at::Tensor dx = at::empty({tokens, in}, at::kBFloat16);
     const double forward = best_seconds(seconds, [&] { trl::kernels::project(x, p); });
-    const double backward = best_seconds(seconds, [&] { trl::kernels::input_gradient(dy, p, dx, 0); });
+    const double backward = best_seconds(seconds, [&] { trl::kernels::input_gradient(dy, p, {}, dx); });
     print({{"bench", "weight product"},
            {"form", form},
            {"tokens", tokens},

@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/gemm.h"
+#include "support/repeat.h"
 #include "support/runs.h"
 #include "tensor/parallel.h"
 
@@ -22,20 +23,6 @@ struct Shape {
 constexpr Shape kShapes[] = {{"square", 1024, 1024, 1024}, {"square", 2048, 2048, 2048},
                              {"mlp up", 1024, 4864, 896},  {"mlp down", 1024, 896, 4864},
                              {"square", 4096, 4096, 4096}, {"head tile", 512, 16384, 896}};
-
-// The fastest of what fits into `seconds`, at least three.
-template <typename Body>
-double best_seconds(double seconds, const Body& body) {
-  body();
-  double best = 1e30;
-  const double start = now();
-  for (int i = 0; i < 3 || now() - start < seconds; ++i) {
-    const double begin = now();
-    body();
-    best = std::min(best, now() - begin);
-  }
-  return best;
-}
 
 // C = A B^T, as a linear layer has it.
 double onednn_seconds(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, double seconds) {

@@ -196,8 +196,12 @@ struct CpuKernels {
   // out = a + scale * b, in a's type; scale * b is rounded to b's first, unless scale is 1
   void (*add)(const void* a, Type a_type, const void* b, Type b_type, float scale, void* out, int64_t count);
   void (*scale)(const void* x, Type x_type, float factor, void* y, Type y_type, int64_t count);
-  void (*dropout)(const Drop&, const void* x, void* y, Type type, int64_t width, int64_t begin,
-                  int64_t end);  // rows
+  // Rows [begin, end). words: null, or of each row [width / 16, rounded up], which elements are kept.
+  void (*dropout)(const Drop&, const void* x, void* y, Type type, int64_t width, int64_t begin, int64_t end,
+                  uint16_t* words);
+  // y = what dropout with these words makes of x, or with add y + that; rows
+  void (*add_kept)(const uint16_t* words, float scale, const void* x, Type x_type, bool add, void* y,
+                   Type y_type, int64_t width, int64_t begin, int64_t end);
   // sum[c] += x[r, c] over the rows, for columns [begin, end)
   void (*column_sum)(const void* x, Type x_type, int64_t rows, int64_t width, void* sum, Type sum_type,
                      int64_t begin, int64_t end);

@@ -4,14 +4,45 @@
 
 namespace trl::kernels {
 
-at::Tensor dropped(const at::Tensor& x, const Dropout& dropout) {
+namespace {
+
+constexpr int64_t kWord = 16;  // elements
+
+uint16_t* words_of(const at::Tensor& words) { return static_cast<uint16_t*>(words.data_ptr()); }
+
+void write_kept(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words, bool add,
+                const at::Tensor& y) {
   const int64_t width = x.size(-1);
+  const float scale = drop_of(dropout).scale;
+  tensor::parallel_for(words.size(0), 16, [&](int64_t begin, int64_t end) {
+    cpu().add_kept(words_of(words), scale, x.data_ptr(), type_of(x), add, y.data_ptr(), type_of(y), width,
+                   begin, end);
+  });
+}
+
+}  // namespace
+
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, at::Tensor* words) {
+  const int64_t width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
   const Drop drop = drop_of(dropout);
   at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
-  tensor::parallel_for(width > 0 ? x.numel() / width : 0, 16, [&](int64_t begin, int64_t end) {
-    cpu().dropout(drop, x.data_ptr(), y.data_ptr(), type_of(x), width, begin, end);
+  if (words != nullptr)
+    *words = tensor::empty({rows, (width + kWord - 1) / kWord}, at::kShort, MemoryKind::activations);
+  tensor::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    cpu().dropout(drop, x.data_ptr(), y.data_ptr(), type_of(x), width, begin, end,
+                  words != nullptr ? words_of(*words) : nullptr);
   });
   return y;
+}
+
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words) {
+  at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
+  write_kept(x, dropout, words, false, y);
+  return y;
+}
+
+void add_dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words, at::Tensor& y) {
+  write_kept(x, dropout, words, true, y);
 }
 
 namespace {

@@ -170,7 +170,7 @@ at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::
 
 at::Tensor recorded(const at::Tensor& x) {
   if (!at::GradMode::is_enabled()) return x;
-  return Recorded::apply(at::zeros({}, at::kFloat).requires_grad_(), x.detach());
+  return Recorded::apply(graph_start(), x.detach());
 }
 
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {

@@ -146,13 +146,13 @@ void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_ty
 // Measured on Zen 5: full rows of C are best, because B is packed once per tile. With a long sum (the head's
 // grad hidden) a tile's B must be narrow to stay in the cache; few rows leave only columns to divide, many
 // columns (the head's logits) allow tall tiles. Gradients of weights (A transposed, packed as well) of a few
-// hundred rows gain a tenth by smaller tiles. Where many products are there to divide, each is a tile: no
-// operand is packed twice.
+// hundred rows gain a tenth by smaller tiles. Few rows and few columns, those of low-rank factors, are
+// divided by rows. Where many products are there to divide, each is a tile: no operand is packed twice.
 struct Tiling {
   int64_t rows, cols;
   Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool many)
       : rows(m >= 1024 ? 256 : 128), cols(n) {
-    constexpr int64_t kLong = 8192;
+    constexpr int64_t kLong = 8192, kNarrow = 64;
     if (many && m <= kLong && n <= kLong) {
       rows = m;
       return;
@@ -166,15 +166,20 @@ struct Tiling {
       rows = 160;
       cols = 288;
     }
-    if (n > kLong || m <= 256 || k > kLong) rows = 512;
+    if (n > kLong || m <= 256 || k > kLong) rows = n <= kNarrow ? 64 : 512;
   }
 };
 
 constexpr size_t kMany = 32;
 
-struct Tile {
+// A product that one thread computes.
+struct Step {
   std::shared_ptr<const Product> product;
-  char *a, *b, *c;
+  char *a, *b;
+};
+struct Tile {
+  std::vector<Step> steps;
+  char* c;
 };
 
 Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
@@ -183,31 +188,45 @@ Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t col
   return {static_cast<const char*>(x.data) + at * size, x.type, rows, cols, x.stride, x.transposed};
 }
 
-// Empty: this machine's oneDNN has no such product.
-std::vector<Tile> cut(Products& products, const Matrix& a, const Matrix& b, const Matrix& c, bool accumulate,
-                      bool many) {
-  const Tiling tiling(a.rows, b.cols, a.cols, a.transposed, many);
+char* bytes_of(const Matrix& x) { return static_cast<char*>(const_cast<void*>(x.data)); }
+
+// The tile of C from (row, col) on. Without steps: this machine's oneDNN has not all of the products.
+Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64_t row, int64_t col) {
+  Tile tile{{}, bytes_of(c)};
+  bool accumulate = m.beta == 1.0f;
+  const auto add = [&](const Matrix& a, const Matrix& b) {
+    const Matrix pa = part(a, row, c.rows, 0, a.cols), pb = part(b, 0, b.rows, col, c.cols);
+    tile.steps.push_back({products.get(pa, pb, c.type, c.stride, accumulate), bytes_of(pa), bytes_of(pb)});
+    accumulate = true;
+  };
+  add(m.a, m.b);
+  for (const Factors& f : m.more) add(f.a, f.b);
+  if (!std::all_of(tile.steps.begin(), tile.steps.end(), [](const Step& s) { return s.product->supported; }))
+    tile.steps.clear();
+  return tile;
+}
+
+// Empty: this machine's oneDNN has not all of the products.
+std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
+  const Matrix c{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
+  const Tiling tiling(c.rows, c.cols, m.a.cols, m.a.transposed, many);
   std::vector<Tile> tiles;
-  for (int64_t row = 0; row < a.rows; row += tiling.rows) {
-    const int64_t rows = std::min(tiling.rows, a.rows - row);
-    for (int64_t col = 0; col < b.cols; col += tiling.cols) {
-      const int64_t cols = std::min(tiling.cols, b.cols - col);
-      const Matrix pa = part(a, row, rows, 0, a.cols), pb = part(b, 0, b.rows, col, cols);
-      const Matrix pc = part(c, row, rows, col, cols);
-      auto product = products.get(pa, pb, c.type, c.stride, accumulate);
-      if (!product->supported) return {};
-      const auto bytes = [](const Matrix& x) { return static_cast<char*>(const_cast<void*>(x.data)); };
-      tiles.push_back({std::move(product), bytes(pa), bytes(pb), bytes(pc)});
+  for (int64_t row = 0; row < c.rows; row += tiling.rows) {
+    const int64_t rows = std::min(tiling.rows, c.rows - row);
+    for (int64_t col = 0; col < c.cols; col += tiling.cols) {
+      const int64_t cols = std::min(tiling.cols, c.cols - col);
+      tiles.push_back(tile_of(products, m, part(c, row, rows, col, cols), row, col));
+      if (tiles.back().steps.empty()) return {};
     }
   }
   return tiles;
 }
 
-void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, void* scratch) {
-  const Product& product = *tile.product;
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, tile.a)},
-                                            {DNNL_ARG_WEIGHTS, memory(product.b, engine, tile.b)},
-                                            {DNNL_ARG_DST, memory(product.c, engine, tile.c)}};
+void run(const Step& step, char* c, const dnnl::engine& engine, dnnl::stream& stream, void* scratch) {
+  const Product& product = *step.product;
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, step.a)},
+                                            {DNNL_ARG_WEIGHTS, memory(product.b, engine, step.b)},
+                                            {DNNL_ARG_DST, memory(product.c, engine, c)}};
   if (scratch != nullptr) arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(product.scratch, engine, scratch));
   product.primitive.execute(stream, arguments);
   stream.wait();
@@ -243,14 +262,20 @@ int64_t scratch_bytes(const Product& product) { return static_cast<int64_t>(prod
 
 void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
   int64_t bytes = 0;
-  for (const Tile& tile : tiles) bytes = std::max(bytes, scratch_bytes(*tile.product));
+  for (const Tile& tile : tiles)
+    for (const Step& step : tile.steps) bytes = std::max(bytes, scratch_bytes(*step.product));
   each_on_a_thread(std::ssize(tiles), bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* scratch) {
-    run(tiles[i], engine, stream, scratch);
+    for (const Step& step : tiles[i].steps) run(step, tiles[i].c, engine, stream, scratch);
   });
 }
 
 void check(const Multiplication& m) {
-  if (m.a.cols == m.b.rows && m.a.type == m.b.type && (m.beta == 0.0f || m.beta == 1.0f)) return;
+  const auto fits = [&](const Factors& f) {
+    return f.a.rows == m.a.rows && f.b.cols == m.b.cols && f.a.cols == f.b.rows && f.a.type == f.b.type;
+  };
+  if (fits({m.a, m.b}) && std::all_of(m.more.begin(), m.more.end(), fits) &&
+      (m.beta == 0.0f || m.beta == 1.0f))
+    return;
   fail(Status::internal, "gemm: {}x{} times {}x{} (types {} and {}), beta {}: not a product", m.a.rows,
        m.a.cols, m.b.rows, m.b.cols, c10::toString(m.a.type), c10::toString(m.b.type), m.beta);
 }
@@ -265,12 +290,22 @@ void clear(const Multiplication& m) {
 
 std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m, bool many) {
   try {
-    const Matrix whole{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
-    return cut(products, m.a, m.b, whole, m.beta == 1.0f, many);
+    return cut(products, m, many);
   } catch (const dnnl::error& error) {
     fail(error.status == dnnl_out_of_memory ? Status::out_of_memory : Status::internal,
          "oneDNN: product {}x{}x{}: {}", m.a.rows, m.a.cols, m.b.cols, error.what());
   }
+}
+
+void multiply_widened(const Multiplication& m) {
+  const auto add = [&](const Factors& f, float beta) {
+    if (f.a.type == at::kFloat && m.more.empty())
+      fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
+    if (f.a.type == at::kFloat) return gemm(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
+    gemm_widened(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
+  };
+  add({m.a, m.b}, m.beta);
+  for (const Factors& f : m.more) add(f, 1.0f);
 }
 
 Matrix matrix_of(const at::Tensor& x, bool transposed) {
@@ -299,29 +334,37 @@ void gemm(at::ArrayRef<Multiplication> all, size_t of) {
     std::move(own.begin(), own.end(), std::back_inserter(tiles));
   }
   if (!tiles.empty()) run_all(tiles, products.engine());
-  for (const Multiplication* m : widened) {
-    if (m->a.type == at::kFloat)
-      fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
-    gemm_widened(m->a, m->b, m->c, m->c_type, m->c_stride, m->beta);
-  }
+  for (const Multiplication* m : widened) multiply_widened(*m);
 }
 
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta) {
   gemm(Multiplication{a, b, c, c_type, c_stride, beta});
 }
 
-void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
-          float beta) {
+Factors matrices(const TensorFactors& product) {
+  return {matrix_of(product.a, product.a_transposed), matrix_of(product.b, product.b_transposed)};
+}
+
+void gemm(at::ArrayRef<TensorFactors> sum, at::Tensor& c, float beta) {
   TORCH_CHECK(c.dim() == 2 && c.stride(1) == 1, "gemm: a row-major result is needed");
-  if (a.scalar_type() == at::kFloat && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
-    at::Tensor sum = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
-    if (beta != 0.0f) sum.copy_(c);
-    gemm(a, a_transposed, b, b_transposed, sum, beta);
-    c.copy_(sum);
+  const bool wide = std::any_of(sum.begin(), sum.end(),
+                                [](const TensorFactors& f) { return f.a.scalar_type() == at::kFloat; });
+  if (wide && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
+    at::Tensor copy = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
+    if (beta != 0.0f) copy.copy_(c);
+    gemm(sum, copy, beta);
+    c.copy_(copy);
     return;
   }
-  gemm(matrix_of(a, a_transposed), matrix_of(b, b_transposed), c.data_ptr(), c.scalar_type(), c.stride(0),
-       beta);
+  const Factors first = matrices(sum.front());
+  Multiplication m{first.a, first.b, c.data_ptr(), c.scalar_type(), c.stride(0), beta};
+  for (const TensorFactors& product : sum.slice(1)) m.more.push_back(matrices(product));
+  gemm(m);
+}
+
+void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
+          float beta) {
+  gemm(TensorFactors{a, a_transposed, b, b_transposed}, c, beta);
 }
 
 namespace {
@@ -357,18 +400,31 @@ struct PanelWork {
   PanelCut cut;
   int64_t first, count;  // columns
   int64_t row, rows;
-  std::shared_ptr<const Product> product, last;  // of cut.rows rows, and of those that are left at the end
+  // Of cut.rows rows, and of those that are left at the end: the product with the panel, then those of
+  // `more`.
+  std::vector<std::shared_ptr<const Product>> steps, last;
 
   int64_t panel_bytes() const { return round_up(whole->b.rows * count * size(whole->b.type), 64); }
   int64_t result_bytes() const {
     return cut.dense ? round_up(std::min(rows, cut.rows) * count * size(whole->c_type), 64) : 0;
   }
   int64_t scratch() const {
-    return std::max(product ? scratch_bytes(*product) : 0, last ? scratch_bytes(*last) : 0);
+    int64_t bytes = 0;
+    each([&](const Product& product) { bytes = std::max(bytes, scratch_bytes(product)); });
+    return bytes;
   }
-  bool supported() const { return (!product || product->supported) && (!last || last->supported); }
+  bool supported() const {
+    bool all = true;
+    each([&](const Product& product) { all = all && product.supported; });
+    return all;
+  }
 
  private:
+  template <typename Body>
+  void each(const Body& body) const {
+    for (const auto* list : {&steps, &last})
+      for (const auto& product : *list) body(*product);
+  }
   static int64_t size(at::ScalarType type) { return static_cast<int64_t>(c10::elementSize(type)); }
 };
 
@@ -380,13 +436,19 @@ void cut(Products& products, const PanelMultiplication& m, std::vector<PanelWork
     const Matrix b{nullptr, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
     for (int64_t row = 0; row < m.a.rows; row += step) {
       const int64_t rows = std::min(step, m.a.rows - row);
-      const auto product = [&](int64_t of) -> std::shared_ptr<const Product> {
-        if (of == 0) return nullptr;
-        return products.get(part(m.a, row, of, 0, m.a.cols), b, m.c_type, cut.dense ? count : m.c_stride,
-                            m.beta == 1.0f);
+      const auto steps = [&](int64_t of) {
+        std::vector<std::shared_ptr<const Product>> all;
+        if (of == 0) return all;
+        const int64_t stride = cut.dense ? count : m.c_stride;
+        all.push_back(products.get(part(m.a, row, of, 0, m.a.cols), b, m.c_type, stride, m.beta == 1.0f));
+        for (const Factors& f : m.more) {
+          all.push_back(products.get(part(f.a, row, of, 0, f.a.cols), part(f.b, 0, f.b.rows, first, count),
+                                     m.c_type, stride, true));
+        }
+        return all;
       };
-      work.push_back({&m, cut, first, count, row, rows, product(rows < cut.rows ? 0 : cut.rows),
-                      product(rows % cut.rows)});
+      work.push_back(
+          {&m, cut, first, count, row, rows, steps(rows < cut.rows ? 0 : cut.rows), steps(rows % cut.rows)});
     }
   }
 }
@@ -407,12 +469,18 @@ void run(const PanelWork& work, const dnnl::engine& engine, dnnl::stream& stream
   char* const b = static_cast<char*>(const_cast<void*>(m.b.panel(work.first, work.count, panel)));
   for (int64_t row = work.row, rows = 0; row < work.row + work.rows; row += rows) {
     rows = std::min(work.cut.rows, work.row + work.rows - row);
-    char* const a = static_cast<char*>(const_cast<void*>(part(m.a, row, rows, 0, m.a.cols).data));
+    char* const a = bytes_of(part(m.a, row, rows, 0, m.a.cols));
     char* const c = static_cast<char*>(m.c) + (row * m.c_stride + work.first) * size;
     const int64_t c_bytes = m.c_stride * size, bytes = work.count * size;
     if (work.cut.dense && m.beta == 1.0f) copy_rows(c, c_bytes, result, bytes, rows, bytes);
-    run({rows == work.cut.rows ? work.product : work.last, a, b, work.cut.dense ? result : c}, engine, stream,
-        scratch);
+    const auto& steps = rows == work.cut.rows ? work.steps : work.last;
+    char* const to = work.cut.dense ? result : c;
+    run({steps[0], a, b}, to, engine, stream, scratch);
+    for (size_t i = 0; i < m.more.size(); ++i) {
+      const Matrix more_a = part(m.more[i].a, row, rows, 0, m.more[i].a.cols);
+      const Matrix more_b = part(m.more[i].b, 0, m.more[i].b.rows, work.first, work.count);
+      run({steps[i + 1], bytes_of(more_a), bytes_of(more_b)}, to, engine, stream, scratch);
+    }
     if (work.cut.dense) copy_rows(result, bytes, c, c_bytes, rows, bytes);
   }
 }
@@ -428,6 +496,7 @@ void multiply_in_turn(const PanelMultiplication& m) {
     const Matrix b{place, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
     gemm(m.a, b, static_cast<char*>(m.c) + first * size, m.c_type, m.c_stride, m.beta);
   }
+  for (const Factors& f : m.more) gemm(f.a, f.b, m.c, m.c_type, m.c_stride, 1.0f);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace trl::kernels {
 
@@ -20,6 +21,9 @@ struct Matrix {
 // rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
+struct Factors {
+  Matrix a, b;
+};
 // Several products whose results lie apart, divided among the threads as one.
 struct Multiplication {
   Matrix a, b;
@@ -27,6 +31,9 @@ struct Multiplication {
   at::ScalarType c_type;
   int64_t c_stride;
   float beta = 0;
+  // Added to C one after the other, each rounded like a product with beta 1. A tile of C takes all of them
+  // while it is in the cache.
+  std::vector<Factors> more = {};
 };
 // of: how many they are a part of, where that is more; their bits are those that they have among all of them.
 void gemm(at::ArrayRef<Multiplication> all, size_t of = 0);
@@ -48,11 +55,20 @@ struct PanelMultiplication {
   at::ScalarType c_type;
   int64_t c_stride;
   float beta = 0;
+  std::vector<Factors> more = {};  // as in Multiplication
 };
 // What a product gives depends on the shapes alone, not on where panels come from.
 void gemm(at::ArrayRef<PanelMultiplication> all);
 
-// Tensor forms: x [m, k], y [n, k] or [k, n] when transposed is false.
+// Tensor forms: a [m, k], b [n, k] or [k, n] when transposed is false.
+struct TensorFactors {
+  at::Tensor a = {};
+  bool a_transposed = false;
+  at::Tensor b = {};
+  bool b_transposed = false;
+};
+Factors matrices(const TensorFactors& product);
+void gemm(at::ArrayRef<TensorFactors> sum, at::Tensor& c, float beta = 0.0f);
 void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c,
           float beta = 0.0f);
 

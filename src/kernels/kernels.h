@@ -70,6 +70,7 @@ struct Projection {
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };
+// Where x has no graph and low-rank factors are trained, one begins here, without a gradient of x.
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again = {});
 

@@ -23,13 +23,17 @@ struct LinearState {
   at::ScalarType x_type, compute;
 };
 
+bool is_defined(const at::Tensor& x) { return x.defined(); }
+
 struct Linear : torch::autograd::Function<Linear> {
-  static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Projections& projections,
+  // anchor: where x has no graph, and one begins here.
+  static tensor_list forward(AutogradContext* context, const at::Tensor& x,
+                             const c10::optional<at::Tensor>& /*anchor*/, const Projections& projections,
                              at::ScalarType compute, const Again& again) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     LinearState state{projections, {}, {}, LowRankTerms(projections), x.scalar_type(), compute};
-    tensor_list outputs = project(operand, projections), low_rank_keeps;
-    if (!state.low_rank.empty()) low_rank_keeps = state.low_rank.add_to(outputs, operand);
+    tensor_list low_rank_keeps;
+    tensor_list outputs = state.low_rank.project(operand, projections, &low_rank_keeps);
     bool trains = state.low_rank.needs_input();  // a weight: its gradient needs x
     for (const Projection& p : projections) {
       if (state.weights.emplace_back(*p.weight)) trains = true;
@@ -57,29 +61,38 @@ struct Linear : torch::autograd::Function<Linear> {
       if (grads[i].defined()) state.biases[i].add([&](at::Tensor& sum) { add_column_sums(grads[i], sum); });
       state.biases[i].end();
     }
-    state.low_rank.backward_of_magnitudes(grads, low_rank_kept);
     at::Tensor dx;
+    const auto dy = std::find_if(grads.begin(), grads.end(), is_defined);
+    if (context->needs_input_grad(0) && dy != grads.end())
+      dx = tensor::empty({dy->size(0), state.projections[0].in()}, state.x_type, MemoryKind::activations);
+    if (!state.low_rank.empty()) {
+      state.low_rank.backward(grads, state.projections, low_rank_kept, operand, dx);
+    } else if (dx.defined()) {
+      input_gradient(grads, state.projections, {}, dx);
+    }
     for (size_t i = 0; i < grads.size(); ++i) {
-      if (grads[i].defined()) add(state, i, grads[i], operand, dx);
+      if (grads[i].defined()) add_weight_gradient(state, i, grads[i], operand);
       state.weights[i].end();
     }
-    if (!state.low_rank.empty()) state.low_rank.backward(grads, low_rank_kept, operand, dx);
-    return {dx, {}, {}, {}};
+    return {dx, {}, {}, {}, {}};
   }
 
  private:
-  // What the output i adds to dx (undefined: it is the first), and to the gradient of its weight.
-  static void add(const LinearState& state, size_t i, const at::Tensor& dy, const at::Tensor& operand,
-                  at::Tensor& dx) {
-    const Projection& p = state.projections[i];
-    const float beta = dx.defined() ? 1.0f : 0.0f;
-    if (!dx.defined()) dx = tensor::empty({dy.size(0), p.in()}, state.x_type, MemoryKind::activations);
-    input_gradient(dy, p, dx, beta);
+  static void add_weight_gradient(const LinearState& state, size_t i, const at::Tensor& dy,
+                                  const at::Tensor& operand) {
+    const bool transposed = state.projections[i].transposed;
     state.weights[i].add([&](at::Tensor& gradient) {
-      gemm(p.transposed ? operand : dy, true, p.transposed ? dy : operand, false, gradient, 1.0f);
+      gemm(transposed ? operand : dy, true, transposed ? dy : operand, false, gradient, 1.0f);
     });
   }
 };
+
+bool trains_terms(const Projection& p) {
+  const LowRank& term = p.low_rank;
+  const Parameter* const all[] = {term.a, term.b, term.bias, term.magnitude};
+  return std::any_of(std::begin(all), std::end(all),
+                     [](const Parameter* one) { return one != nullptr && one->has_gradient(); });
+}
 
 void check(const at::Tensor& x, const Projection& p) {
   need(x.dim() == 2 && p.weight->shape().size() == 2 && x.size(1) == p.in() && x.is_contiguous() &&
@@ -246,11 +259,13 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
                                at::ScalarType compute, const Again& again) {
   for (const Projection& p : projections) check(x, p);
   if (!fused(x)) return plain::linear(x, projections, compute);
-  if (records(x)) return Linear::apply(x, projections.vec(), compute, again);
+  c10::optional<at::Tensor> anchor;
+  if (at::GradMode::is_enabled() && !x.requires_grad() &&
+      std::any_of(projections.begin(), projections.end(), trains_terms))
+    anchor = graph_start();
+  if (records(x) || anchor) return Linear::apply(x, anchor, projections.vec(), compute, again);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  tensor_list outputs = project(operand, projections);
-  if (LowRankTerms terms(projections); !terms.empty()) terms.add_to(outputs, operand);
-  return outputs;
+  return LowRankTerms(projections).project(operand, projections, nullptr);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

@@ -5,6 +5,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/magnitude.h"
+#include "kernels/weight_product.h"
 
 namespace trl::kernels {
 
@@ -74,16 +75,18 @@ at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
 }
 
 // scale_i a_i x, side by side: [tokens, sum of the ranks]
-at::Tensor LowRankTerms::reduced(const at::Tensor& x) const {
+at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
   at::Tensor y = tensor::empty({x.size(0), width_}, x.scalar_type(), MemoryKind::activations);
   if (!drops()) {
     gemm(x, false, stacked(x.scalar_type(), true), true, y);
     return y;
   }
-  for (const Term& term : terms_) {
-    at::Tensor part = columns(y, term);
-    const LowRank& factors = term.factors();
-    gemm(dropped(x, factors.dropout), false, scaled(*factors.a, factors.scale, x.scalar_type()), true, part);
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const LowRank& factors = terms_[i].factors();
+    at::Tensor part = columns(y, terms_[i]);
+    at::Tensor* const words = kept != nullptr ? &(*kept)[1 + i] : nullptr;
+    gemm(dropped(x, factors.dropout, words), false, scaled(*factors.a, factors.scale, x.scalar_type()), true,
+         part);
   }
   return y;
 }
@@ -93,19 +96,31 @@ at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
   return x.defined() && narrow ? converted(x, at::kBFloat16, MemoryKind::workspace) : x;
 }
 
-tensor_list LowRankTerms::add_to(tensor_list& outputs, const at::Tensor& x) {
-  tensor_list keep{reduced(in_their_type(x))};
+// Kept are what all terms make of x, their dropout's words, and what magnitudes are multiplied with.
+tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                                  tensor_list* kept) {
+  if (empty()) return kernels::project(x, projections);
+  if (kept != nullptr) kept->resize(1 + terms_.size());
+  const at::Tensor r = reduced(in_their_type(x), kept);
+  if (kept != nullptr) (*kept)[0] = r;
+  std::vector<TensorFactors> added(projections.size());
+  for (const Term& term : terms_)
+    added[term.output] = {columns(r, term), false, *read(*term.factors().b, r.scalar_type()), true};
+  tensor_list outputs = kernels::project(x, projections, added);
+  add_biases_and_magnitudes(outputs, kept);
+  return outputs;
+}
+
+void LowRankTerms::add_biases_and_magnitudes(tensor_list& outputs, tensor_list* kept) {
   for (Term& term : terms_) {
     const LowRank& factors = term.factors();
     at::Tensor& y = outputs[term.output];
-    gemm(columns(keep[0], term), false, *read(*factors.b, keep[0].scalar_type()), true, y, 1.0f);
     if (factors.bias != nullptr) add_in_place(y, scaled(*factors.bias, factors.scale, at::kFloat));
     if (factors.magnitude == nullptr) continue;
     term.norms = row_norms(term.projection);
-    keep.push_back(y);
+    if (kept != nullptr) kept->push_back(y);
     y = with_gain(y, gain(term), bias_of(term.projection));
   }
-  return keep;
 }
 
 at::Tensor LowRankTerms::gain(const Term& term) const {
@@ -115,7 +130,7 @@ at::Tensor LowRankTerms::gain(const Term& term) const {
 }
 
 void LowRankTerms::backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept) {
-  size_t place = 1;
+  size_t place = 1 + terms_.size();
   for (Term& term : terms_) {
     if (term.factors().magnitude == nullptr) continue;
     const at::Tensor& y = kept[place++];
@@ -131,15 +146,22 @@ void LowRankTerms::backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<a
   }
 }
 
-void LowRankTerms::backward(tensor_list d_outputs, at::ArrayRef<at::Tensor> kept, at::Tensor x,
-                            at::Tensor& dx) {
-  for (at::Tensor& dy : d_outputs) dy = in_their_type(dy);
+void LowRankTerms::backward(tensor_list& d_outputs, at::ArrayRef<Projection> projections,
+                            at::ArrayRef<at::Tensor> kept, at::Tensor x, at::Tensor& dx) {
+  backward_of_magnitudes(d_outputs, kept);
+  tensor_list dys;
+  for (const at::Tensor& dy : d_outputs) dys.push_back(in_their_type(dy));
   x = in_their_type(x);
-  const at::Tensor d = d_reduced(d_outputs, kept[0]);
-  if (dx.defined()) add_input_gradient(d, dx);
-  if (needs_input()) add_gradients_of_a(d, x);
+  const at::ArrayRef<at::Tensor> words = kept.slice(1, terms_.size());
+  const at::Tensor d = d_reduced(dys, kept[0]);
+  if (dx.defined()) {
+    const TensorFactors own{d, false, stacked(d.scalar_type(), false), false};
+    input_gradient(d_outputs, projections, drops() ? TensorFactors() : own, dx);
+    if (drops()) add_dropped(d, words, dx);
+  }
+  if (needs_input()) add_gradients_of_a(d, words, x);
   for (Term& term : terms_) {
-    if (const at::Tensor& dy = d_outputs[term.output]; dy.defined()) {
+    if (const at::Tensor& dy = dys[term.output]; dy.defined()) {
       term.b.add(
           [&](at::Tensor& gradient) { gemm(dy, true, columns(kept[0], term), false, gradient, 1.0f); });
       term.bias.add([&](at::Tensor& gradient) {
@@ -167,24 +189,30 @@ at::Tensor LowRankTerms::d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at:
   return d;
 }
 
-void LowRankTerms::add_input_gradient(const at::Tensor& d_reduced, at::Tensor& dx) const {
-  if (!drops()) return gemm(d_reduced, false, stacked(d_reduced.scalar_type(), false), false, dx, 1.0f);
-  for (const Term& term : terms_) {
-    at::Tensor part = tensor::empty(dx.sizes(), d_reduced.scalar_type(), MemoryKind::workspace);
-    gemm(columns(d_reduced, term), false, *read(*term.factors().a, d_reduced.scalar_type()), false, part);
-    part = dropped(part, term.factors().dropout);
-    parallel_elements(dx.numel(), [&](int64_t begin, int64_t end) {
-      cpu().add(at_byte(dx, begin), type_of(dx), at_byte(part, begin), type_of(part), 1, at_byte(dx, begin),
-                end - begin);
-    });
+void LowRankTerms::add_dropped(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words,
+                               at::Tensor& dx) const {
+  at::Tensor part = tensor::empty(dx.sizes(), d_reduced.scalar_type(), MemoryKind::workspace);
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const LowRank& factors = terms_[i].factors();
+    gemm(columns(d_reduced, terms_[i]), false, *read(*factors.a, part.scalar_type()), false, part);
+    kernels::add_dropped(part, factors.dropout, words[i], dx);
   }
 }
 
-void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, const at::Tensor& x) const {
-  for (const Term& term : terms_) {
+// Without dropout all of them read the same x: one product makes them.
+void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words,
+                                      const at::Tensor& x) const {
+  at::Tensor all;
+  if (!drops() && terms_.size() > 1) {
+    all = tensor::empty({width_, x.size(1)}, at::kFloat, MemoryKind::workspace);
+    gemm(d_reduced, true, x, false, all);
+  }
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const Term& term = terms_[i];
     term.a.add([&](at::Tensor& gradient) {
-      const Dropout& dropout = term.factors().dropout;
-      gemm(columns(d_reduced, term), true, dropout.rate > 0 ? dropped(x, dropout) : x, false, gradient, 1.0f);
+      if (all.defined()) return add_in_place(gradient, all.narrow(0, term.first, term.factors().rank()));
+      const at::Tensor own = drops() ? dropped(x, term.factors().dropout, words[i]) : x;
+      gemm(columns(d_reduced, term), true, own, false, gradient, 1.0f);
     });
   }
 }

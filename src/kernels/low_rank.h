@@ -20,15 +20,15 @@ class LowRankTerms {
 
   bool empty() const { return width_ == 0; }
   bool needs_input() const;  // in backward: an a is trained
-  // Adds the terms to what the projections make of x, which has the type of the products. Returns what
-  // backward needs beside x.
-  tensor_list add_to(tensor_list& outputs, const at::Tensor& x);
+  // What the projections and the terms make of x, which has the type of the products. kept: what backward
+  // needs beside x; null: there is none.
+  tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, tensor_list* kept);
 
-  // The gradients of the outputs (undefined: there is none) become those of what was there before magnitudes.
-  // Before the other one.
-  void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);
-  // x may be undefined where no a is trained. dx is added to.
-  void backward(tensor_list d_outputs, at::ArrayRef<at::Tensor> kept, at::Tensor x, at::Tensor& dx);
+  // d_outputs: the gradients of the outputs (undefined: there is none), which become those of what was there
+  // before magnitudes. x may be undefined where no a is trained. dx becomes the gradient of x, of projections
+  // and terms, unless it is undefined: not wanted.
+  void backward(tensor_list& d_outputs, at::ArrayRef<Projection> projections, at::ArrayRef<at::Tensor> kept,
+                at::Tensor x, at::Tensor& dx);
 
  private:
   struct Term {
@@ -47,10 +47,14 @@ class LowRankTerms {
   at::Tensor in_their_type(const at::Tensor& x) const;
   at::Tensor gain(const Term& term) const;
   at::Tensor stacked(at::ScalarType type, bool scaled) const;
-  at::Tensor reduced(const at::Tensor& x) const;
+  // kept: gets which elements of x each term's dropout keeps; may be null
+  at::Tensor reduced(const at::Tensor& x, tensor_list* kept) const;
+  void add_biases_and_magnitudes(tensor_list& outputs, tensor_list* kept);
+  void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);
   at::Tensor d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced) const;
-  void add_input_gradient(const at::Tensor& d_reduced, at::Tensor& dx) const;
-  void add_gradients_of_a(const at::Tensor& d_reduced, const at::Tensor& x) const;
+  void add_dropped(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words, at::Tensor& dx) const;
+  void add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words,
+                          const at::Tensor& x) const;
 
   std::vector<Term> terms_;
   int64_t width_ = 0;  // sum of the ranks

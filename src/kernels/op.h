@@ -36,6 +36,9 @@ inline void need(bool condition, const char* op, const char* what) {
 // Is a graph being recorded through x?
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
+// From which a graph begins.
+inline at::Tensor graph_start() { return at::zeros({}, at::kFloat).requires_grad_(); }
+
 // As a value of that type.
 inline double rounded(double value, at::ScalarType type) {
   if (type == at::kDouble) return value;
@@ -100,8 +103,12 @@ at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
 // What a branch gets of dy, the gradient of stream + scale * branch, in the branch's type.
 at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale);
-// dropout() without a graph: of a value, and of a gradient alike.
-at::Tensor dropped(const at::Tensor& x, const Dropout& dropout);
+// dropout() without a graph: of a value, and of a gradient alike. words: if not null, which elements are
+// kept, a bit of each: int16 [rows, width / 16, rounded up].
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, at::Tensor* words = nullptr);
+// What dropout with these words makes of x, without drawing; and y with that added in its place.
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words);
+void add_dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words, at::Tensor& y);
 inline void check_rate(const Dropout& dropout) {
   need(dropout.rate >= 0 && dropout.rate <= 1, "dropout", "a rate from 0 to 1 is needed");
 }

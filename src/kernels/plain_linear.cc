@@ -71,16 +71,17 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
 // What the terms add to y, what a projection without a bias makes of x; both of the type of the products.
 at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p) {
   const LowRank& term = p.low_rank;
-  const at::Tensor a = weight(x, *term.a), b = weight(x, *term.b);
+  const at::Tensor anchor = x.requires_grad() ? x : graph_start();
+  const at::Tensor a = weight(anchor, *term.a), b = weight(anchor, *term.b);
   const at::ScalarType compute = a.scalar_type() == at::kBFloat16 ? at::kBFloat16 : x.scalar_type();
   const at::Tensor operand = term.dropout.rate > 0 ? plain::dropout(x, term.dropout) : x;
   const at::Tensor reduced = at::linear(operand.to(compute), a.to(compute));
   at::Tensor sum = y + at::linear(reduced * term.scale, b.to(compute));
-  if (term.bias != nullptr) sum = sum + (weight(x, *term.bias) * term.scale).to(y.scalar_type());
+  if (term.bias != nullptr) sum = sum + (weight(anchor, *term.bias) * term.scale).to(y.scalar_type());
   if (term.magnitude == nullptr) return sum;
   const at::Tensor base = p.weight->read()->detach();
   const at::Tensor whole = (p.transposed ? base.t() : base) + b.detach().mm(a.detach()) * term.scale;
-  const at::Tensor gain = weight(x, *term.magnitude) / whole.square().sum(1).sqrt();
+  const at::Tensor gain = weight(anchor, *term.magnitude) / whole.square().sum(1).sqrt();
   return sum * gain.to(y.scalar_type());
 }
 

@@ -44,26 +44,30 @@ bool in_panels(const Parameter& w, at::ScalarType compute) {
   return !w.has_gradient() && w.count() * static_cast<int64_t>(c10::elementSize(compute)) > kDecodedBytes;
 }
 
-// c = a w^T (transposed) or a w, + beta c
-void multiply(const at::Tensor& a, Parameter& w, bool transposed, at::Tensor& c, float beta) {
+// c = a w^T (transposed) or a w, + beta c, + the product that is added.
+void multiply_panels(const at::Tensor& a, Parameter& w, bool transposed, const TensorFactors& added,
+                     at::Tensor& c, float beta) {
   const at::ScalarType compute = a.scalar_type();
-  if (!in_panels(w, compute)) return gemm(a, false, *read(w, compute), transposed, c, beta);
-  std::optional<tensor::Reading> numbers;
-  if (w.encoded() == nullptr) numbers.emplace(read(w, compute));
-  const Panels b = numbers ? dense_panels(**numbers, transposed) : panels(*w.encoded(), compute, transposed);
-  gemm(PanelMultiplication{matrix_of(a), b, c.data_ptr(), c.scalar_type(), c.stride(0), beta});
+  at::Tensor numbers;
+  if (w.encoded() == nullptr) numbers = *read(w, compute);
+  const Panels b =
+      numbers.defined() ? dense_panels(numbers, transposed) : panels(*w.encoded(), compute, transposed);
+  PanelMultiplication m{matrix_of(a), b, c.data_ptr(), c.scalar_type(), c.stride(0), beta};
+  if (added.a.defined()) m.more.push_back(matrices(added));
+  gemm(m);
 }
 
-at::Tensor project(const at::Tensor& x, const Projection& p) {
+at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors& added) {
   const at::ScalarType compute = x.scalar_type();
   at::Tensor y = tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations);
   const float beta = p.bias != nullptr ? 1.0f : 0.0f;
   if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
-  if (p.transposed) {
-    gemm(x, false, *read(*p.weight, compute), false, y, beta);
-  } else {
-    multiply(x, *p.weight, true, y, beta);
+  if (!p.transposed && in_panels(*p.weight, compute)) {
+    multiply_panels(x, *p.weight, true, added, y, beta);
+    return y;
   }
+  const TensorFactors sum[] = {{x, false, *read(*p.weight, compute), !p.transposed}, added};
+  gemm(at::ArrayRef<TensorFactors>(sum, added.a.defined() ? 2 : 1), y, beta);
   return y;
 }
 
@@ -84,7 +88,8 @@ Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, in
       }};
 }
 
-std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections) {
+std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                                at::ArrayRef<TensorFactors> added) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
   const bool skinny =
@@ -93,7 +98,8 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
         return !p.transposed && (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
       });
   if (!skinny) {
-    for (const Projection& p : projections) outputs.push_back(project(x, p));
+    for (size_t i = 0; i < projections.size(); ++i)
+      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i]));
     return outputs;
   }
   std::vector<SkinnyProduct> products;
@@ -106,12 +112,33 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                         p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back(), encoded});
   }
   skinny_products(x, products);
+  for (size_t i = 0; i < added.size(); ++i)
+    if (added[i].a.defined()) gemm(added[i], outputs[i], 1.0f);
   return outputs;
 }
 
-void input_gradient(const at::Tensor& dy, const Projection& p, at::Tensor& dx, float beta) {
-  if (p.transposed) return gemm(dy, false, *read(*p.weight, dy.scalar_type()), true, dx, beta);
-  multiply(dy, *p.weight, false, dx, beta);
+void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
+                    const TensorFactors& added, at::Tensor& dx) {
+  std::vector<TensorFactors> sum;
+  std::vector<size_t> in_panels_too;
+  for (size_t i = 0; i < projections.size(); ++i) {
+    const Projection& p = projections[i];
+    if (!dys[i].defined()) continue;
+    const at::ScalarType compute = dys[i].scalar_type();
+    if (!p.transposed && in_panels(*p.weight, compute)) {
+      in_panels_too.push_back(i);
+    } else {
+      sum.push_back({dys[i], false, *read(*p.weight, compute), p.transposed});
+    }
+  }
+  float beta = 0;
+  for (const size_t i : in_panels_too) {
+    const bool last = sum.empty() && i == in_panels_too.back();
+    multiply_panels(dys[i], *projections[i].weight, false, last ? added : TensorFactors(), dx, beta);
+    beta = 1;
+  }
+  if (!sum.empty() && added.a.defined()) sum.push_back(added);
+  if (!sum.empty()) gemm(sum, dx, beta);
 }
 
 namespace {

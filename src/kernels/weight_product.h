@@ -10,12 +10,15 @@
 namespace trl::kernels {
 
 // y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32.
-// x: [tokens, in] -> [tokens, out] each
-std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections);
+// x: [tokens, in] -> [tokens, out] each. added: products that are added to the outputs, one of each; without
+// factors there is nothing to add. Empty: to none.
+std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                                at::ArrayRef<TensorFactors> added = {});
 
-// dx = dy w + beta dx, beta 0 or 1. dy: [tokens, out], of the type of the product; dx: [tokens, in], of its
-// own.
-void input_gradient(const at::Tensor& dy, const Projection& p, at::Tensor& dx, float beta);
+// dx = the sum of dy w over the projections and of the product that is added, if it has factors. dys:
+// [tokens, out], of the type of the products, or undefined; dx: [tokens, in], of its own.
+void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
+                    const TensorFactors& added, at::Tensor& dx);
 
 // An encoded weight of more than this, in the type of the product, is decoded panel by panel; a smaller one
 // at once.

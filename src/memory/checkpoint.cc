@@ -21,7 +21,10 @@ struct Piece : torch::CustomClassHolder {
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static tensor_list forward(AutogradContext* context, const at::Tensor& x, const Body& body) {
+  // anchor: where x has no graph, and one begins in the body.
+  static tensor_list forward(AutogradContext* context, const at::Tensor& x,
+                             const c10::optional<at::Tensor>& anchor, const Body& body) {
+    context->saved_data["starts"] = anchor.has_value();
     context->save_for_backward({x});
     context->saved_data["plain"] = kernels::path() == kernels::Path::plain;
     const auto piece = c10::make_intrusive<Piece>(body);
@@ -36,7 +39,8 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const auto capsule = context->saved_data["piece"].toCapsule();
     auto& piece = static_cast<Piece&>(*capsule);
-    const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
+    const bool starts = context->saved_data["starts"].toBool();
+    const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_(!starts);
     tensor_list y, used, d_used;
     {
       const at::AutoGradMode recording(true);
@@ -47,19 +51,23 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     }
     for (tensor::Use& use : piece.uses) use.end();  // those of the graph have taken over
     for (size_t i = 0; i < y.size(); ++i) {
-      if (!grads[i].defined()) continue;
+      if (!grads[i].defined() || !y[i].requires_grad()) continue;
       used.push_back(y[i]);
       d_used.push_back(grads[i]);
     }
-    return {torch::autograd::grad(used, {x}, d_used)[0], {}};
+    if (!starts) return {torch::autograd::grad(used, {x}, d_used)[0], {}, {}};
+    torch::autograd::backward(used, d_used);
+    return {{}, {}, {}};
   }
 };
 
 }  // namespace
 
-std::vector<at::Tensor> checkpoint_all(const at::Tensor& x, bool enabled, const Body& body) {
-  if (!enabled || !at::GradMode::is_enabled() || !x.requires_grad()) return body(x);
-  return Checkpoint::apply(x, body);
+std::vector<at::Tensor> checkpoint_all(const at::Tensor& x, bool enabled, const Body& body, bool begins) {
+  if (!enabled || !at::GradMode::is_enabled() || !(begins || x.requires_grad())) return body(x);
+  c10::optional<at::Tensor> anchor;
+  if (!x.requires_grad()) anchor = at::zeros({}, at::kFloat).requires_grad_();
+  return Checkpoint::apply(x, anchor, body);
 }
 
 at::Tensor checkpoint(const at::Tensor& x, bool enabled,

@@ -13,8 +13,10 @@ namespace trl::memory {
 at::Tensor checkpoint(const at::Tensor& x, bool enabled,
                       const std::function<at::Tensor(const at::Tensor&)>& body);
 
-// The same with several outputs.
+// The same with several outputs. begins: the body trains something, and a graph begins in it where x has
+// none.
 std::vector<at::Tensor> checkpoint_all(const at::Tensor& x, bool enabled,
-                                       const std::function<std::vector<at::Tensor>(const at::Tensor&)>& body);
+                                       const std::function<std::vector<at::Tensor>(const at::Tensor&)>& body,
+                                       bool begins = false);
 
 }  // namespace trl::memory

@@ -295,6 +295,17 @@ int64_t Adapter::first_trained_layer() const {
   return first;
 }
 
+bool Adapter::trains_only_terms(int64_t layer) const {
+  const auto is_projection = [&](const Term& term) {
+    const adapter::ModuleKind kind = slots_[term.slot].module.kind;
+    return slots_[term.slot].layer != layer || kind == adapter::ModuleKind::linear ||
+           kind == adapter::ModuleKind::conv1d;
+  };
+  return std::all_of(terms_.begin(), terms_.end(), is_projection) &&
+         std::none_of(replaced_.begin(), replaced_.end(),
+                      [&](const Replacement& one) { return one.layer == layer && one.own->has_gradient(); });
+}
+
 void Adapter::enter(const uint64_t* key) {
   for (const Term& term : terms_) {
     kernels::LowRank& place = *slots_[term.slot].low_rank;

@@ -45,6 +45,8 @@ class Adapter {
 
   // The first layer, as Slot::layer counts, where something of this adapter has a gradient.
   int64_t first_trained_layer() const;
+  // Whether what it trains there are low-rank terms of projections alone.
+  bool trains_only_terms(int64_t layer) const;
 
  private:
   friend class Adapters;

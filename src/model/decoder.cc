@@ -147,22 +147,31 @@ at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& optio
   return kernels::dropout(x, {config().dropout.embedding, part_of(*options.random, layers_.size())});
 }
 
+bool Decoder::trains(size_t begin, size_t end) const {
+  return std::any_of(loaded_.all.begin() + static_cast<std::ptrdiff_t>(begin),
+                     loaded_.all.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](const auto& parameter) { return parameter->has_gradient(); });
+}
+
 int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
-  const auto trained = [&](size_t begin, size_t end) {
-    return std::any_of(loaded_.all.begin() + static_cast<std::ptrdiff_t>(begin),
-                       loaded_.all.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](const auto& parameter) { return parameter->has_gradient(); });
-  };
   int64_t first = adapter != nullptr ? adapter->first_trained_layer() : config().num_hidden_layers;
-  if (trained(0, layer_parameters_[0])) return -1;
+  if (trains(0, layer_parameters_[0])) return -1;
   for (int64_t i = 0; i < first; ++i) {
     const auto layer = static_cast<size_t>(i);
-    if (trained(layer_parameters_[layer], layer_parameters_[layer + 1])) return i;
+    if (trains(layer_parameters_[layer], layer_parameters_[layer + 1])) return i;
   }
   return first;
 }
 
-// A graph begins where something is trained first: below there, nothing is kept, and backward does not come.
+// Those of experts are no ops of their own.
+bool Decoder::begins_in_projections(const Adapter* adapter, int64_t index) const {
+  const auto layer = static_cast<size_t>(index);
+  return adapter != nullptr && adapter->trains_only_terms(index) && !layers_[layer]->experts &&
+         !trains(layer_parameters_[layer], layer_parameters_[layer + 1]);
+}
+
+// A graph begins where something is trained first, in the projection itself if it can: below there, nothing
+// is kept, and backward does not come.
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
@@ -179,15 +188,17 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   for (int64_t i = 0; i < std::ssize(layers_); ++i) {
     const DecoderLayer* const unit = layers_[static_cast<size_t>(i)].get();
     if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));
-    if (i == first) x = kernels::recorded(x);
+    if (i == first && !begins_in_projections(adapter, first)) x = kernels::recorded(x);
     const at::AutoGradMode recording(at::GradMode::is_enabled() && i >= first);
     const std::vector<at::Tensor> outputs = memory::checkpoint_all(
-        x, options.checkpoint, [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
+        x, options.checkpoint,
+        [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
           adapters_.enter(adapter, key);  // when it runs again, another one may be there
           const DecoderLayer::Result result = unit->forward(stream, shared);
           return result.router.defined() ? std::vector{result.stream, result.router}
                                          : std::vector{result.stream};
-        });
+        },
+        i == first);
     x = outputs[0];
     if (outputs.size() > 1) routers.push_back(outputs[1]);
   }

@@ -47,6 +47,9 @@ class Decoder final : public Model {
   // The first layer that computes with something that has a gradient, as Slot::layer counts; where a graph
   // begins.
   int64_t first_trained_layer(const Adapter* adapter) const;
+  bool trains(size_t begin, size_t end) const;  // one of these of the model's own parameters
+  // Whether the graph begins in that layer by itself, at projections that an adapter trains.
+  bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
   // One pass over the layers; the positions follow what the cache holds.

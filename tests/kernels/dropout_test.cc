@@ -1,5 +1,6 @@
 #include "base/counter.h"
 #include "kernels/compare.h"
+#include "kernels/op.h"
 
 namespace trl::kernels::dropout_test {
 namespace {
@@ -51,6 +52,27 @@ TEST(Dropout, LeavesOutWhatTheCounterSaysForwardAndBackward) {
       });
       const test::PathScope plain(Path::plain);
       expect_wanted();
+    }
+  }
+}
+
+// Drawn once, with a bit for each element, it is made again and added without drawing.
+TEST(Dropout, IsMadeAgainFromItsWords) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [rows, width] : {std::pair{1, 1}, {3, 15}, {70, 64}, {33, 101}}) {
+      const Dropout dropout{0.3, 99 + static_cast<uint64_t>(width)};
+      const at::Tensor x = random({rows, width}, 1, type), other = random({rows, width}, 2, type);
+      const at::Tensor sum = random({rows, width}, 3);
+      each_table([&] {
+        at::Tensor words, added = sum.clone();
+        EXPECT_TRUE(same_bits(kernels::dropped(x, dropout, &words), kernels::dropped(x, dropout)));
+        EXPECT_EQ(words.numel(), rows * ((width + 15) / 16));
+        const at::Tensor want = kernels::dropped(other, dropout);
+        EXPECT_TRUE(same_bits(kernels::dropped(other, dropout, words), want)) << rows << " x " << width;
+        add_dropped(other, dropout, words, added);
+        const at::Tensor factor = factors(dropout, rows, width);
+        EXPECT_TRUE(at::allclose(added, sum + other.to(at::kFloat) * factor, 1e-6, 1e-6)) << width;
+      });
     }
   }
 }

@@ -61,6 +61,32 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   }
 }
 
+// A tile at a time, and rounded as often as the products alone.
+TEST(Gemm, ASumOfProductsHasTheBitsOfOneAfterTheOther) {
+  for (const auto& [m, n] : {std::pair{3, 7}, {130, 33}, {1100, 600}, {300, 1600}}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const at::ScalarType c_type : {at::kFloat, at::kBFloat16}) {
+        const TensorFactors sum[] = {{random({m, 96}, 1, type), false, random({n, 96}, 2, type), true},
+                                     {random({m, 16}, 3, type), false, random({16, n}, 4, type), false},
+                                     {random({m, 5}, 5, type), false, random({n, 5}, 6, type), true}};
+        for (const float beta : {0.0f, 1.0f}) {
+          at::Tensor got = random({m, n}, 7, c_type), want = got.clone();
+          gemm(sum, got, beta);
+          if (type == at::kFloat && c_type == at::kBFloat16) {  // summed in float32
+            at::Tensor wide = beta == 0 ? at::zeros({m, n}) : want.to(at::kFloat);
+            for (const TensorFactors& f : sum) gemm(f, wide, 1.0f);
+            want = wide.to(c_type);
+          } else {
+            gemm(sum[0], want, beta);
+            for (const TensorFactors& f : at::ArrayRef<TensorFactors>(sum).slice(1)) gemm(f, want, 1.0f);
+          }
+          EXPECT_TRUE(same_bits(got, want)) << m << " x " << n << " " << type << " to " << c_type;
+        }
+      }
+    }
+  }
+}
+
 TEST(Gemm, LeavesTheCallersThreadsAlone) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(7);

@@ -149,6 +149,32 @@ TEST(LowRank, SameBitsForAnyNumberOfThreads) {
   }
 }
 
+// The lowest projection that is trained: nothing asks for the gradient of its input, and none is made.
+TEST(LowRank, AGraphBeginsWhereAFactorIsTrained) {
+  for (const Path path : {Path::fused, Path::plain}) {
+    const test::PathScope scope(path);
+    at::Tensor gradients[2][2];
+    for (const bool input : {false, true}) {
+      Parameter w("frozen", random({20, 33}, 2)), a = parameter(random({4, 33}, 3)),
+                                                  b = parameter(random({20, 4}, 4));
+      const at::Tensor x = input ? leaf(random({50, 33}, 1)) : random({50, 33}, 1);
+      const Projection adapted{&w, nullptr, false, {&a, &b, 2}};
+      const at::Tensor y = linear(x, adapted, at::kFloat)[0];
+      ASSERT_TRUE(y.requires_grad());
+      torch::autograd::backward({y}, {random({50, 20}, 5)});
+      EXPECT_EQ(x.grad().defined(), input);
+      gradients[input][0] = a.gradient();
+      gradients[input][1] = b.gradient();
+      const at::NoGradGuard no_grad;
+      EXPECT_FALSE(linear(x.detach(), adapted, at::kFloat)[0].requires_grad());
+    }
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(gradients[0][i], gradients[1][i])) << i;
+  }
+  Parameter w("frozen", random({20, 33}, 2)), a("a", random({4, 33}, 3)), b("b", random({20, 4}, 4));
+  const Projection frozen{&w, nullptr, false, {&a, &b, 2}};
+  EXPECT_FALSE(linear(random({50, 33}, 1), frozen, at::kFloat)[0].requires_grad());
+}
+
 // Frozen factors, as those of a reference: their gradient is not made, that of x is.
 TEST(LowRank, FrozenFactorsStillReachTheInput) {
   Parameter w("w", random({20, 33}, 2)), a("a", random({4, 33}, 3)), b("b", random({20, 4}, 4));

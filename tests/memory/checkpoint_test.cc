@@ -79,6 +79,26 @@ TEST(Checkpoint, NothingIsRecordedWithoutGradient) {
   EXPECT_EQ(layer.runs, 2);
 }
 
+// The piece trains something, and what it reads has no graph.
+TEST(Checkpoint, AGraphBeginsInTheBody) {
+  const at::Tensor x = random({4, 4}, 1), dy = random({4, 4}, 2);
+  at::Tensor gradients[2];
+  for (const bool enabled : {false, true}) {
+    const at::Tensor w = leaf(random({4, 4}, 3));
+    int runs = 0;
+    const auto body = [&](const at::Tensor& in) {
+      ++runs;
+      return std::vector<at::Tensor>{in.matmul(w), in * 2};
+    };
+    const std::vector<at::Tensor> y = checkpoint_all(x, enabled, body, true);
+    torch::autograd::backward({y[0]}, {dy});
+    EXPECT_EQ(runs, enabled ? 2 : 1);
+    gradients[enabled] = w.grad();
+  }
+  ASSERT_TRUE(gradients[1].defined());
+  EXPECT_TRUE(at::equal(gradients[0], gradients[1]));
+}
+
 TEST(Checkpoint, AnErrorInTheSecondRunArrivesAsItself) {
   int runs = 0;
   const at::Tensor x = leaf(random({4, 4}, 1));

@@ -92,18 +92,20 @@ void expect_peft_logits(const std::string& name) {
   EXPECT_TRUE(at::equal(saved.logits(), alone));
 }
 
-// How many nodes the graph of a forward has, with an adapter that only changes some layers.
-size_t nodes_with(const std::string& layers) {
+// How many nodes the graph of a forward has, with an adapter that only changes one kind of module in some
+// layers.
+size_t nodes_with(const std::string& layers, const std::string& modules = "q_proj", bool recompute = false) {
   const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
   const Json config = base::parse_json(
-      R"({"r": 2, "target_modules": ["q_proj"], "layers_to_transform": )" + layers + "}", "test");
+      R"({"r": 2, "target_modules": [")" + modules + R"("], "layers_to_transform": )" + layers + "}", "test");
   Adapter& adapter =
       model->adapters().add("default", config::read_lora_config(config, "test", Status::format), at::kFloat);
   adapter.start(1);
   model->train_only(adapter);
   for (Parameter* p : model->all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
-  const at::Tensor hidden = model->forward(test::forward_input({{3, 4, 5}}), {}).hidden;
+  const at::Tensor hidden =
+      model->forward(test::forward_input({{3, 4, 5}}), {.checkpoint = recompute}).hidden;
   std::set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> open = {hidden.grad_fn().get()};
   while (!open.empty()) {
@@ -121,6 +123,9 @@ TEST(AdapterGraph, BeginsWhereSomethingIsTrained) {
   const size_t all = nodes_with("[0, 1]"), first = nodes_with("[0]"), second = nodes_with("[1]");
   EXPECT_EQ(first, all);
   EXPECT_LT(second, all * 6 / 10);
+  // What follows the projection that is trained: the residual sum and the last norm.
+  EXPECT_EQ(nodes_with("[1]", "down_proj"), 4u);  // and where the graph begins
+  EXPECT_EQ(nodes_with("[1]", "down_proj", true), 3u);
 }
 
 // Tokens that are trained by themselves, as PEFT 0.21 does it: embeddings of a llama whose head is its own.
