@@ -304,12 +304,24 @@ class Selector {
 
   bool selected(const Module& module) const { return target_of(module) != out_.targets.end(); }
 
-  void check_any() const {
+  // What target_modules asks for, for messages; empty: nothing.
+  std::string asked_for() const {
+    if (wanted_.pattern) return "'" + *wanted_.pattern + "'";
+    return wanted_.names.empty()
+               ? ""
+               : base::join(std::vector<std::string_view>(wanted_.names.begin(), wanted_.names.end()));
+  }
+
+  void check_any() {
+    const std::string asked = asked_for();
+    const bool modules = std::any_of(out_.targets.begin(), out_.targets.end(),
+                                     [](const Target& target) { return !target.parameter; });
+    if (!out_.targets.empty() && !modules && !asked.empty()) {
+      out_.warnings.push_back(
+          fmt::format("{}: {} matches no module, so only target_parameters get an adapter; there are {}",
+                      kTargets, asked, there_are(modules_)));
+    }
     if (!out_.targets.empty()) return;
-    const std::string asked =
-        wanted_.pattern
-            ? "'" + *wanted_.pattern + "'"
-            : base::join(std::vector<std::string_view>(wanted_.names.begin(), wanted_.names.end()));
     fail_key(kTargets, "{}: {} matches no module{}; there are {}", kTargets, asked.empty() ? "[]" : asked,
              config_.exclude_modules.pattern || !config_.exclude_modules.names.empty() ||
                      !config_.modules_to_save.empty() || !config_.layers_to_transform.empty()

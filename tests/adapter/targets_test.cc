@@ -166,6 +166,19 @@ TEST(Targets, PatternsThatMatchNothingAreToldOf) {
                                       "alpha_pattern: 'up_proj' matches no module that gets an adapter"}));
 }
 
+// TRL makes a list of one an expression, which must match whole names.
+TEST(Targets, ModulesThatMatchNothingBesideParametersAreToldOf) {
+  const Selection selection =
+      select_in("qwen3_moe", R"({"target_modules": "q_proj", "target_parameters": ["experts.down_proj"]})");
+  EXPECT_EQ(selection.targets.size(), 2u);
+  EXPECT_EQ(selection.warnings,
+            std::vector<std::string>{
+                "target_modules: 'q_proj' matches no module, so only target_parameters get an adapter; there "
+                "are embed_tokens, q_proj, k_proj, v_proj, o_proj"});
+  EXPECT_TRUE(select_in("qwen3_moe", R"({"target_modules": [], "target_parameters": ["down_proj"]})")
+                  .warnings.empty());
+}
+
 TEST(Targets, TokensAreRowsOfTheEmbedding) {
   const Selection all = select_in("gpt2", R"({"trainable_token_indices": [3, 63]})");
   ASSERT_EQ(all.tokens.size(), 1u);

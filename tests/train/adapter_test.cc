@@ -3,6 +3,7 @@
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 #include "model/golden_batch.h"
+#include "support/seeded_model.h"
 #include "support/weights.h"
 #include "train/recorded_run.h"
 #include "train/tiny_run.h"
@@ -171,6 +172,78 @@ TEST(AdapterRun, ResumesToTheSameBits) {
     for (size_t i = 0; i < want.size(); ++i)
       EXPECT_TRUE(at::equal(*want[i]->read(), *got[i]->read())) << want[i]->name;
     // What it saved is opened again.
+    resumed.save_model(scratch / "saved");
+    model::Adapter& saved = again.model().adapters().open("saved", scratch / "saved");
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(at::equal(*want[i]->read(), *saved.parameters()[i]->read())) << want[i]->name;
+  }
+}
+
+// A mixture of experts with the tokenizer of the small qwen2.
+std::string experts_model(const test::Scratch& directory) {
+  const std::string from = test::golden_path("models/qwen2") + "/";
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+    base::write_file(directory / file, base::read_file(from + file));
+  test::SeededModel seeded("mixtral");
+  base::Json config = seeded.json["config"];
+  config["vocab_size"] = base::read_json_file(from + "config.json")["vocab_size"];
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) config[key] = nullptr;
+  config["max_position_embeddings"] = 2048;
+  base::write_file(directory / "config.json", config.dump());
+  std::vector<io::NamedTensor> named;
+  for (test::SeededTensor& tensor : seeded.tensors) {
+    if (tensor.shape[0] == 97) {
+      tensor.shape[0] = config["vocab_size"];
+      const test::Seeded values(3, tensor.name);
+      tensor.values.clear();
+      for (int64_t i = 0; i < tensor.shape[0] * tensor.shape[1]; ++i)
+        tensor.values.push_back(static_cast<float>(values[static_cast<uint64_t>(i)] / 4));
+    }
+    named.push_back({tensor.name, io::ElementType::f32, tensor.shape, tensor.values.data()});
+  }
+  io::write_safetensors(directory / "model.safetensors", named);
+  return directory.path();
+}
+
+// Experts and routers in NF4 blocks and as numbers, packed and not: a run that goes on is the run that did
+// not stop.
+TEST(AdapterRun, OfExpertsResumesToTheSameBits) {
+  TRL_NEED_TINY_RUN();
+  const test::Scratch directory;
+  const std::string model = experts_model(directory);
+  constexpr const char* kAll = R"({"r": 2, "target_modules": "all-linear"})";
+  for (const char* four : {"false", "true"}) {
+    const test::Scratch scratch;
+    const auto run_in = [&](const std::string& output) {
+      const config::Config config = test::tiny_config({{"max_steps", "4"},
+                                                       {"save_strategy", "steps"},
+                                                       {"save_steps", "2"},
+                                                       {"gradient_checkpointing", "true"},
+                                                       {"packing", four},
+                                                       {"use_peft", "true"},
+                                                       {"load_in_4bit", four},
+                                                       {"output_dir", output.c_str()}});
+      return test::SftRun(config, model, test::golden_path("data/datasets/train_lm.jsonl"), {0, 63});
+    };
+    const std::string output = scratch / "whole";
+    test::SftRun whole = run_in(output), again = run_in(scratch / "again");
+    Trainer& trainer = start_adapter(whole, kAll);
+    std::vector<at::Tensor> begun;
+    for (tensor::Parameter* p : whole.model().adapters().get("default").parameters())
+      begun.push_back(p->read()->clone());
+    while (trainer.step()) {
+    }
+    Trainer& resumed = start_adapter(again, kAll);
+    resumed.resume(output + "/checkpoint-2");
+    while (resumed.step()) {
+    }
+    const auto want = whole.model().adapters().get("default").parameters(),
+               got = again.model().adapters().get("default").parameters();
+    ASSERT_EQ(want.size(), 28u);
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_TRUE(at::equal(*want[i]->read(), *got[i]->read())) << want[i]->name;
+      EXPECT_FALSE(at::equal(*want[i]->read(), begun[i])) << want[i]->name;
+    }
     resumed.save_model(scratch / "saved");
     model::Adapter& saved = again.model().adapters().open("saved", scratch / "saved");
     for (size_t i = 0; i < want.size(); ++i)
