@@ -333,6 +333,20 @@ case_converts_to_gguf_and_back() {
   run 1 convert --model_name_or_path m.gguf --output x --type q8_0; says err "f32, f16, bf16"; [ ! -e x ] || die "x"
   run 1 convert --model_name_or_path gone --output x.gguf; says err "gone"
 }
+case_merges_an_adapter_into_quantised_weights() {
+  run 0 convert --model_name_or_path "$model" --output m.gguf --type q8_0
+  run 0 sft --model_name_or_path m.gguf --dtype keep --dataset_name "$rows" --output_dir a --max_steps 2 --bf16 false --use_peft --learning_rate 0.01
+  run 0 convert --model_name_or_path m.gguf --dtype keep --adapter_name_or_path a --save.kind merged --output kept
+  run 0 convert --model_name_or_path "$model" --load_in_4bit --adapter_name_or_path a --save.kind merged --output four
+  for path in kept four; do
+    run 0 generate --model_name_or_path $path --prompt "It opens" --max_new_tokens 3
+    grep -q quantization_config $path/config.json && die "$path is quantised"; [ -s $path/model.safetensors ] || die "$path"
+  done
+  cmp -s kept/model.safetensors four/model.safetensors && die "the same weights"
+  run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "--load_in_4bit: it is for --save.kind merged"
+  run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"
+  run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "need an adapter"; [ ! -e x ] || die "x"
+}
 case_a_misspelt_flag_is_one_of_the_command() {
   run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "the nearest is --type"
   run 2 tokenize --model_name_or_path "$model" --tex x; says err "the nearest is --text"
