@@ -43,6 +43,7 @@ class Parts {
     at::Tensor out = tensor::empty({count}, type, tensor::MemoryKind::weights);
     std::memcpy(out.data_ptr(), view.data, bytes);
     if (type == at::kFloat) check_finite(part, out);
+    source_.forget(name_ + part);  // or it is in memory twice
     return out;
   }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <tuple>
@@ -88,6 +89,45 @@ TEST(LoadMemory, IsThatOfTheWeights) {
     // A file of 204 MB in float32, of which stretches of 32 MB are read.
     EXPECT_LT(mapped.bytes(), int64_t{100'000'000});
   }
+}
+
+// The recorded model with larger linear layers, which are stored in rows of 8-bit codes.
+int64_t write_quantised(const std::string& directory) {
+  const std::string from = test::golden_path("models/llama");
+  base::Json config = base::read_json_file(from + "/config.json");
+  config["intermediate_size"] = kRows;
+  config["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
+  base::make_directories(directory);
+  base::write_file(directory + "/config.json", config.dump());
+  const io::Weights weights = io::Weights::open_directory(from);
+  const std::vector<char> codes(static_cast<size_t>(kRows) * 64, '\1');
+  const std::vector<float> absmax(static_cast<size_t>(kRows), 1.0f);
+  std::vector<io::NamedTensor> tensors;
+  for (const std::string& name : weights.names()) {
+    const io::TensorView& view = *weights.find(name);
+    const size_t mlp = name.find("_proj.weight");
+    if (name.find(".mlp.") == name.npos || mlp == name.npos) {
+      tensors.push_back({name, view.type, view.shape, view.data});
+      continue;
+    }
+    const bool down = name.find("down_proj") != name.npos;
+    const int64_t rows = down ? 64 : kRows, width = down ? kRows : 64;
+    tensors.push_back({name, io::ElementType::u8, {rows, width}, codes.data()});
+    tensors.push_back({name.substr(0, mlp + 5) + ".SCB", io::ElementType::f32, {rows}, absmax.data()});
+  }
+  io::write_safetensors(directory + "/model.safetensors", tensors);
+  return static_cast<int64_t>(std::filesystem::file_size(directory + "/model.safetensors"));
+}
+
+TEST(LoadMemory, OfAQuantisedCheckpointIsNotThereTwice) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const test::TemporaryDirectory directory;
+  const int64_t size = write_quantised(directory.file("model"));
+  ASSERT_GT(size, int64_t{100'000'000});
+  Model::outline(directory.file("model"), "bfloat16");
+  Growth mapped("RssFile");
+  const auto model = Model::open(directory.file("model"), "bfloat16");
+  EXPECT_LT(mapped.bytes(), size / 2);
 }
 
 // A Phi of one layer, whose projections are fused, in a type of GGUF files; nothing but zeros.
