@@ -3,6 +3,7 @@
 // to a bfloat16 gradient of the head, each element has one more byte until the last tile, so that the sum is
 // exact to 2^-16 instead of 2^-8.
 #include "kernels/gemm.h"
+#include "kernels/head_rows.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 #include "kernels/weight_product.h"
@@ -68,11 +69,14 @@ RowLoss row_loss(const HeadStats& s, double target, double vocab, const HeadOpti
 
 class Sweep {
  public:
-  // d_hidden: [rows, width], zero; d_head: as the head, added to. Undefined: no gradient of that.
+  // d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows, added to. Undefined: no
+  // gradient of that.
   Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head)
+        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head,
+        const at::Tensor& d_own)
       : hidden_(hidden),
-        encoded_(head.encoded()),
+        patched_(own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr),
+        encoded_(patched_ ? patched_.get() : head.encoded()),
         reading_(encoded_ == nullptr ? std::optional(head.read_either(options.compute, &convert))
                                      : std::nullopt),
         head_(reading_ ? **reading_ : at::Tensor()),
@@ -83,6 +87,7 @@ class Sweep {
         sums_(sums),
         d_hidden_(d_hidden),
         d_head_(d_head),
+        d_own_(d_own),
         rows_(target_rows(targets, head)) {}
 
   void run() {
@@ -221,6 +226,7 @@ class Sweep {
       target[i] = target_[row[i]];
     }
     const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
+    if (d_own_.defined()) add_own_gradient(tile, factors);
     const int64_t stride = shares_.size(2);
     std::memset(shares_.data_ptr(), 0, static_cast<size_t>(shares_.nbytes()));
     each_part(kShares, [&](int64_t part, int64_t begin, int64_t end, float* work) {
@@ -240,8 +246,32 @@ class Sweep {
     });
   }
 
+  // As the kernel makes the gradient of a block of logits, for the adapter's rows alone.
+  void add_own_gradient(const HeadTile& tile, const HeadFactors& f) {
+    const std::vector<int64_t>& ids = options_.own_rows->ids;
+    const at::Tensor d = tensor::empty({std::ssize(ids), tile.rows}, options_.compute, MemoryKind::workspace);
+    tensor::parallel_for(std::ssize(ids), 1, [&](int64_t begin, int64_t end) {
+      std::vector<float> g(static_cast<size_t>(tile.rows));
+      for (int64_t j = begin; j < end; ++j) {
+        const int64_t id = ids[static_cast<size_t>(j)];
+        cpu().convert(at_byte(logits_, id * tile.pitch), tile.type, g.data(), Type::f32, tile.rows);
+        for (int64_t i = 0; i < tile.rows; ++i) {
+          float& value = g[static_cast<size_t>(i)];
+          const float slope = tile.softcap > 0 ? 1 - (value / tile.softcap) * (value / tile.softcap) : 1.0f;
+          value = std::exp(value - f.top[i]) * f.scale[i] - f.spread[i];
+          if (f.target[i] == id) value -= f.own[i];
+          value *= slope;
+        }
+        cpu().convert(g.data(), Type::f32, at_byte(d, j * tile.rows), tile.type, tile.rows);
+      }
+    });
+    at::Tensor sum = d_own_;
+    gemm(d, false, operand_.narrow(0, 0, tile.rows), false, sum, 1.0f);
+  }
+
   const at::Tensor& hidden_;
-  const tensor::Encoded* const encoded_;  // in place of head_
+  const std::unique_ptr<const tensor::Encoded> patched_;  // or null
+  const tensor::Encoded* const encoded_;                  // in place of head_
   const std::optional<tensor::Reading> reading_;
   const at::Tensor head_;
   const int64_t vocab_;
@@ -249,10 +279,14 @@ class Sweep {
   const double loss_scale_;
   const HeadOptions& options_;
   HeadSums& sums_;
-  const at::Tensor d_hidden_, d_head_;
+  const at::Tensor d_hidden_, d_head_, d_own_;
   const std::vector<int64_t> rows_;
   int64_t work_floats_ = 0;
   at::Tensor logits_, operand_, packed_, shares_, low_;
+};
+
+struct HeadUses {
+  tensor::Use head, own_rows;
 };
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
@@ -260,22 +294,32 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
                             const at::Tensor& targets, double loss_scale, const HeadOptions& options,
                             HeadSums* sums) {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
+    const OwnRows* const own = own_rows(options);
+    tensor::Use use(*head), own_use = own != nullptr ? tensor::Use(*own->rows) : tensor::Use();
     const auto sweep = [&](const at::Tensor& d_head) {
-      Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head).run();
+      at::Tensor d_own, ids, kept;  // the head's own values of these rows were not read
+      own_use.add([&](at::Tensor& gradient) { d_own = gradient; });
+      if (own != nullptr && d_head.defined()) {
+        ids = at::tensor(at::IntArrayRef(own->ids), at::kLong);
+        kept = d_head.index_select(0, ids);
+      }
+      Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head, d_own).run();
+      if (kept.defined()) at::Tensor(d_head).index_copy_(0, ids, kept);
     };
-    tensor::Use use(*head);
     if (use) {
       use.add(sweep);
     } else {
       sweep({});
     }
     context->save_for_backward({d_hidden});
-    keep(context, std::move(use));
+    keep(context, HeadUses{std::move(use), std::move(own_use)});
     return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
-    kept<tensor::Use>(context).end();
+    auto& uses = kept<HeadUses>(context);
+    uses.head.end();
+    uses.own_rows.end();
     return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
@@ -300,7 +344,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
   out = HeadSums{};
   if (!fused(hidden)) return plain::head_loss(hidden, head, targets, loss_scale, options, out);
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &out);
-  Sweep(hidden, head, targets, loss_scale, options, out, {}, {}).run();
+  Sweep(hidden, head, targets, loss_scale, options, out, {}, {}, {}).run();
   return scalar(out.loss * loss_scale);
 }
 
@@ -310,7 +354,8 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
   if (!fused(hidden)) return plain::head_logits(hidden, head, options);
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
-  if (const tensor::Encoded* const encoded = head.encoded()) {
+  const auto patched = own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
+  if (const tensor::Encoded* const encoded = patched ? patched.get() : head.encoded()) {
     multiply_encoded(operand, *encoded, logits);
   } else if (hidden.size(0) <= kSkinnyRows && head.dtype() == options.compute) {
     skinny_products(operand, SkinnyProduct{*read(head, options.compute), {}, logits});

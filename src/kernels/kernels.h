@@ -174,6 +174,8 @@ struct HeadOptions {
   bool dft = false;        // each token's loss times p(target), a constant (Wu et al. 2025)
   double scale = 1;        // of the logits, before all else (Granite: 1 / logits_scaling)
   double softcap = 0;      // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
+  // Stand in the places of rows of the head, which then have no gradient; or null. Not kept.
+  const OwnRows* own_rows = nullptr;
 };
 // Sums over the rows whose target is not -100; double, deterministic.
 struct HeadSums {

@@ -2,6 +2,7 @@
 // graph is gone before the next one is made.
 #include <torch/csrc/autograd/autograd.h>
 
+#include "kernels/head_rows.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -51,18 +52,32 @@ at::Tensor finished(const at::Tensor& products, const HeadOptions& options) {
   return options.softcap > 0 ? (logits / options.softcap).tanh() * options.softcap : logits;
 }
 
-// d_hidden: zero; d_head: added to. Undefined: no gradient of that.
+at::Tensor ids_of(const OwnRows& own, at::Device device) {
+  return at::tensor(at::IntArrayRef(own.ids), at::kLong).to(device);
+}
+
+at::Tensor table_of(Parameter& head, const HeadOptions& options) {
+  const at::Tensor table = head.read()->detach();
+  const OwnRows* const own = own_rows(options);
+  if (own == nullptr) return table;
+  return table.index_copy(0, ids_of(*own, table.device()), own->rows->read()->to(table.scalar_type()));
+}
+
+// d_hidden: zero; d_head, d_own: added to. Undefined: no gradient of that.
 void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden, const at::Tensor& d_head) {
+                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden, const at::Tensor& d_head,
+                 at::Tensor d_own) {
   const Targets valid(hidden, head, targets);
   const auto count = static_cast<int64_t>(valid.rows.size());
   out.count = count;
   out.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
   if (count == 0) return;
   const int64_t tile = std::max<int64_t>(1, options.tile_rows);
-  at::Tensor weight = head.read()->detach(), d_weight = d_head;
+  at::Tensor weight = table_of(head, options), d_weight = d_head, ids;
+  if (own_rows(options) != nullptr) ids = ids_of(*options.own_rows, hidden.device());
+  const bool of_weight = d_head.defined() || d_own.defined();
+  weight.set_requires_grad(of_weight);
   if (d_head.defined()) {
-    weight.set_requires_grad(true);
     if (tile < count) d_weight = d_head.to(wide_type(d_head));  // itself, or a wide one where tiles add to it
   }
   at::Tensor sums;
@@ -81,10 +96,11 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     if (options.log_probs) nll.push_back(results.nll.detach());
     if (!d_hidden.defined()) continue;
     tensor_list leaves{x};
-    if (d_head.defined()) leaves.push_back(weight);
+    if (of_weight) leaves.push_back(weight);
     const tensor_list grads = torch::autograd::grad({results.loss.sum() * loss_scale}, leaves);
     d_hidden.index_copy_(0, row, grads[0]);
-    if (d_head.defined()) d_weight.add_(grads[1]);
+    if (d_own.defined()) d_own.add_(grads[1].index_select(0, ids));
+    if (d_head.defined()) d_weight.add_(ids.defined() ? grads[1].index_fill(0, ids, 0) : grads[1]);
   }
   if (d_head.defined() && !d_weight.is_same(d_head)) d_head.copy_(d_weight);
   const at::Tensor host = sums.cpu();
@@ -103,28 +119,37 @@ at::Tensor scalar(double value, const at::Tensor& hidden) {
   return at::full({}, value, hidden.options().dtype(wide_type(hidden)));
 }
 
+struct HeadUses {
+  tensor::Use head, own_rows;
+};
+
 // Gradients are made together with the loss.
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
                             const at::Tensor& targets, double loss_scale, const HeadOptions& options,
                             HeadSums* sums) {
     const at::Tensor d_hidden = at::zeros_like(hidden.detach());
+    const OwnRows* const own = own_rows(options);
+    tensor::Use use(*head), own_use = own != nullptr ? tensor::Use(*own->rows) : tensor::Use();
     const auto sweep = [&](const at::Tensor& d_head) {
-      sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head);
+      at::Tensor d_own;
+      own_use.add([&](at::Tensor& gradient) { d_own = gradient; });
+      sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head, d_own);
     };
-    tensor::Use use(*head);
     if (use) {
       use.add(sweep);
     } else {
       sweep({});
     }
     context->save_for_backward({d_hidden});
-    keep(context, std::move(use));
+    keep(context, HeadUses{std::move(use), std::move(own_use)});
     return scalar(sums->loss * loss_scale, hidden);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
-    kept<tensor::Use>(context).end();
+    auto& uses = kept<HeadUses>(context);
+    uses.head.end();
+    uses.own_rows.end();
     return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
   }
 };
@@ -134,12 +159,13 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
                      const HeadOptions& options, HeadSums& sums) {
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &sums);
-  sweep_tiles(hidden, head, targets, loss_scale, options, sums, {}, {});
+  sweep_tiles(hidden, head, targets, loss_scale, options, sums, {}, {}, {});
   return scalar(sums.loss * loss_scale, hidden);
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
-  const at::Tensor products = at::linear(hidden.to(options.compute), head.read()->to(options.compute));
+  const at::Tensor products =
+      at::linear(hidden.to(options.compute), table_of(head, options).to(options.compute));
   return finished(products.to(at::kFloat), options);
 }
 

@@ -88,6 +88,43 @@ TEST(HeadLoss, MatchesLogSoftmax) {
   check(40, 300, 512, 5.0);  // nearly all of the weight on one token
 }
 
+// Rows of an adapter count in the places of the head's, and have the gradients of those, which have none.
+void check_own_rows(int64_t tile, at::ScalarType type, double softcap) {
+  const at::Tensor hidden = leaf(random({20, 24}, 1).to(type));
+  Parameter head = parameter(random({97, 24}, 2), type), own = parameter(random({3, 24}, 4), type);
+  const OwnRows rows{&own, {90, 7, 31}};
+  const at::Tensor ids = at::tensor({90, 7, 31}, at::kLong);
+  at::Tensor targets = at::arange(20, at::kInt).mul(7).remainder(97);
+  HeadOptions options{type, tile, true};
+  options.softcap = softcap;
+  const at::Tensor whole = head.read()->index_copy(0, ids, *own.read());
+  const Reference want = reference(hidden.detach(), whole, targets, 0.25, options);
+  options.own_rows = &rows;
+  head.gradient().fill_(0.125);
+  own.gradient().zero_();
+  HeadSums sums;
+  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, options, &sums);
+  const double limit = type == at::kFloat ? 4e-6 : 2e-2;
+  EXPECT_LT(error_of(at::tensor(sums.log_probs), want.log_probs, 1.0), limit);
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden), limit);
+  EXPECT_LT(error_of(own.gradient(), want.d_head.index_select(0, ids)), limit);
+  EXPECT_LT(error_of(head.gradient(), want.d_head.index_fill(0, ids, 0) + 0.125), limit);
+  const at::Tensor logits = head_logits(hidden.detach(), head, options);
+  Parameter patched = parameter(whole, type);
+  options.own_rows = nullptr;
+  EXPECT_LT(error_of(logits, head_logits(hidden.detach(), patched, options)), limit);
+}
+
+TEST(HeadLoss, RowsOfAnAdapterStandInPlaceOfTheHeads) {
+  for (const Path path : {Path::fused, Path::plain}) {
+    const PathScope scope(path);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      check_own_rows(0, type, 0);
+      check_own_rows(7, type, 2);
+    }
+  }
+}
+
 TEST(HeadLoss, SoftcapMatchesTheFormula) {
   check(33, 50, 7, 0.2, 3.0);
   check(20, 997, 0, 1.0, 0.5);
