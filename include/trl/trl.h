@@ -1028,7 +1028,8 @@ TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_j
 /**
  * Adds a LoRA adapter that was saved by this library or by PEFT: adapter_config.json and
  * adapter_model.safetensors. It is not used yet (trl_model_use_adapter); the option `adapter_name_or_path`
- * of trl_model_open adds one and uses it. A model may have several.
+ * of trl_model_open adds one and uses it, and gives the model the rows that it has for new tokens. A model
+ * may have several.
  *
  * @param model [in] a generator made with it uses what the model uses.
  * @param name [in] of the caller's choice: up to 64 of the letters a to z, A to Z, digits, _ and -.

@@ -19,6 +19,10 @@ bool Names::contain(std::string_view name) const {
                      [&](const std::string& ending) { return ends_after_dot(name, ending); });
 }
 
+bool Names::has(std::string_view name) const {
+  return !pattern_ && std::find(names_.names.begin(), names_.names.end(), name) != names_.names.end();
+}
+
 SavedModules::SavedModules(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     patterns_.emplace_back("modules_to_save", "(^|.*\\.)" + name + "($|\\..*)");

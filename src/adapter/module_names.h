@@ -18,6 +18,7 @@ class Names {
   // key: the option, for messages. names must live as long as this does.
   Names(std::string_view key, const config::ModuleNames& names);
   bool contain(std::string_view name) const;
+  bool has(std::string_view name) const;  // a list, the whole name
 
  private:
   const config::ModuleNames& names_;

@@ -30,6 +30,7 @@ struct Module {
   int64_t experts = 0;  // of kind experts
   bool bias = false;
   bool head = false;  // the output head: lm_head, or a classifier's score
+  bool tied = false;  // of a head: its weight is the input embedding's
 };
 
 struct Target {
@@ -41,10 +42,13 @@ struct Target {
 };
 
 struct Selection {
-  std::vector<Target> targets;                                  // in the order of the modules
-  std::vector<size_t> saved;                                    // modules_to_save, in that order
-  std::vector<size_t> biases;                                   // modules whose bias of the base is trained
-  std::vector<std::pair<size_t, std::vector<int64_t>>> tokens;  // trainable rows of embeddings
+  std::vector<Target> targets;  // in the order of the modules
+  std::vector<size_t> saved;    // modules_to_save, in that order
+  std::vector<size_t> biases;   // modules whose bias of the base is trained
+  std::vector<std::pair<size_t, std::vector<int64_t>>>
+      tokens;                    // trainable rows of embeddings and of the head
+  bool head_has_tokens = false;  // those of the embedding are the tied head's too, and stored once
+  bool head_is_saved = false;    // the tied head and the embedding are saved whole as one
   // target_modules as the adapter's file has it: all-linear and null stand for what they meant here.
   config::ModuleNames target_modules;
   std::vector<std::string> warnings;
@@ -53,8 +57,8 @@ struct Selection {
 // model_type: of config.json. The configuration is one for transformers 5 (old_experts.h). Throws
 // Error(invalid_config) where nothing matches (naming the modules or parameters that there are), for a rank
 // that does not fit a module, an adapter on the head, a module that LoRA has no form for, a layer that the
-// model does not have, what a parameter's adapter cannot have, and a pattern that is not a regular
-// expression.
+// model does not have, what a parameter's adapter cannot have, a pattern that is not a regular expression,
+// and tokens of a module that the adapter changes otherwise.
 Selection select(const config::LoraConfig& config, std::span<const Module> modules,
                  std::string_view model_type);
 

@@ -31,9 +31,11 @@ class Lister {
       add(index, Role::bias, inner + ".bias", bias_shape(modules_[index]));
     }
     for (const auto& [index, ids] : selection_.tokens) {
+      const Module& module = modules_[index];
       add(index, Role::tokens, ".token_adapter.trainable_tokens_delta",
-          {static_cast<int64_t>(ids.size()), modules_[index].out});
+          {std::ssize(ids), module.head ? module.in : module.out});
     }
+    for (size_t index = 0; index < modules_.size(); ++index) add_table(index);
     std::stable_sort(out_.begin(), out_.end(),
                      [](const Tensor& x, const Tensor& y) { return x.module < y.module; });
     return std::move(out_);
@@ -60,8 +62,6 @@ class Lister {
     if (module.kind == ModuleKind::embedding) {
       add(target.module, Role::a, ".lora_embedding_A", {target.r, module.in});
       add(target.module, Role::b, ".lora_embedding_B", {module.out, target.r});
-      add(target.module, Role::weight, ".base_layer.weight", {module.in, module.out});
-      out_.back().optional = true;
       return;
     }
     add(target.module, Role::a, ".lora_A.weight", {target.r, module.in});
@@ -86,8 +86,34 @@ class Lister {
     out_.push_back({name + ".lora_B.weight", Role::b, target.module, {module.out, rows}, false});
   }
 
+  void add_optional(size_t index, Role role, const std::string& ending, const std::vector<int64_t>& shape) {
+    add(index, role, ending, shape);
+    out_.back().optional = true;
+  }
+
+  // PEFT saves embedding and head with an adapter on the embedding, and wherever they were resized.
+  void add_table(size_t index) {
+    const Module& module = modules_[index];
+    if (module.kind != ModuleKind::embedding && !module.head) return;
+    const std::vector<int64_t> shape =
+        module.head ? std::vector{module.out, module.in} : std::vector{module.in, module.out};
+    const auto& saved = selection_.saved;
+    if (std::find(saved.begin(), saved.end(), index) != saved.end()) {
+      add_optional(index, Role::table, ".original_module.weight", shape);
+      add_optional(index, Role::copy, ".modules_to_save.weight", shape);
+      return;
+    }
+    add_optional(index, Role::table, ".weight", shape);
+    add_optional(index, Role::table, ".base_layer.weight", shape);
+    add_optional(index, Role::table, ".token_adapter.base_layer.weight", shape);
+  }
+
   void add_saved(size_t index) {
     const Module& module = modules_[index];
+    if (module.tied && selection_.head_is_saved) {
+      add_optional(index, Role::copy, ".weight", {module.out, module.in});
+      return;
+    }
     std::vector<int64_t> shape;
     if (module.kind == ModuleKind::linear || module.kind == ModuleKind::router)
       shape = {module.out, module.in};
@@ -133,6 +159,21 @@ void check_numbers(const std::string& path, const std::string& name, const io::T
     fail(Status::format, "{}: tensor {} holds {} at element {}", path, name, *bad,
          first + (bad - piece.begin()));
   }
+}
+
+int64_t embedding_rows(const std::string& directory) {
+  const std::string path = base::join_path(directory, kWeightsFile);
+  if (!base::file_exists(path)) return 0;
+  const io::Safetensors file(path);
+  for (const auto& [name, view] : file.tensors()) {
+    for (const std::string_view table : {"embed_tokens", "wte", "embed_in"}) {
+      for (const std::string_view inner : {"", ".base_layer", ".token_adapter.base_layer"}) {
+        if (view.shape.size() == 2 && name.ends_with(fmt::format(".{}{}.weight", table, inner)))
+          return view.shape[0];
+      }
+    }
+  }
+  return 0;
 }
 
 std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted) {

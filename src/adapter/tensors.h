@@ -20,9 +20,11 @@ enum class Role : uint8_t {
   b,          // lora_B
   b_bias,     // of lora_B, with lora_bias
   magnitude,  // of DoRA
-  weight,     // of a module that is saved whole, or of an embedding that has an adapter
+  weight,     // of a module that is saved whole
   bias,       // of the base, where it is trained or its module is saved whole
   tokens,     // the rows of an embedding that are trained
+  table,      // an embedding or head of the model itself, which PEFT may save beside its adapter
+  copy,       // what another tensor of the file holds too
 };
 
 struct Tensor {
@@ -30,7 +32,7 @@ struct Tensor {
   Role role;
   size_t module;               // index
   std::vector<int64_t> shape;  // empty for a norm saved whole: what the model says
-  bool optional = false;       // a file may lack it: the base's own embedding beside its adapter
+  bool optional = false;       // a file may lack it
 };
 
 // All that PEFT writes for the selection, by module.
@@ -50,6 +52,9 @@ class AdapterFile {
   std::map<std::string, io::TensorView> tensors_;
   const StackedExperts stacked_{path(), tensors_};
 };
+
+// Rows of the input embedding that an adapter's directory holds beside the adapter; 0: it holds none.
+int64_t embedding_rows(const std::string& directory);
 
 // Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
 // and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file

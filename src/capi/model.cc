@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "adapter/config_file.h"
+#include "adapter/tensors.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "capi/config.h"
@@ -20,6 +21,9 @@ namespace trl::capi {
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
                                        int64_t embedding_rows) {
   const std::string dtype = config::model_dtype(options);
+  const auto adapter = options.get_text("adapter_name_or_path");
+  const bool adapted = adapter && !adapter->empty();
+  if (embedding_rows == 0 && adapted) embedding_rows = adapter::embedding_rows(*adapter);
   const engine::ModelSpec spec{path,
                                dtype,
                                options.get_bool("use_cpu"),
@@ -31,7 +35,7 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
   engine::Engine& engine = process().engine();
   error.check(process().use_engine(Use::open, [&] { return engine.open_model(spec, &model, error); }));
   EngineObject<engine::Model> opened(model);
-  if (const auto adapter = options.get_text("adapter_name_or_path"); adapter && !adapter->empty()) {
+  if (adapted) {
     error.check(process().use_engine(Use::open, [&] {
       const int32_t status = model->add_adapter("default", *adapter, error);
       return status < 0 ? status : model->use_adapter("default", error);
@@ -41,6 +45,14 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
 }
 
 namespace {
+
+// An adapter's own tokenizer, which may have tokens that the adapter added, comes before the model's.
+std::string tokenizer_path(const std::string& model, const config::Config& options) {
+  const std::string adapter = options.get_text("adapter_name_or_path").value_or("");
+  const bool own = !adapter.empty() && (base::file_exists(base::join_path(adapter, "tokenizer.json")) ||
+                                        base::file_exists(base::join_path(adapter, "tokenizer.model")));
+  return own ? adapter : model;
+}
 
 // The tokens of another model have no rows here.
 const config::Config& without_template_model(const config::Config& options) {
@@ -68,7 +80,7 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
 
 std::shared_ptr<Tokenizer> Model::tokenizer() {
   const std::lock_guard lock(tokenizer_mutex_);
-  if (!tokenizer_) tokenizer_ = open_tokenizer(path_, options_);
+  if (!tokenizer_) tokenizer_ = open_tokenizer(tokenizer_path(path_, options_), options_);
   return tokenizer_;
 }
 

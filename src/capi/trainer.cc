@@ -54,10 +54,16 @@ void need_writable(std::string_view key, const std::string& directory) {
   }
 }
 
+// new_tokens: gets those that the model's own tokenizer does not have.
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
-                                                   const std::string& model_path) {
-  return std::make_shared<Tokenizer>(data::training_tokenizer(
-      *data::open_tokenizer(model_path, current_log()), config::sft_data_arguments(config)));
+                                                   const std::string& model_path,
+                                                   std::vector<int32_t>& new_tokens) {
+  const auto own = data::open_tokenizer(model_path, current_log());
+  auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::sft_data_arguments(config)));
+  for (const auto& [id, token] : made->get().added_tokens()) {
+    if (!own->token_to_id(token.content)) new_tokens.push_back(id);
+  }
+  return made;
 }
 
 bool takes_tokens_over(const config::Config& config) {
@@ -139,11 +145,10 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
              "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
              "safetensors, or leave it out");
   }
-  if (config::lora_config(config_) && takes_tokens_over(config_)) {
-    fail_key(
-        "chat_template_path",
-        "chat_template_path: a model's directory brings its tokens, and with use_peft new tokens are not "
-        "trained in this build: give the file of a chat template");
+  if (config_.is_set("adapter_name_or_path") && takes_tokens_over(config_)) {
+    fail_key("chat_template_path",
+             "chat_template_path: a model's directory brings tokens that the adapter of adapter_name_or_path "
+             "does not have: give the file of a chat template, or begin a new adapter");
   }
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   need_writable("output_dir", arguments.output_dir);
@@ -157,7 +162,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   if (plugin || arguments.fused_kernels == config::FusedKernels::on) check_run(values);
   EngineObject<engine::Attention> attention;
   if (plugin) attention = open_attention(values, model_path_);
-  tokenizer_ = open_training_tokenizer(config_, model_path_);
+  std::vector<int32_t> new_tokens;
+  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
@@ -184,6 +190,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     spec.vocabulary = vocabulary->view();
   }
   spec.tokens = special_tokens(tokenizer_->get(), config_);
+  spec.new_tokens = new_tokens;
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();

@@ -53,6 +53,9 @@ void check_form(const std::string& path, const config::LoraConfig& config,
                 const adapter::Selection& selection, const std::vector<adapter::Module>& modules,
                 const model::ModelConfig& model) {
   if (config.use_dora) refuse(path, "DoRA");
+  if (config.init_lora_weights == config::LoraInit::olora ||
+      config.init_lora_weights == config::LoraInit::pissa)
+    refuse(path, "what olora and pissa take out of the weights (init_lora_weights)");
   if (config.lora_bias || config.bias != config::LoraBias::none) refuse(path, "biases");
   if (!config.modules_to_save.empty()) refuse(path, "modules that are saved whole (modules_to_save)");
   if (!config.trainable_token_indices.empty())

@@ -75,18 +75,21 @@ void apply(const std::vector<Copy>& copies) {
 class StoredWeights {
  public:
   StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
-    if (const model::Adapter* const adapter = model.adapters().trained()) {
-      parameters_ = adapter->parameters();
+    if (model.adapters().trained() != nullptr) {
+      model.adapters().enter(nullptr);  // restore() needs the model as it is without it
+      stored_ = model.adapters().trained()->stored();
       adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
-    } else {
-      parameters_ = model.parameters();
-      weights_.emplace(io::Weights::open_directory(directory));
+      return;
     }
+    parameters_ = model.parameters();
+    weights_.emplace(io::Weights::open_directory(directory));
     for (tensor::Parameter* parameter : parameters_) values_.push_back(parameter->write());
   }
 
   std::vector<Copy> copies() const {
     std::vector<Copy> copies;
+    for (const auto& [name, values] : stored_)
+      copies.push_back(checked(name, values, find(name), directory_));
     for (size_t i = 0; i < parameters_.size(); ++i) {
       for (const model::StoredPart& part : model_.stored(*parameters_[i]))
         copies.push_back(checked(part.name, part.of(*values_[i]), find(part.name), directory_));
@@ -96,6 +99,11 @@ class StoredWeights {
   void check() const {
     if (weights_) weights_->check();
     if (adapter_) adapter_->check();
+  }
+
+  // After the copies were made.
+  void finish() const {
+    if (adapter_) model_.adapters().trained()->restore(stored_);
   }
 
  private:
@@ -111,6 +119,7 @@ class StoredWeights {
   std::optional<io::Safetensors> adapter_;
   std::vector<tensor::Parameter*> parameters_;
   std::vector<tensor::Writing> values_;
+  std::vector<model::Adapter::Stored> stored_;
 };
 
 void check_owner(const std::string& directory, const std::string& run) {
@@ -134,6 +143,7 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
   base::StagedDirectory staged(directory, fault);
   if (const model::Adapter* const adapter = contents.model->adapters().trained()) {
     write_adapter(staged, *adapter, contents.files);
+    write_card(staged, *adapter, contents.files, kRunTags);
   } else {
     write_model(staged, *contents.model, contents.files, contents.max_shard_bytes);
   }
@@ -195,6 +205,7 @@ void Checkpoint::load_model(model::Model& model) const {
   const StoredWeights stored(directory_, model);
   apply(stored.copies());
   stored.check();
+  stored.finish();
 }
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
@@ -209,6 +220,7 @@ void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>
   apply(copies);
   stored.check();
   states.check();
+  stored.finish();
 }
 
 }  // namespace trl::checkpoint

@@ -1,9 +1,12 @@
 #include "checkpoint/save_adapter.h"
 
+#include <algorithm>
+
 #include "adapter/config_file.h"
+#include "adapter/model_card.h"
+#include "base/files.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/save_model.h"
-#include "tensor/device.h"
 
 namespace trl::checkpoint {
 
@@ -12,7 +15,7 @@ namespace {
 std::string config_text(const model::Adapter& adapter) {
   std::vector<adapter::Module> modules;
   for (const model::Slot& slot : adapter.slots()) modules.push_back(slot.module);
-  return adapter::config_text(adapter.config(), adapter.selection(), modules);
+  return adapter::config_text(adapter.stored_config(), adapter.selection(), modules);
 }
 
 }  // namespace
@@ -21,13 +24,13 @@ void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files) {
   for (const engine::NamedBytes& file : files) check_file_name(file.name);
   staged.write(adapter::kWeightsFile, [&](base::FileWriter& writer) {
-    std::vector<at::Tensor> host;
+    std::vector<model::Adapter::Stored> stored = adapter.stored();
+    for (model::Adapter::Stored& table : adapter.tables()) stored.push_back(std::move(table));
     std::vector<io::NamedTensor> tensors;
-    for (model::Parameter* parameter : adapter.parameters()) {
-      host.push_back(tensor::on_host(*parameter->read()));
-      tensors.push_back({parameter->name,
-                         parameter->dtype() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32,
-                         parameter->shape().vec(), host.back().data_ptr()});
+    for (const auto& [name, values] : stored) {
+      const bool narrow = values.scalar_type() == at::kBFloat16;
+      tensors.push_back({name, narrow ? io::ElementType::bf16 : io::ElementType::f32, values.sizes().vec(),
+                         values.data_ptr()});
     }
     io::write_safetensors(writer, tensors);
   });
@@ -35,11 +38,22 @@ void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
   staged.write(adapter::kConfigFile, config_text(adapter));
 }
 
+void write_card(base::StagedDirectory& staged, const model::Adapter& adapter,
+                std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags) {
+  const bool given = std::any_of(files.begin(), files.end(), [](const engine::NamedBytes& file) {
+    return file.name == adapter::kModelCard;
+  });
+  if (!given) staged.write(adapter::kModelCard, adapter::model_card(adapter.stored_config(), tags));
+}
+
 void save_adapter(const std::string& directory, const model::Adapter& adapter,
-                  std::span<const engine::NamedBytes> files, const base::WriteFault* fault) {
+                  std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags,
+                  const base::WriteFault* fault) {
   refuse_checkpoint(directory);
   base::StagedDirectory staged(directory, fault);
   write_adapter(staged, adapter, files);
+  if (!base::file_exists(base::join_path(directory, adapter::kModelCard)))
+    write_card(staged, adapter, files, tags);
   staged.commit();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/staged_directory.h"
 #include "engine/engine.h"
@@ -10,12 +11,19 @@
 
 namespace trl::checkpoint {
 
+// Tags of the model card of what a training run saves.
+inline constexpr std::string_view kRunTags[] = {"sft", "trl"};
+
 // Into a directory that the caller commits.
 void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files);
+// README.md, unless it is one of the files. tags: of what saves it.
+void write_card(base::StagedDirectory& staged, const model::Adapter& adapter,
+                std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags);
 
-// All files appear together or not at all; others of a directory that is there stay.
+// All files appear together or not at all; others of a directory that is there stay, a README.md too.
 void save_adapter(const std::string& directory, const model::Adapter& adapter,
-                  std::span<const engine::NamedBytes> files, const base::WriteFault* fault = nullptr);
+                  std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags = {},
+                  const base::WriteFault* fault = nullptr);
 
 }  // namespace trl::checkpoint

@@ -26,10 +26,21 @@ constexpr std::string_view kGenerationConfig = "generation_config.json";
 
 std::string json_text(const Json& json) { return json.dump(2) + "\n"; }
 
+// Of a tied model into which an adapter was merged that makes two weights of embedding and head.
+bool has_own_head(model::Model& model) {
+  const std::vector<tensor::Parameter*> all = model.parameters();
+  return std::find(all.begin(), all.end(), &model.head()) == all.end();
+}
+
 // As loaded, but for what this save decides: the type of the weights, and the class that they are the weights
 // of.
-Json saved_config(const model::Model& model) {
+Json saved_config(model::Model& model) {
   Json config = model.config_json();
+  if (has_own_head(model)) {
+    const char* const text = model.config().family->text;
+    config["tie_word_embeddings"] = false;
+    if (text != nullptr && config.contains(text)) config[text]["tie_word_embeddings"] = false;
+  }
   const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
   config[key] = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
   config["architectures"] = Json::array({model.config().architecture});
@@ -91,6 +102,13 @@ std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Ten
       const at::Tensor& values = host.emplace_back(part.of(all).contiguous());
       tensors.push_back({part.name, type, values.sizes().vec(), values.data_ptr()});
     }
+  }
+  if (has_own_head(model)) {
+    host.push_back(tensor::on_host(*model.head().read()));
+    const bool narrow = host.back().scalar_type() == at::kBFloat16;
+    tensors.push_back({std::string(model.config().family->names.head) + ".weight",
+                       narrow ? io::ElementType::bf16 : io::ElementType::f32, host.back().sizes().vec(),
+                       host.back().data_ptr()});
   }
   for (const model::Model::Carried& carried : model.carried())
     tensors.push_back({carried.name, carried.view->type, carried.view->shape, carried.view->data});

@@ -38,7 +38,6 @@ constexpr NotBuilt kNotBuilt[] = {
     {"layer_replication", "layer replication"},
     {"megatron_config", "LoRA over Megatron's layers"},
     {"runtime_config", "offloading to another device"},
-    {"ensure_weight_tying", "tying the adapters of tied modules"},
 };
 
 LoraInit init_of(const LoraFields& fields, const base::Json& value, std::optional<int64_t>& iterations) {
@@ -101,6 +100,7 @@ void read_numbers(LoraFields& fields, LoraConfig& out) {
   fields.flag("use_rslora", out.use_rslora);
   fields.flag("use_dora", out.use_dora);
   fields.flag("fan_in_fan_out", out.fan_in_fan_out);
+  fields.flag("ensure_weight_tying", out.ensure_weight_tying);
   if (const base::Json* const bias = fields.find("bias")) {
     if (*bias == "none")
       out.bias = LoraBias::none;
@@ -212,6 +212,9 @@ LoraConfig read_lora_config(const base::Json& object, std::string_view origin, S
                             LoraConfig start) {
   LoraFields fields(object, origin, status);
   refuse_not_built(fields);
+  const base::Json* const frozen = fields.find("inference_mode");
+  if (origin == kOption && frozen != nullptr && *frozen == base::Json(true))
+    fields.refuse("inference_mode", "true means that nothing is trained: leave it out");
   read_modules(fields, start);
   read_numbers(fields, start);
   read_origin(fields, start);

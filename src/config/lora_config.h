@@ -51,8 +51,8 @@ struct LoraConfig {
   bool lora_bias = false;  // lora_B has a bias
   bool use_rslora = false;
   bool use_dora = false;
-  bool fan_in_fan_out = false;  // said of Conv1D; what a module is decides
-  bool ensure_weight_tying = false;
+  bool fan_in_fan_out = false;       // said of Conv1D; what a module is decides
+  bool ensure_weight_tying = false;  // what is done to the embedding is done to a head that is tied to it
   LoraInit init_lora_weights = LoraInit::standard;
   std::optional<int64_t> pissa_iterations;  // of pissa_niter_N
   std::string task_type;                    // "CAUSAL_LM", "SEQ_CLS"; empty: null

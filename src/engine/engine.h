@@ -12,7 +12,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 5;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 6;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -217,15 +217,16 @@ struct SpecialTokens {
 };
 
 struct TrainerSpec {
-  std::span<const KeyValue> config;   // keys set by the user, canonical names and values (config::Config)
-  Model* model = nullptr;             // must outlive the trainer; its weights are trained in place
-  Attention* attention = nullptr;     // or null: the built-in one; may be released before the trainer
-  BatchSource* train = nullptr;       // outlive the trainer
-  BatchSource* eval = nullptr;        // or null
-  EventSink* events = nullptr;        // or null
-  std::span<const NamedBytes> files;  // go into every saved directory (tokenizer, chat template); copied
-  GgufVocabulary vocabulary;          // of save_format gguf; copied
-  SpecialTokens tokens;               // go into config.json and generation_config.json
+  std::span<const KeyValue> config;     // keys set by the user, canonical names and values (config::Config)
+  Model* model = nullptr;               // must outlive the trainer; its weights are trained in place
+  Attention* attention = nullptr;       // or null: the built-in one; may be released before the trainer
+  BatchSource* train = nullptr;         // outlive the trainer
+  BatchSource* eval = nullptr;          // or null
+  EventSink* events = nullptr;          // or null
+  std::span<const NamedBytes> files;    // go into every saved directory (tokenizer, chat template); copied
+  GgufVocabulary vocabulary;            // of save_format gguf; copied
+  SpecialTokens tokens;                 // go into config.json and generation_config.json
+  std::span<const int32_t> new_tokens;  // of another model's tokenizer: an adapter trains them too
 };
 
 class Trainer {

@@ -1,8 +1,11 @@
 #include "entry/trainer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "config/config.h"
 #include "config/lora_config.h"
+#include "config/quantization.h"
 #include "entry/attention.h"
 #include "model/gguf_metadata.h"
 
@@ -16,17 +19,55 @@ config::Config config_of(std::span<const engine::KeyValue> values) {
 
 namespace {
 
+// TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
+// the checkpoint came so.
+at::ScalarType factor_type(model::Model& model, const config::Config& config) {
+  const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
+  return held ? at::kBFloat16 : at::kFloat;
+}
+
+// "model.embed_tokens" -> "embed_tokens"
+std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// As TRL: the adapter trains the rows of new tokens, and the head whole. A head that is the embedding has
+// those rows already.
+void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const int32_t> tokens,
+                  HostLog& log) {
+  if (tokens.empty()) return;
+  std::string embedding, head;
+  for (const model::Slot& slot : model.adapters().slots()) {
+    if (slot.own_rows == nullptr) continue;
+    if (!slot.module.head) embedding = last_name(slot.module.name);
+    if (slot.module.head && !slot.module.tied) head = last_name(slot.module.name);
+  }
+  auto& all = lora.trainable_token_indices;
+  auto own = std::find_if(all.begin(), all.end(),
+                          [&](const auto& one) { return one.first.empty() || one.first == embedding; });
+  if (own == all.end()) own = all.insert(all.end(), {embedding, {}});
+  for (const int32_t token : tokens) {
+    if (std::find(own->second.begin(), own->second.end(), token) == own->second.end())
+      own->second.push_back(token);
+  }
+  std::vector<std::string>& saved = lora.modules_to_save;
+  if (head.empty() || std::find(saved.begin(), saved.end(), head) != saved.end()) return;
+  log.warning("adapter", "chat_template_path: there are new tokens, so {} is trained whole (modules_to_save)",
+              head);
+  saved.push_back(head);
+}
+
 // use_peft: an adapter is trained and the model is frozen.
-void add_adapter(model::Model& model, const std::string& path, const config::Config& config, HostLog& log) {
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
+                 std::span<const int32_t> new_tokens, HostLog& log) {
   std::optional<config::LoraConfig> lora = config::lora_config(config);
   if (!lora) return;
-  if (model.adapters().find("default") == nullptr) {  // else it is the one of adapter_name_or_path
+  const at::ScalarType type = factor_type(model, config);
+  if (model.adapters().find("default") == nullptr) {
     lora->base_model_name_or_path = path;
-    // TRL casts it so above a quantised model.
-    const bool narrow = config.get_bool("load_in_4bit") || config.get_bool("load_in_8bit");
-    model.adapters()
-        .add("default", *lora, narrow ? at::kBFloat16 : at::kFloat, &log)
-        .start(static_cast<uint64_t>(config.get_int("seed")));
+    train_tokens(*lora, model, new_tokens, log);
+    model.adapters().add("default", *lora, type, &log).start(static_cast<uint64_t>(config.get_int("seed")));
+  } else if (type != at::kFloat) {  // that of adapter_name_or_path, which was opened in float32
+    model.adapters().remove("default");
+    model.adapters().open("default", config.get("adapter_name_or_path"), nullptr, type);
   }
   model.train_only(model.adapters().get("default"));
   int64_t trained = 0, all = 0;
@@ -64,7 +105,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
     log_.info("model", "changed to match the tokenizer: {}", change);
-  add_adapter(model_.get(), model_.path(), config, log_);
+  add_adapter(model_.get(), model_.path(), config, spec.new_tokens, log_);
   say_kernels(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;

@@ -8,7 +8,6 @@
 #include "kernels/expert_terms.h"
 #include "kernels/magnitude.h"
 #include "kernels/merged_weight.h"
-#include "model/lora_start.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 
@@ -46,6 +45,17 @@ class Originals {
   ~Originals() {
     for (auto& [parameter, values] : values_) parameter->write()->copy_(values);
     for (auto& [parameter, blocks] : blocks_) parameter->hold(blocks);
+    if (tied_) *place_ = tied_;
+  }
+  // A tied head gets a matrix of its own.
+  void untie(Parameter** place) {
+    const at::Tensor values = *(*place)->read();
+    own_ = std::make_unique<Parameter>(
+        (*place)->name,
+        tensor::empty(values.sizes(), values.scalar_type(), tensor::MemoryKind::weights, values.device())
+            .copy_(values));
+    place_ = place;
+    tied_ = std::exchange(*place, own_.get());
   }
   Originals(const Originals&) = delete;
   Originals& operator=(const Originals&) = delete;
@@ -60,7 +70,22 @@ class Originals {
  private:
   std::map<Parameter*, at::Tensor> values_;  // the first copy counts
   std::map<Parameter*, std::shared_ptr<const tensor::Encoded>> blocks_;
+  std::unique_ptr<Parameter> own_;
+  Parameter** place_ = nullptr;
+  Parameter* tied_ = nullptr;  // what was in the place
 };
+
+// Null: the head has a weight of its own.
+const Slot* tied_head(const std::vector<Slot>& slots) {
+  const auto found =
+      std::find_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.module.tied; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+const Slot& embedding_of(const std::vector<Slot>& slots) {
+  return *std::find_if(slots.begin(), slots.end(),
+                       [](const Slot& slot) { return slot.module.kind == adapter::ModuleKind::embedding; });
+}
 
 void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
   const tensor::Encoded* const encoded = (*slot.weight)->encoded();
@@ -85,12 +110,6 @@ void merge(const kernels::Projection& p, Merged as) {
   if (as == Merged::numbers) p.weight->decode();
 }
 
-// In float32, on the host, [out, in].
-at::Tensor matrix_of(const Slot& slot) {
-  const at::Tensor values = tensor::on_host(*(*slot.weight)->read()).to(at::kFloat);
-  return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
-}
-
 }  // namespace
 
 Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
@@ -106,6 +125,12 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
   }
   tensors_ = adapter::tensors(config_, selection_, modules_of(slots_));
   for (const adapter::Tensor& tensor : tensors_) add(tensor, type, device);
+  if (!selection_.head_is_saved) return;
+  const auto saved = std::find_if(replaced_.begin(), replaced_.end(), [&](const Replacement& one) {
+    return one.place == embedding_of(slots_).weight;
+  });
+  const Slot& head = *tied_head(slots_);
+  replaced_.push_back({head.weight, saved->own, head.layer});
 }
 
 void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device) {
@@ -125,24 +150,23 @@ void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device
       term(tensor.module).factors.magnitude = make(tensor, at::kFloat, device);
       return;
     case Role::weight:
-      if (!tensor.optional) replace(slot.weight, tensor);
-      return;
+      return replace(slot.weight, tensor);
     case Role::bias:
       return replace(slot.bias, tensor);
     case Role::tokens:
       return add_tokens(tensor);
+    case Role::table:
+    case Role::copy:
+      return;
   }
 }
 
 void Adapter::add_tokens(const adapter::Tensor& tensor) {
   const Slot& slot = slots_[tensor.module];
   if (slot.own_rows == nullptr) {
-    fail_key(
-        "trainable_token_indices", "trainable_token_indices: {} {}", slot.module.name,
-        slot.module.kind == adapter::ModuleKind::embedding && slot.low_rank != nullptr
-            ? "is the output head too, whose tokens are not trained by themselves in this build: list it "
-              "in modules_to_save"
-            : "is not the input embedding");
+    fail_key("trainable_token_indices",
+             "trainable_token_indices: {} is neither the input embedding nor the output head",
+             slot.module.name);
   }
   const auto& all = selection_.tokens;
   const auto found =
@@ -152,6 +176,8 @@ void Adapter::add_tokens(const adapter::Tensor& tensor) {
   const at::Tensor ids = at::tensor(at::IntArrayRef(found->second), at::kLong).to(table.device());
   set(*rows, table.read()->index_select(0, ids));
   tokens_.push_back({tensor.module, {rows, found->second}});
+  if (!selection_.head_has_tokens || slot.module.head) return;
+  tokens_.push_back({static_cast<size_t>(tied_head(slots_) - slots_.data()), {rows, found->second}});
 }
 
 Adapter::Term& Adapter::term(size_t slot) {
@@ -180,62 +206,35 @@ std::vector<Parameter*> Adapter::parameters() const {
   return all;
 }
 
-void Adapter::start(uint64_t seed) {
-  LoraStart values(config_, seed, (*slots_.front().weight)->dtype());
-  for (const bool parameters : {false, true}) {
-    for (Term& term : terms_) {
-      if (term.parameter == parameters) start(term, values);
-    }
-  }
-}
-
-LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
-  const Slot& slot = slots_[term.slot];
-  const adapter::Module& module = slot.module;
-  const int64_t rank = term.factors.rank();
-  if (module.kind == adapter::ModuleKind::embedding) return values.embedding(module.in, module.out, rank);
-  if (module.kind == adapter::ModuleKind::experts)
-    return values.experts(module.experts, module.in, module.out, rank / module.experts);
-  return values.linear(module.in, module.out, rank, term.factors.scale,
-                       values.needs_weight() ? matrix_of(slot) : at::Tensor());
-}
-
-void Adapter::start(Term& term, LoraStart& values) {
-  const Slot& slot = slots_[term.slot];
-  const kernels::LowRank& factors = term.factors;
-  const LoraFactors first = drawn(term, values);
-  if (first.base.defined()) {
-    fail_key("init_lora_weights",
-             "init_lora_weights: olora and pissa are not in this build; give true, false, "
-             "gaussian or orthogonal");
-  }
-  set(*factors.a, first.a);
-  set(*factors.b, first.b);
-  if (factors.bias != nullptr) set(*factors.bias, first.bias);
-  if (factors.magnitude != nullptr)
-    set(*factors.magnitude, (matrix_of(slot) + factors.scale * first.b.mm(first.a)).square().sum(1).sqrt());
-}
-
-// PEFT saves the embedding beside its adapter; here it is the model's.
-void Adapter::check_embeddings(const adapter::AdapterFile& file) const {
+// The embedding and the head that PEFT saved beside the adapter must be this model's. Where the model was
+// given other rows, those that its own files lack are taken over.
+void Adapter::take_tables(const adapter::AdapterFile& file) {
+  std::vector<std::pair<Parameter*, at::Tensor>> added;
   for (const adapter::Tensor& tensor : tensors_) {
     const auto found = file.tensors().find(tensor.name);
-    if (!tensor.optional || found == file.tensors().end()) continue;
-    const Parameter& own = **slots_[tensor.module].weight;
+    if (tensor.role != Role::table || found == file.tensors().end()) continue;
+    const Slot& slot = slots_[tensor.module];
+    Parameter& own = **slot.weight;
     at::Tensor values = tensor::empty(own.shape(), at::kFloat, tensor::MemoryKind::workspace);
     io::read_floats(found->second.type, found->second.data, 0, values.numel(), values.data_ptr<float>());
-    if (at::equal(values.to(own.dtype()), tensor::on_host(*(*slots_[tensor.module].weight)->read())))
-      continue;
-    fail(Status::unsupported,
-         "{}: tensor {} differs from this model's: the adapter belongs to another model, or to one whose "
-         "embedding was changed; give that one",
-         file.path(), tensor.name);
+    values = values.to(own.dtype());
+    const int64_t rows = own.size(0), known = slot.stored_rows < 0 ? rows : std::min(slot.stored_rows, rows);
+    const at::Tensor ours = tensor::on_host(*own.read());
+    if (!at::equal(values.narrow(0, 0, known), ours.narrow(0, 0, known))) {
+      fail(Status::unsupported,
+           "{}: tensor {} differs from this model's: the adapter belongs to another model, or to one whose "
+           "embedding was changed; give that one",
+           file.path(), tensor.name);
+    }
+    if (known < rows) added.emplace_back(&own, values);
   }
+  for (auto& [parameter, values] : added) set(*parameter, values);
 }
 
 void Adapter::load(const std::string& directory) {
   const auto file = adapter::open_weights(directory, tensors_);
-  check_embeddings(*file);
+  take_tables(*file);
+  if (is_part_of_weights()) start_again(directory);
   std::vector<at::Tensor> values;  // all of them are read before the first one is set
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
   file->check();
@@ -251,9 +250,31 @@ kernels::Projection Adapter::projection(const Term& term) const {
           .low_rank = term.factors};
 }
 
+// Whether head and embedding, which are one in the model, are two with this adapter.
+bool Adapter::parts_tied_head() const {
+  const Slot* const head = tied_head(slots_);
+  if (head == nullptr) return false;
+  const Slot& embedding = embedding_of(slots_);
+  const auto changes = [&](const Slot& slot) {
+    std::vector<const Parameter*> all;
+    for (const Replacement& one : replaced_) {
+      if (one.place == slot.weight) all.push_back(one.own);
+    }
+    for (const Tokens& one : tokens_) {
+      if (&slots_[one.slot] == &slot) all.push_back(one.rows.rows);
+    }
+    for (const Term& term : terms_) {
+      if (&slots_[term.slot] == &slot) all.push_back(term.factors.a);
+    }
+    return all;
+  };
+  return changes(*head) != changes(embedding);
+}
+
 std::shared_ptr<void> Adapter::merged(Merged as) {
   for (const Term& term : terms_) check_mergeable(slots_[term.slot], term.factors);
   auto before = std::make_shared<Originals>();
+  if (parts_tied_head()) before->untie(tied_head(slots_)->weight);
   for (const Replacement& one : replaced_) {
     Parameter& place = **one.place;
     before->keep(place);
@@ -316,7 +337,10 @@ void Adapter::enter(const uint64_t* key) {
       place.dropout.key = base::counter_seed({*key, kDropout, term.slot});
     }
   }
-  for (Replacement& one : replaced_) one.before = std::exchange(*one.place, one.own);
+  for (Replacement& one : replaced_) {
+    if (!one.own->has_gradient()) one.own->keep_copies((*one.place)->keeps_copies());
+    one.before = std::exchange(*one.place, one.own);
+  }
   for (const Tokens& one : tokens_) *slots_[one.slot].own_rows = one.rows;
 }
 

@@ -32,14 +32,32 @@ class Adapter {
   const std::vector<Slot>& slots() const { return slots_; }
   std::vector<Parameter*> parameters() const;  // in the order of the modules
 
-  // The values that PEFT starts with for this seed.
+  // The values that PEFT starts with for this seed. olora and pissa take them out of the weights: the model
+  // then computes with what is left of those, in a copy, while the adapter is in use. Throws
+  // Error(invalid_config) where such a weight is stored in blocks.
   void start(uint64_t seed);
   // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
   void load(const std::string& directory);
 
+  // A tensor of its files, on the host; it may be the parameter's own memory.
+  struct Stored {
+    std::string name;
+    at::Tensor values;
+  };
+  // What its files hold. What began as a part of the weights is stored as plain LoRA of twice the rank, which
+  // fits the weights as they were: its factors, and beside them those that it began with, subtracted.
+  std::vector<Stored> stored() const;
+  config::LoraConfig stored_config() const;
+  // What PEFT's files hold beside that: the model's embedding and head, where the adapter is on an embedding
+  // or they were given other rows.
+  std::vector<Stored> tables() const;
+  void restore(const std::vector<Stored>& stored);  // from those of stored(). While it is not in use
+  void copy(const Adapter& of);  // frozen, the values of one with the same selection. While none is in use
+
   // The model's own parameters become what the adapter makes of them, until the result goes: then they are as
   // before, bit by bit, for which it keeps copies of them. A weight that is stored in blocks keeps these, and
-  // is what `as` says; none is quantised again. Throws Error(unsupported) for lora_bias on a module without a
+  // is what `as` says; none is quantised again. A head that is the embedding has a weight of its own for that
+  // time, where the adapter makes two of them. Throws Error(unsupported) for lora_bias on a module without a
   // bias. While the adapter is not in use.
   std::shared_ptr<void> merged(Merged as);
 
@@ -55,6 +73,8 @@ class Adapter {
     size_t slot;
     bool parameter;  // adapter::Target::parameter
     kernels::LowRank factors = {};
+    at::Tensor first_a = {}, first_b = {};  // float32, on the host: the part of the weight that it began as
+    Parameter* rest = nullptr;              // of the weight
   };
   // What stands in the place of a parameter of the model.
   struct Replacement {
@@ -69,13 +89,17 @@ class Adapter {
     kernels::OwnRows rows;
   };
   void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
-  void check_embeddings(const adapter::AdapterFile& file) const;
+  void take_tables(const adapter::AdapterFile& file);
+  bool parts_tied_head() const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
   void replace(Parameter** place, const adapter::Tensor& tensor);
   Term& term(size_t slot);
   void start(Term& term, class LoraStart& values);
   struct LoraFactors drawn(const Term& term, class LoraStart& values) const;
+  void keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b);
+  bool is_part_of_weights() const;
+  void start_again(const std::string& directory);
   // From here on the layers compute with it. key: of the dropout of one forward; null: there is none.
   kernels::Projection projection(const Term& term) const;
   void enter(const uint64_t* key);
@@ -87,6 +111,7 @@ class Adapter {
   const std::vector<Slot>& slots_;
   std::vector<adapter::Tensor> tensors_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<Parameter>> rests_;
   std::vector<Term> terms_;
   std::vector<Replacement> replaced_;
   std::vector<Tokens> tokens_;

@@ -27,12 +27,13 @@ Adapter& Adapters::add(const std::string& name, const config::LoraConfig& config
   return insert(name, own, adapter::select(own, all, model_type_), type, log);
 }
 
-Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log) {
+Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log,
+                        at::ScalarType type) {
   const std::vector<adapter::Module> all = modules();
   const config::LoraConfig config = adapter::read_config(directory, all, model_type_);
   check_new(name);
   adapter::Selection selection = adapter::select_saved(directory, config, all, model_type_);
-  Adapter& added = insert(name, config, std::move(selection), at::kFloat, log);
+  Adapter& added = insert(name, config, std::move(selection), type, log);
   try {
     added.load(directory);
   } catch (...) {
@@ -40,6 +41,14 @@ Adapter& Adapters::open(const std::string& name, const std::string& directory, b
     throw;
   }
   return added;
+}
+
+Adapter& Adapters::copy(const std::string& name, const Adapter& of) {
+  check_new(name);
+  const at::ScalarType type = of.terms_.empty() ? at::kFloat : of.terms_.front().factors.a->dtype();
+  Adapter& made = insert(name, of.config(), of.selection(), type, nullptr);
+  made.copy(of);
+  return made;
 }
 
 void Adapters::check_new(const std::string& name) const {
@@ -107,6 +116,15 @@ Adapter& Adapters::get(std::string_view name) const {
   for (const auto& one : all_) names.push_back(one->name());
   fail(Status::not_found, "the model has no adapter \"{}\"; it has {}", name,
        names.empty() ? "none" : base::join(names));
+}
+
+void Adapters::resized(int64_t rows) {
+  for (Slot& slot : slots_) {
+    if (slot.own_rows == nullptr) continue;
+    int64_t& own = slot.module.head ? slot.module.out : slot.module.in;
+    if (slot.stored_rows < 0) slot.stored_rows = own;
+    own = rows;
+  }
 }
 
 void Adapters::enter(Adapter* adapter, std::optional<uint64_t> dropout_key) {

@@ -23,8 +23,11 @@ class Adapters {
   // or is not one. log: gets warnings; may be null.
   Adapter& add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
                base::LogSink* log = nullptr);
-  // One that was saved; on an error there is none. Its parameters are float32.
-  Adapter& open(const std::string& name, const std::string& directory, base::LogSink* log = nullptr);
+  // One that was saved; on an error there is none.
+  Adapter& open(const std::string& name, const std::string& directory, base::LogSink* log = nullptr,
+                at::ScalarType type = at::kFloat);
+  // A frozen copy of one as it is now: the reference of a preference run that trains a saved adapter on.
+  Adapter& copy(const std::string& name, const Adapter& of);
   void remove(std::string_view name);
   Adapter* find(std::string_view name) const;  // null: there is none
   Adapter& get(std::string_view name) const;   // Error(not_found) naming those that there are
@@ -42,6 +45,8 @@ class Adapters {
   void merge(Adapter& adapter);
   void unmerge();  // does nothing where none is merged
   const Adapter* merged() const { return merged_; }
+  // For the model: its embedding and its head have this many rows from here on; its files have others.
+  void resized(int64_t rows);
   // For the model: its layers compute with this one from here on, with the dropout of this forward.
   void enter(Adapter* adapter, std::optional<uint64_t> dropout_key = {});
 

@@ -71,6 +71,7 @@ void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
   if (embedding_->padding_row >= rows) embedding_->padding_row = -1;
   if (head_ != embedding_ && config().labels == 0)
     head_->replace(on(resize.head(tensor::on_host(*head_->read()))));
+  adapters_.resized(rows);
   files_.config.vocab_size = rows;
   const char* text = config().family->text;
   base::Json& json = text == nullptr ? files_.config_json : files_.config_json[text];

@@ -27,6 +27,7 @@ class Decoder final : public Model {
   std::vector<StoredPart> stored(const Parameter& parameter) const override;
   Adapters& adapters() override { return adapters_; }
   Parameter& head() override { return *head_; }
+  const kernels::OwnRows& head_rows() const override { return head_rows_; }
   at::ScalarType dtype() const override { return dtype_; }
   at::Device device() const override { return device_; }
 
@@ -69,7 +70,7 @@ class Decoder final : public Model {
   Parameter* head_ = nullptr;
   Parameter* no_bias_ = nullptr;
   kernels::LowRank embedding_terms_;  // of an adapter that is in use
-  kernels::OwnRows embedding_rows_;
+  kernels::OwnRows embedding_rows_, head_rows_;
   Adapters adapters_;
 };
 

@@ -90,7 +90,7 @@ std::vector<Slot> Decoder::slots() {
     return added;
   };
   table(embedding_).low_rank = &embedding_terms_;
-  if (head_ != embedding_) all.back().own_rows = &embedding_rows_;
+  all.back().own_rows = &embedding_rows_;
   if (positions_ != nullptr) table(positions_);
   const int64_t layers = config().num_hidden_layers;
   for (int64_t i = 0; i < layers; ++i) add_layer_slots(i, all);
@@ -100,6 +100,8 @@ std::vector<Slot> Decoder::slots() {
   head.module.in = head_->size(1);
   head.module.out = head_->size(0);
   head.module.head = true;
+  head.module.tied = head_ == embedding_;
+  if (config().labels == 0) head.own_rows = &head_rows_;
   return all;
 }
 

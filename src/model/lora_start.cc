@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "tensor/blas_threads.h"
 
 // With sanitizers gcc 12 warns falsely of the default argument of linalg_svd.
 #pragma GCC diagnostic push
@@ -94,7 +95,11 @@ void LoraStart::start(LoraFactors& factors, int64_t r) {
 LoraFactors LoraStart::linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight) {
   LoraFactors factors = drawn(in, out, r);
   if (init_ == LoraInit::orthogonal) return rounded(orthogonal(in, out, r));
-  if (needs_weight()) return rounded(principal(weight, r, scaling));
+  if (needs_weight()) {
+    factors = rounded(principal(weight, r, scaling));
+    factors.base = rest(weight, factors.a, factors.b, scaling);
+    return factors;
+  }
   start(factors, r);
   return rounded(std::move(factors));
 }
@@ -129,8 +134,9 @@ LoraFactors LoraStart::orthogonal(int64_t in, int64_t out, int64_t r) {
   return factors;
 }
 
-// OLoRA (QR of the weight) and PiSSA (its largest singular values); the weight keeps the rest.
+// OLoRA (QR of the weight) and PiSSA (its largest singular values).
 LoraFactors LoraStart::principal(const at::Tensor& weight, int64_t r, double scaling) {
+  tensor::start_blas_threads();  // OpenBLAS decomposes the matrix
   LoraFactors factors;
   if (init_ == LoraInit::olora) {
     const auto [q, upper] = at::linalg_qr(weight);
@@ -143,8 +149,12 @@ LoraFactors LoraStart::principal(const at::Tensor& weight, int64_t r, double sca
     factors.a = (root.unsqueeze(1) * parts.v).contiguous();
     factors.b = (parts.u * root).contiguous();
   }
-  factors.base = weight - scaling * factors.b.mm(factors.a);
   return factors;
+}
+
+at::Tensor LoraStart::rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b,
+                           double scaling) {
+  return weight - scaling * b.mm(a);
 }
 
 }  // namespace trl::model

@@ -14,7 +14,8 @@ struct LoraFactors {
   at::Tensor a;     // [r, in]
   at::Tensor b;     // [out, r]
   at::Tensor bias;  // [out] with lora_bias, else undefined
-  at::Tensor base;  // of olora and pissa: what the module's weight becomes, [out, in]; else undefined
+  at::Tensor
+      base;  // of olora and pissa: what a forward takes in place of the weight, [out, in]; else undefined
 };
 
 class LoraStart {
@@ -27,6 +28,8 @@ class LoraStart {
   // Each module once, in the order of Selection::targets. weight: float32 [out, in], of a Conv1D too; where
   // it is not needed it may be undefined. Throws Error(invalid_config) where `orthogonal` meets an odd rank.
   LoraFactors linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight = {});
+  // What olora and pissa leave of a weight. All float32: weight [out, in], a [r, in], b [out, r].
+  static at::Tensor rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scaling);
   // rows x width: the table's; a is [r, rows], b [width, r].
   LoraFactors embedding(int64_t rows, int64_t width, int64_t r);
   // One matrix of all experts: a is [r experts, in], b [out, r experts].

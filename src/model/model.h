@@ -96,7 +96,9 @@ class Model {
   virtual std::vector<StoredPart> stored(const Parameter& parameter) const = 0;
   // Its slots are all modules with parameters, in the order of transformers' class.
   virtual Adapters& adapters() = 0;
-  virtual Parameter& head() = 0;             // lm_head, the tied embedding, or a classifier's
+  virtual Parameter& head() = 0;  // lm_head, the tied embedding, or a classifier's
+  // The rows in it of the adapter that was last entered. For as long as the model is there.
+  virtual const kernels::OwnRows& head_rows() const = 0;
   virtual at::ScalarType dtype() const = 0;  // of the weights
   virtual at::Device device() const = 0;     // of the weights, and of what is computed
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
@@ -105,6 +107,7 @@ class Model {
   kernels::HeadOptions head_options(at::ScalarType wanted) const {
     kernels::HeadOptions options;
     options.compute = compute(wanted);
+    options.own_rows = &head_rows();
     if (config().labels > 0) return options;
     options.scale = config().logits_scale;
     options.softcap = config().logits_softcap;

@@ -16,7 +16,7 @@ namespace trl::model {
 
 namespace {
 
-constexpr int64_t kPiece = 4096;  // elements converted at once, on the stack; a multiple of every block
+constexpr int64_t kBuffer = 4096;  // elements converted at once, on the stack; a multiple of every block
 
 // body(begin, end) for stretches of the `rows` rows of a mapped tensor. The next one is fetched meanwhile,
 // and each goes out of memory when it has been read, so that no file lies there beside what is made of it.
@@ -47,10 +47,10 @@ void convert(at::Tensor& out, int64_t width, int64_t first, int64_t last, const 
   void* data = out.data_ptr();
   tensor::parallel_for(last - first, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
                        [&](int64_t begin, int64_t end) {
-                         float piece[kPiece];
+                         float piece[kBuffer];
                          for (int64_t row = first + begin; row < first + end; ++row) {
-                           for (int64_t at = 0; at < width; at += kPiece) {
-                             const int64_t count = std::min(kPiece, width - at);
+                           for (int64_t at = 0; at < width; at += kBuffer) {
+                             const int64_t count = std::min(kBuffer, width - at);
                              const int64_t from = row_of(row) * width + at;
                              const int64_t to = row * width + at;
                              if (!narrow) {
@@ -299,7 +299,7 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
   const void* data = values.data_ptr();
   std::atomic<bool> same{true};
   const auto compare = [&](int64_t at, int64_t count) {
-    float piece[kPiece];
+    float piece[kBuffer];
     source.read(name, at, count, piece);
     if (!narrow) {
       const float* floats = static_cast<const float*>(data) + at;
@@ -313,9 +313,9 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
   };
   for (int64_t first = 0; first < values.numel() && same; first += kAtOnce) {
     const int64_t elements = std::min(kAtOnce, values.numel() - first);
-    tensor::parallel_for((elements + kPiece - 1) / kPiece, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin * kPiece; at < std::min(end * kPiece, elements) && same; at += kPiece) {
-        if (!compare(first + at, std::min(kPiece, elements - at))) same = false;
+    tensor::parallel_for((elements + kBuffer - 1) / kBuffer, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * kBuffer; at < std::min(end * kBuffer, elements) && same; at += kBuffer) {
+        if (!compare(first + at, std::min(kBuffer, elements - at))) same = false;
       }
     });
     source.forget(name);

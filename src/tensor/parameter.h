@@ -86,6 +86,7 @@ class Parameter {
   Reading read_either(at::ScalarType type, Convert convert);
   void keep_copies(
       bool keep);  // from now on; a copy takes as much as it has elements, times those of its type
+  bool keeps_copies() const { return keeps_copies_; }
   Writing write();
   void replace(at::Tensor values);  // by those of another shape; not while a trainer lives
 

@@ -10,7 +10,8 @@ namespace trl::train {
 void Trainer::save_model(const std::string& given) {
   const std::string& directory = given.empty() ? arguments().output_dir : given;
   if (const model::Adapter* const adapter = setup_.model->adapters().trained())
-    return checkpoint::save_adapter(directory, *adapter, setup_.files, setup_.write_fault);
+    return checkpoint::save_adapter(directory, *adapter, setup_.files, checkpoint::kRunTags,
+                                    setup_.write_fault);
   write_model(directory);
 }
 

@@ -141,6 +141,7 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
   const std::string q = "model.layers.0.self_attn.q_proj";
   const std::vector<std::pair<base::Json, std::string>> cases = {
       {{{"use_dora", true}}, "DoRA"},
+      {{{"init_lora_weights", "pissa"}}, "what olora and pissa take out of the weights (init_lora_weights)"},
       {{{"bias", "all"}}, "biases"},
       {{{"modules_to_save", {"norm"}}}, "modules that are saved whole (modules_to_save)"},
       {{{"trainable_token_indices", {1}}}, "single trained tokens (trainable_token_indices)"},

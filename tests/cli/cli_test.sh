@@ -235,6 +235,20 @@ case_bad_input() {
   run 1 "${train[@]}" 'folder/*.jsonl'; says err "no file matches"
   [ ! -e m/model.safetensors ] || die "a model was saved"
 }
+case_adapters_that_do_not_fit_are_refused() {
+  refused() { local what=$1; shift; run 2 "${sft[@]}" --output_dir m --use_peft "$@"; says err "$what"; [ ! -e m/adapter_config.json ]; }
+  refused "there are embed_tokens, q_proj" --lora_target_modules query
+  refused "the output head (lm_head)" --lora_target_modules lm_head
+  refused "is not a valid regular expression" --lora_target_modules "q_(proj"
+  refused "is not a layer of this model" --lora_target_modules q_proj v_proj --peft_config "{layers_to_transform: [9]}"
+  refused "lora_r" --lora_r 0
+  refused "r: 900 does not fit" --lora_r 900
+  refused "give one of them" --load_in_4bit --load_in_8bit
+  refused "'IA3' is not supported" --peft_config "{peft_type: IA3}"
+  refused "EVA is not built" --peft_config "{eva_config: {rho: 2}}"
+  refused "olora and pissa take a part out of the weights" --peft_config "{init_lora_weights: pissa}" --load_in_4bit
+  run 2 "${sft[@]}" --load_in_4bit; says err "only adapters upon them"
+}
 case_rows_must_be_named() { run 2 sft --model_name_or_path "$model" --output_dir m; says err "dataset_name"; }
 
 # interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run goes on from it

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/error_of.h"
 
 namespace trl::config {
@@ -23,7 +25,7 @@ TEST(LoraConfig, DefaultsAreThoseOfPeft) {
 }
 
 TEST(LoraConfig, ReadsEveryField) {
-  const LoraConfig config = read(R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "inference_mode": true,
+  const LoraConfig config = read(R"({"peft_type": "LORA", "task_type": "SEQ_CLS", "inference_mode": false,
       "peft_version": "0.21.2", "r": 4, "lora_alpha": 6.5, "lora_dropout": 0.1, "target_modules": ["a", "b"],
       "exclude_modules": ".*c", "target_parameters": null, "modules_to_save": ["d"], "layers_to_transform": 3,
       "layers_pattern": "layers", "rank_pattern": {"z": 2, "a": 1}, "alpha_pattern": {"a": 1.5},
@@ -66,6 +68,76 @@ TEST(LoraConfig, WhatIsNotBuiltIsRefusedByName) {
   for (const auto& [json, message] : cases) {
     EXPECT_EQ(test::error_of([&] { read(json); }), std::pair(Status::invalid_config, message));
   }
+}
+
+// Every field of PEFT 0.21.2's LoraConfig with a value that asks for something: it is taken, or refused by
+// name.
+TEST(LoraConfig, EveryFieldOfPeftsIsTakenOrRefused) {
+  struct Field {
+    const char *name, *value, *refused;  // a part of the message; empty: it is taken
+  };
+  const Field fields[] = {
+      {"task_type", R"("SEQ_CLS")", ""},
+      {"peft_type", R"("LORA")", ""},
+      {"auto_mapping", R"({"base_model_class": "LlamaForCausalLM"})", ""},
+      {"peft_version", R"("0.21.2")", ""},
+      {"base_model_name_or_path", R"("base")", ""},
+      {"revision", R"("main")", ""},
+      {"inference_mode", "true", "nothing is trained"},
+      {"r", "4", ""},
+      {"target_modules", R"(["q_proj"])", ""},
+      {"exclude_modules", R"("q_proj")", ""},
+      {"lora_alpha", "4", ""},
+      {"lora_dropout", "0.5", ""},
+      {"fan_in_fan_out", "true", ""},
+      {"bias", R"("all")", ""},
+      {"use_rslora", "true", ""},
+      {"modules_to_save", R"(["lm_head"])", ""},
+      {"init_lora_weights", R"("pissa_niter_4")", ""},
+      {"init_lora_weights", R"("eva")", "eva is not supported"},
+      {"init_lora_weights", R"("mica")", "mica is not supported"},
+      {"init_lora_weights", R"("lora_ga")", "lora_ga is not supported"},
+      {"init_lora_weights", R"("loftq")", "loftq is not supported"},
+      {"layers_to_transform", "[1]", ""},
+      {"layers_pattern", R"(["layers"])", "only with layers_to_transform"},
+      {"rank_pattern", R"({"q_proj": 2})", ""},
+      {"alpha_pattern", R"({"q_proj": 2})", ""},
+      {"megatron_config", R"({"a": 1})", "Megatron"},
+      {"megatron_core", R"("megatron.core")", ""},
+      {"trainable_token_indices", "[1]", ""},
+      {"loftq_config", R"({"loftq_bits": 4})", "LoftQ"},
+      {"eva_config", R"({"rho": 2})", "EVA"},
+      {"corda_config", R"({"corda_method": "ipm"})", "CorDA"},
+      {"lora_ga_config", R"({"direction": "ArB2r"})", "LoRA-GA"},
+      {"use_dora", "true", ""},
+      {"velora_config", R"({"a": 1})", "VeLoRA"},
+      {"alora_invocation_tokens", "[1]", "aLoRA"},
+      {"use_qalora", "true", "QALoRA"},
+      {"qalora_group_size", "16", ""},
+      {"monteclora_config", R"({"a": 1})", "MonteCLoRA"},
+      {"layer_replication", "[[0, 4], [2, 5]]", "layer replication"},
+      {"runtime_config", R"({"ephemeral_gpu_offload": true})", "offloading"},
+      {"lora_bias", "true", ""},
+      {"target_parameters", R"(["experts.down_proj"])", ""},
+      {"use_bdlora", R"({"a": 1})", "BD-LoRA"},
+      {"arrow_config", R"({"top_k": 2})", "Arrow"},
+      {"kasa_config", R"({"a": 1})", "KaSA"},
+      {"ensure_weight_tying", "true", ""},
+  };
+  std::set<std::string> names;
+  for (const Field& field : fields) {
+    names.insert(field.name);
+    const auto [status, message] =
+        test::error_of([&] { read(fmt::format(R"({{"{}": {}}})", field.name, field.value)); });
+    if (*field.refused == '\0') {
+      EXPECT_EQ(message, "") << field.name;
+      continue;
+    }
+    EXPECT_EQ(status, Status::invalid_config) << field.name;
+    EXPECT_TRUE(message.starts_with(fmt::format("peft_config: {}: ", field.name))) << message;
+    EXPECT_NE(message.find(field.refused), std::string::npos) << message;
+  }
+  EXPECT_EQ(names.size(), 42u);  // as many as the class has
 }
 
 TEST(LoraConfig, BadFieldsAreRefused) {

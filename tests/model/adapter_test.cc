@@ -128,6 +128,35 @@ TEST(AdapterGraph, BeginsWhereSomethingIsTrained) {
   EXPECT_EQ(nodes_with("[1]", "down_proj", true), 3u);
 }
 
+// The reference of preference training stays what it was, whether the adapter is trained or a part of
+// weights.
+TEST(AdapterCopies, StayAsTheyWere) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  for (const char* const init : {"false", "\"pissa\""}) {
+    const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+    const Json config = base::parse_json(
+        fmt::format(R"({{"r": 2, "target_modules": ["q_proj"], "init_lora_weights": {}}})", init), "test");
+    Adapters& adapters = model->adapters();
+    Adapter& adapter =
+        adapters.add("default", config::read_lora_config(config, "test", Status::format), at::kFloat);
+    adapter.start(1);
+    Adapter& reference = adapters.copy("ref", adapter);
+    model->train_only(adapter);
+    const auto hidden = [&](std::optional<Adapter*> with) {
+      const at::NoGradGuard no_grad;
+      return model->forward(test::forward_input({{3, 4, 5}}), {.adapter = with}).hidden;
+    };
+    const at::Tensor alone = hidden(nullptr), before = hidden(&adapter);
+    EXPECT_TRUE(at::equal(hidden(&reference), before));
+    for (Parameter* p : adapter.parameters()) p->write()->add_(0.5);
+    EXPECT_FALSE(at::allclose(hidden({}), before, 1e-3, 1e-3));
+    EXPECT_TRUE(at::equal(hidden(&reference), before));
+    EXPECT_TRUE(at::equal(hidden(nullptr), alone));
+    for (const Parameter* p : reference.parameters()) EXPECT_FALSE(p->trainable) << p->name;
+    EXPECT_THROW(adapters.copy("ref", adapter), Error);
+  }
+}
+
 // Tokens that are trained by themselves, as PEFT 0.21 does it: embeddings of a llama whose head is its own.
 TEST(AdapterTokens, HaveRowsOfTheirOwn) {
   TRL_NEED_GOLDEN("models/llama3");

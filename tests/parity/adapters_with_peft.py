@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Adapters that the command TRL trains, opened by PEFT, and adapters that PEFT saves, opened by TRL: on the same rows both
-must have the same loss. MODEL is a directory that both open.
+"""Adapters that the command TRL trains, opened by PEFT, and adapters that PEFT saves, opened by libtrl: on the same rows
+both must have the same logits. MODEL is a directory that both open; LOGITS is the program adapter_logits of the build.
 
-usage: PYTHON adapters_with_peft.py TRL MODEL    PYTHON has peft 0.21.2 and transformers 5.23.0
+usage: PYTHON adapters_with_peft.py TRL LOGITS MODEL    PYTHON has peft 0.21.2 and transformers 5.23.0
 """
 
 import json
@@ -21,90 +21,90 @@ import transformers
 
 TEXTS = ["The harbour is quiet in the morning.", "Ships leave when the tide turns, and not before.",
          "def add(a, b):\n    return a + b", "One, two, three: the bell rang three times."]
+QV = dict(target_modules=["q_proj", "v_proj"])
 SETTINGS = [
-    dict(target_modules=["q_proj", "v_proj"]),
+    QV,
     dict(target_modules="all-linear", r=4, lora_alpha=6, use_rslora=True),
     dict(target_modules=["q_proj", "down_proj"], use_dora=True, rank_pattern={"q_proj": 2}, alpha_pattern={"down_proj": 3}),
     dict(target_modules=r".*layers\.[02]\.mlp\..*_proj", modules_to_save=["input_layernorm"]),
     dict(target_modules=["embed_tokens", "k_proj"]),
+    dict(**QV, trainable_token_indices=[5, 7, 11]),
+    dict(**QV, modules_to_save=["lm_head"]),
+    dict(**QV, modules_to_save=["lm_head"], ensure_weight_tying=True),
+    dict(**QV, bias="lora_only"),
+    dict(**QV, init_lora_weights="pissa", r=4),
+    dict(**QV, init_lora_weights="olora", r=4),
 ]
-LIMIT = 1e-5  # of the loss, relative
-
-
-class Rows:
-    """TEXTS as a file for TRL, and as ids for transformers."""
-
-    def __init__(self, folder, model):
-        self.path = folder + "/rows.jsonl"
-        with open(self.path, "w") as file:
-            file.writelines(json.dumps({"text": text}) + "\n" for text in TEXTS)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-        self.ids = [tokenizer(text)["input_ids"] + [tokenizer.eos_token_id] for text in TEXTS]
-
-    def loss(self, model):
-        with torch.no_grad():
-            losses = [model(input_ids=torch.tensor([ids]), labels=torch.tensor([ids])).loss.item() for ids in self.ids]
-        return sum(losses) / len(losses)
+LIMIT = 1e-4  # of the largest logit
 
 
 class Command:
-    def __init__(self, trl, model, rows, folder):
-        self.start = [trl, "sft", "--model_name_or_path", model, "--dataset_name", rows.path, "--bf16", "false",
-                      "--per_device_train_batch_size", "1", "--per_device_eval_batch_size", "1", "--report_to", "none",
-                      "--save_strategy", "no"]
-        self.rows, self.folder = rows, folder
-
-    def run(self, out, **options):
-        words = [word for key, value in options.items() for word in ("--" + key, str(value))]
-        subprocess.run([*self.start, "--output_dir", out, *words], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+    def __init__(self, trl, logits, model, folder):
+        self.trl, self.program, self.model = trl, logits, model
+        self.rows = folder + "/rows.jsonl"
+        with open(self.rows, "w") as file:
+            file.writelines(json.dumps({"text": text}) + "\n" for text in TEXTS)
 
     def train(self, out, settings):
-        self.run(out, use_peft="true", lora_dropout=0, peft_config=json.dumps(settings), max_steps=4, learning_rate=5e-3)
+        options = dict(model_name_or_path=self.model, dataset_name=self.rows, output_dir=out, bf16="false", report_to="none",
+                       per_device_train_batch_size=1, save_strategy="no", use_peft="true", lora_dropout=0, max_steps=4,
+                       peft_config=json.dumps(settings), learning_rate=5e-3)
+        words = [word for key, value in options.items() for word in ("--" + key, str(value))]
+        subprocess.run([self.trl, "sft", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def loss(self, adapter):
-        out = self.folder + "/evaluated"
-        self.run(out, use_peft="true", adapter_name_or_path=adapter, eval_dataset_name=self.rows.path, eval_strategy="steps",
-                 eval_on_start="true", max_steps=1, learning_rate=0)
-        history = json.load(open(out + "/trainer_state.json"))["log_history"]
-        return next(record["eval_loss"] for record in history if "eval_loss" in record)
+    def logits(self, adapter, ids):
+        words = [self.program, self.model, adapter, *map(str, ids)]
+        return torch.frombuffer(bytearray(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout),
+                                dtype=torch.float32).view(len(ids), -1)
 
 
 def base_of(path):
     return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
 
 
-def main(trl, model):
-    failed = False
+def logits_of(model, ids):
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids])).logits[0]
 
-    def compare(what, ours, theirs, bare):
+
+def made_by_peft(model, settings, seed):
+    torch.manual_seed(seed)
+    init = {} if "init_lora_weights" in settings else {"init_lora_weights": False}
+    made = peft.get_peft_model(base_of(model), peft.LoraConfig(task_type="CAUSAL_LM", **init, **settings)).eval()
+    for name, value in made.named_parameters():
+        if "lora_B" in name or "lora_embedding_B" in name:
+            value.data *= 0.1 if init else 0.9
+        elif value.requires_grad and "lora_" not in name:
+            value.data += 0.02 * torch.randn_like(value)
+    return made
+
+
+def main(trl, program, model):
+    failed = False
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    rows = [tokenizer(text)["input_ids"] for text in TEXTS]
+
+    def compare(what, adapter, theirs):
         nonlocal failed
-        failed |= not abs(ours - theirs) < LIMIT * theirs < abs(theirs - bare)
-        print(f"{what}: trl {ours:.7f}, PEFT {theirs:.7f}, without the adapter {bare:.7f}", flush=True)
+        size = max(logits_of(theirs, ids).abs().max() for ids in rows)
+        apart = max((command.logits(adapter, ids) - logits_of(theirs, ids)).abs().max() for ids in rows) / size
+        bare = max((logits_of(base_of(model), ids) - logits_of(theirs, ids)).abs().max() for ids in rows) / size
+        failed |= not apart < LIMIT < bare
+        print(f"{what}: logits differ by {apart:.1e} of the largest, and by {bare:.1e} without the adapter", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
-        rows = Rows(folder, model)
-        command = Command(trl, model, rows, folder)
-        bare = rows.loss(base_of(model))
+        command = Command(trl, program, model, folder)
         for number, settings in enumerate(SETTINGS):
-            name = json.dumps(settings)
-            ours = f"{folder}/ours{number}"
+            ours, theirs = f"{folder}/ours{number}", f"{folder}/theirs{number}"
             command.train(ours, settings)
-            compare("trained by trl " + name, command.loss(ours),
-                    rows.loss(peft.PeftModel.from_pretrained(base_of(model), ours).eval()), bare)
-            torch.manual_seed(number)
-            config = peft.LoraConfig(**{"task_type": "CAUSAL_LM", "init_lora_weights": False, **settings})
-            made = peft.get_peft_model(base_of(model), config).eval()
-            for key, value in made.named_parameters():
-                if "lora_B" in key or "lora_embedding_B" in key:
-                    value.data *= 0.1
-            theirs = f"{folder}/theirs{number}"
+            compare("trained by trl " + json.dumps(settings), ours, peft.PeftModel.from_pretrained(base_of(model), ours).eval())
+            made = made_by_peft(model, settings, number)
             made.save_pretrained(theirs)
-            compare("made by PEFT " + name, command.loss(theirs), rows.loss(made), bare)
+            compare("made by PEFT " + json.dumps(settings), theirs, made)
     sys.exit(failed)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
     main(*sys.argv[1:])

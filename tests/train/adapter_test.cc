@@ -251,6 +251,65 @@ TEST(AdapterRun, OfExpertsResumesToTheSameBits) {
   }
 }
 
+at::Tensor hidden_of(model::Model& model, std::optional<model::Adapter*> adapter) {
+  const at::NoGradGuard no_grad;
+  return model.forward(test::forward_input({{3, 4, 5, 6, 7}}), {.adapter = adapter}).hidden;
+}
+
+// olora and pissa take a part out of the weights. A run begins as the model and goes on to the same bits; the
+// saved adapter is plain LoRA of twice the rank that fits the model as it was, alone and merged.
+TEST(AdapterRun, ThatBeginsAsAPartOfTheWeightsIsSavedAsPlainLora) {
+  TRL_NEED_TINY_RUN();
+  for (const char* rest :
+       {R"("init_lora_weights": "olora")", R"("init_lora_weights": "pissa", "use_dora": true)",
+        R"("init_lora_weights": "pissa_niter_4", "use_rslora": true,
+                              "rank_pattern": {"v_proj": 2}, "alpha_pattern": {"q_proj": 3})"}) {
+    SCOPED_TRACE(rest);
+    const std::string text = fmt::format(
+        R"({{"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "v_proj", "embed_tokens"], {}}})", rest);
+    const test::Scratch scratch;
+    const auto run_in = [&](const std::string& directory) {
+      return test::tiny_run({{"max_steps", "4"},
+                             {"save_strategy", "steps"},
+                             {"save_steps", "2"},
+                             {"output_dir", directory.c_str()}});
+    };
+    test::SftRun whole = run_in(scratch / "whole"), again = run_in(scratch / "again");
+    const at::Tensor alone = hidden_of(whole.model(), nullptr);
+    Trainer& trainer = start_adapter(whole, text.c_str());
+    model::Adapter& adapter = whole.model().adapters().get("default");
+    EXPECT_TRUE(at::allclose(hidden_of(whole.model(), &adapter), alone, 1e-4, 1e-4));
+    EXPECT_TRUE(at::equal(hidden_of(whole.model(), nullptr), alone));
+    while (trainer.step()) {
+    }
+    const at::Tensor trained = hidden_of(whole.model(), &adapter);
+    EXPECT_FALSE(at::allclose(trained, alone, 1e-2, 1e-2));
+    EXPECT_TRUE(at::equal(hidden_of(whole.model(), nullptr), alone));
+
+    Trainer& resumed = start_adapter(again, text.c_str());
+    resumed.resume(scratch / "whole/checkpoint-2");
+    while (resumed.step()) {
+    }
+    EXPECT_TRUE(at::equal(hidden_of(again.model(), &again.model().adapters().get("default")), trained));
+
+    trainer.save_model(scratch / "saved");
+    const base::Json config = base::read_json_file(scratch / "saved/adapter_config.json");
+    EXPECT_EQ(config["r"], 8);
+    EXPECT_EQ(config["init_lora_weights"], true);
+    const auto fresh = model::Model::open(test::golden_path("models/qwen2"), "float32");
+    model::Adapter& saved = fresh->adapters().open("saved", scratch / "saved");
+    EXPECT_TRUE(at::allclose(hidden_of(*fresh, &saved), trained, 1e-4, 1e-4));
+    trainer.save_merged(scratch / "merged");
+    const auto merged = model::Model::open(scratch / "merged", "float32");
+    EXPECT_TRUE(at::allclose(hidden_of(*merged, nullptr), trained, 1e-4, 1e-4));
+    whole.stop();
+    whole.model().adapters().merge(adapter);
+    EXPECT_TRUE(at::allclose(hidden_of(whole.model(), &adapter), trained, 1e-4, 1e-4));
+    whole.model().adapters().unmerge();
+    EXPECT_TRUE(at::equal(hidden_of(whole.model(), nullptr), alone));
+  }
+}
+
 // Dropout changes a step, recomputing the layers does not.
 TEST(AdapterRun, RecomputeDropsTheSame) {
   TRL_NEED_TINY_RUN();

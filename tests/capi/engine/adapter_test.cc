@@ -4,6 +4,7 @@
 namespace {
 
 using host::Error;
+using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
@@ -107,6 +108,11 @@ TEST(Adapter, IsSavedFromAModel) {
   EXPECT_EQ(greedy(open_model(run.scratch / "model").get()), alone);
   EXPECT_EQ(greedy(open_model(run.scratch / "merged").get()), merged);
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "adapter/tokenizer.json"));
+  EXPECT_NE(bytes("out/README.md").find("\n- sft\n- transformers\n- trl\n"), std::string::npos);
+  EXPECT_TRUE(bytes("adapter/README.md").starts_with("---\nbase_model: "));
+  host::write_file(run.scratch / "adapter/README.md", "mine");
+  ASSERT_EQ(save("adapter", "adapter"), TRL_OK) << error.message();
+  EXPECT_EQ(bytes("adapter/README.md"), "mine");
 }
 
 // It is trained on: the run begins with what it holds.
@@ -140,6 +146,128 @@ TEST(Adapter, GoesOnFromASavedOne) {
   EXPECT_EQ(error.key(), std::string("lora_r"));
 }
 
+std::string header_of(const std::string& safetensors) {
+  const std::string bytes = host::read_file(safetensors);
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  return bytes.substr(8, size);
+}
+
+// models/qwen2 as bitsandbytes saves it in NF4.
+void write_quantised_model(const std::string& directory) {
+  std::filesystem::copy(host::golden("models/qwen2"), directory);
+  std::filesystem::rename(directory + "/model.safetensors", directory + "/others.safetensors");
+  std::filesystem::copy(host::golden("quantization/nf4.safetensors"), directory + "/quantised.safetensors");
+  Json config = host::parse(host::read_file(directory + "/config.json")), map = Json::object();
+  config["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}};
+  host::write_file(directory + "/config.json", config.dump());
+  for (const char* const file : {"others.safetensors", "quantised.safetensors"}) {
+    const Json header = host::parse(header_of(directory + "/" + file));
+    for (const auto& [name, tensor] : header.items()) {
+      if (name != "__metadata__") map[name] = file;
+    }
+  }
+  host::write_file(directory + "/model.safetensors.index.json",
+                   Json({{"metadata", Json::object()}, {"weight_map", map}}).dump());
+}
+
+// As TRL trains it, where no option but the checkpoint itself says that the weights are quantised; a new one,
+// and one that was saved in float32.
+TEST(Adapter, UponAQuantisedCheckpointIsBfloat16) {
+  NEED_MODEL();
+  NEED_GOLDEN("quantization/nf4.safetensors");
+  const AdapterRun run;
+  const host::Scratch scratch;
+  write_quantised_model(scratch / "base");
+  const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  const std::string out = scratch / "out";
+  for (const host::Settings& more :
+       {host::Settings{{"lora_r", "4"}}, host::Settings{{"adapter_name_or_path", run.scratch / "out"}}}) {
+    const auto settings = host::with(
+        host::with(host::tiny(out), {{"model_name_or_path", scratch / "base"}, {"use_peft", "true"}}), more);
+    const host::Trainer trainer = host::trainer(settings, rows.get());
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
+    const Json header = host::parse(header_of(out + "/adapter_model.safetensors"));
+    EXPECT_GT(header.size(), 2u);
+    for (const auto& [name, tensor] : header.items()) {
+      if (name != "__metadata__") {
+        EXPECT_EQ(tensor["dtype"], "BF16") << name;
+      }
+    }
+  }
+}
+
+std::vector<std::string> tensors_outside_layers(const std::string& safetensors) {
+  std::vector<std::string> names;
+  const Json header = host::parse(header_of(safetensors));
+  for (const auto& [name, tensor] : header.items()) {
+    if (name != "__metadata__" && name.find(".layers.") == name.npos)
+      names.push_back(name + " " + tensor["shape"][0].dump());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+host::Settings with_new_tokens(const std::string& model, const std::string& out) {
+  return host::with(host::tiny(out, model), {{"use_peft", "true"},
+                                             {"lora_r", "4"},
+                                             {"lora_alpha", "8"},
+                                             {"lora_dropout", "0"},
+                                             {"lora_target_modules", "[q_proj, v_proj]"},
+                                             {"chat_template_path", host::golden("models/qwen2")},
+                                             {"max_steps", "3"}});
+}
+
+host::Dataset chat_rows() {
+  const char* const two[] = {
+      R"({"messages": [{"role": "user", "content": "one two three"}, {"role": "assistant", "content": "four five"}]})",
+      R"({"messages": [{"role": "user", "content": "six"}, {"role": "assistant", "content": "seven eight nine ten"}]})"};
+  std::string lines;
+  for (int i = 0; i < 8; ++i) lines += std::string(two[i % 2]) + "\n";
+  return host::rows(lines);
+}
+
+// What SFTTrainer 1.16 records for these rows: the new tokens and the head are trained, and the file holds
+// the embedding that was given rows for them. The tied model has the same tokens in its head, where TRL
+// fails.
+TEST(Adapter, TrainsTheTokensOfATemplateModel) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/llama3/model.safetensors");
+  NEED_GOLDEN("models/llama/model.safetensors");
+  const std::string prefix = "base_model.model.";
+  const std::vector<std::string> table = {
+      prefix + "model.embed_tokens.token_adapter.base_layer.weight 512",
+      prefix + "model.embed_tokens.token_adapter.trainable_tokens_delta 64"};
+  const auto rows = chat_rows();
+  for (const bool tied : {false, true}) {
+    const std::string model = tied ? "models/llama" : "models/llama3";
+    const host::Scratch scratch;
+    const host::Trainer trainer = host::trainer(with_new_tokens(model, scratch / "out"), rows.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    const Json history = host::state(trainer.get())["log_history"];
+    const double losses[] = {6.24914026260376, 5.839345455169678, 5.6510162353515625},
+                 norms[] = {24.738588333129883, 13.010194778442383, 8.662596702575684};
+    for (size_t i = 0; i < 3 && !tied; ++i) {
+      EXPECT_NEAR(history[i]["loss"].get<double>(), losses[i], 1e-4);
+      EXPECT_NEAR(history[i]["grad_norm"].get<double>(), norms[i], 1e-3);
+    }
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(trainer.get(), (scratch / "merged").c_str(),
+                               host::config({{"save.kind", "merged"}}).get(), error),
+              TRL_OK)
+        << error.message();
+    std::vector<std::string> want = table;
+    if (!tied) want.insert(want.begin(), prefix + "lm_head.weight 512");
+    EXPECT_EQ(tensors_outside_layers(scratch / "out/adapter_model.safetensors"), want);
+    // The adapter brings its rows and its tokenizer.
+    const Ids merged = greedy(open_model(scratch / "merged").get());
+    EXPECT_EQ(greedy(open_model(scratch / "out").get()), merged);
+    const host::Model base = open_model(host::golden(model));
+    EXPECT_EQ(trl_model_add_adapter(base.get(), "mine", (scratch / "out").c_str(), error), TRL_E_FORMAT);
+  }
+}
+
 TEST(Adapter, WhatDoesNotFitIsRefused) {
   NEED_MODEL();
   const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
@@ -150,8 +278,17 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
       {{{"lora_r", "65"}}, "r"},
       {{{"peft_config", "{layers_to_transform: [7]}"}}, "layers_to_transform"},
       {{{"peft_config", "{peft_type: IA3}"}}, "peft_config"},
+      {{{"peft_config", "{init_lora_weights: pissa}"}, {"load_in_4bit", "true"}}, "init_lora_weights"},
+      {{{"peft_config", "{init_lora_weights: olora}"}, {"load_in_8bit", "true"}}, "init_lora_weights"},
       {{{"save_format", "gguf"}}, "save_format"},
-      {{{"chat_template_path", host::golden("models/qwen3")}}, "chat_template_path"},
+      {{{"peft_config", "{inference_mode: true}"}}, "peft_config"},
+      {{{"peft_config", "{r: 0}"}}, "peft_config"},
+      {{{"peft_config", "{trainable_token_indices: [3], modules_to_save: [embed_tokens]}"}},
+       "trainable_token_indices"},
+      {{{"peft_config", "{trainable_token_indices: [3, 3]}"}}, "trainable_token_indices"},
+      {{{"lora_target_modules", "[q_(proj]"}}, "target_modules"},
+      {{{"load_in_4bit", "true"}, {"load_in_8bit", "true"}}, "load_in_8bit"},
+      {{{"load_in_4bit", "true"}, {"use_peft", "false"}}, "load_in_4bit"},
   };
   for (const auto& [more, key] : cases) {
     trl_trainer* made = nullptr;
@@ -169,6 +306,9 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
   const AdapterRun run;
   const std::string saved = run.scratch / "out";
   EXPECT_EQ(trl_model_add_adapter(model.get(), "../x", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_model_add_adapter(model.get(), "twice", saved.c_str(), error), TRL_OK);
+  EXPECT_EQ(trl_model_add_adapter(model.get(), "twice", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(error.message()), "the model already has an adapter \"twice\"");
   const host::Model other = open_model(host::golden("models/qwen3"));
   EXPECT_EQ(trl_model_add_adapter(other.get(), "mine", saved.c_str(), error), TRL_E_FORMAT);
   EXPECT_EQ(trl_model_use_adapter(other.get(), "mine", error), TRL_E_NOT_FOUND);

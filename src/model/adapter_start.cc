@@ -1,0 +1,194 @@
+// The first values of an adapter, and what becomes of the weights where they are a part of those.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/adapter.h"
+#include "model/lora_start.h"
+#include "tensor/counted.h"
+#include "tensor/device.h"
+
+namespace trl::model {
+
+namespace {
+
+// In float32, on the host, [out, in].
+at::Tensor matrix_of(const Slot& slot) {
+  const at::Tensor values = tensor::on_host(*(*slot.weight)->read()).to(at::kFloat);
+  return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
+}
+
+void write_values(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
+
+void check_divisible(const Slot& slot) {
+  const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+  if (encoded == nullptr) return;
+  fail_key(
+      "init_lora_weights",
+      "init_lora_weights: olora and pissa take a part out of the weights, and {} is held as {}, which is "
+      "never changed: give true, false, gaussian or orthogonal, or open the model in float32 or bfloat16",
+      slot.module.name, encoded->form());
+}
+
+}  // namespace
+
+void Adapter::start(uint64_t seed) {
+  LoraStart values(config_, seed, (*slots_.front().weight)->dtype());
+  for (const bool parameters : {false, true}) {
+    for (Term& term : terms_) {
+      if (term.parameter == parameters) start(term, values);
+    }
+  }
+}
+
+LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
+  const Slot& slot = slots_[term.slot];
+  const adapter::Module& module = slot.module;
+  const int64_t rank = term.factors.rank();
+  if (module.kind == adapter::ModuleKind::embedding) return values.embedding(module.in, module.out, rank);
+  if (module.kind == adapter::ModuleKind::experts)
+    return values.experts(module.experts, module.in, module.out, rank / module.experts);
+  if (values.needs_weight()) check_divisible(slot);
+  return values.linear(module.in, module.out, rank, term.factors.scale,
+                       values.needs_weight() ? matrix_of(slot) : at::Tensor());
+}
+
+void Adapter::start(Term& term, LoraStart& values) {
+  const kernels::LowRank& factors = term.factors;
+  const LoraFactors first = drawn(term, values);
+  write_values(*factors.a, first.a);
+  write_values(*factors.b, first.b);
+  if (factors.bias != nullptr) write_values(*factors.bias, first.bias);
+  if (factors.magnitude != nullptr) {
+    const at::Tensor base = first.base.defined() ? first.base : matrix_of(slots_[term.slot]);
+    write_values(*factors.magnitude, (base + factors.scale * first.b.mm(first.a)).square().sum(1).sqrt());
+  }
+  if (first.base.defined()) keep_rest(term, first.a, first.b);
+}
+
+void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
+  const auto kept = [](const at::Tensor& values) {
+    return tensor::empty(values.sizes(), at::kFloat, tensor::MemoryKind::weights).copy_(values);
+  };
+  term.first_a = kept(a);
+  term.first_b = kept(b);
+  const Slot& slot = slots_[term.slot];
+  Parameter& weight = **slot.weight;
+  if (term.rest == nullptr) {
+    at::Tensor values =
+        tensor::empty(weight.shape(), weight.dtype(), tensor::MemoryKind::weights, weight.device());
+    term.rest = rests_.emplace_back(std::make_unique<Parameter>(weight.name, std::move(values))).get();
+    replaced_.push_back({slot.weight, term.rest, slot.layer});
+  }
+  const at::Tensor rest = LoraStart::rest(matrix_of(slot), term.first_a, term.first_b, term.factors.scale);
+  write_values(*term.rest, slot.module.kind == adapter::ModuleKind::conv1d ? rest.t() : rest);
+}
+
+bool Adapter::is_part_of_weights() const {
+  return config_.init_lora_weights == config::LoraInit::olora ||
+         config_.init_lora_weights == config::LoraInit::pissa;
+}
+
+// As PEFT opens one that it did not convert: its factors belong to what they left of the weights.
+void Adapter::start_again(const std::string& directory) {
+  if (config_.pissa_iterations) {
+    fail(Status::unsupported,
+         "{}: init_lora_weights: pissa_niter_{} took a part out of the weights that was found with random "
+         "numbers, and the adapter's files do not hold it: convert the adapter to plain LoRA with PEFT "
+         "(path_initial_model_for_weight_conversion)",
+         directory, *config_.pissa_iterations);
+  }
+  start(0);
+}
+
+config::LoraConfig Adapter::stored_config() const {
+  config::LoraConfig config = config_;
+  if (!is_part_of_weights()) return config;
+  const double gain = config.use_rslora ? std::sqrt(2.0) : 2;  // the scaling stays as it is
+  config.init_lora_weights = config::LoraInit::standard;
+  config.pissa_iterations.reset();
+  config.r *= 2;
+  config.lora_alpha *= gain;
+  for (auto& [name, rank] : config.rank_pattern) rank *= 2;
+  for (auto& [name, alpha] : config.alpha_pattern) alpha *= gain;
+  return config;
+}
+
+std::vector<Adapter::Stored> Adapter::stored() const {
+  std::vector<Stored> all;
+  for (const auto& parameter : parameters_)
+    all.push_back({parameter->name, tensor::on_host(*parameter->read())});
+  if (!is_part_of_weights()) return all;
+  const auto widen = [&](const Parameter* parameter, const at::Tensor& first, int64_t dimension) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (parameters_[i].get() != parameter) continue;
+      at::Tensor& values = all[i].values;
+      const at::Tensor more = first.defined() ? first.to(values.scalar_type()) : at::zeros_like(values);
+      values = at::cat({values, more}, dimension);
+    }
+  };
+  for (const Term& term : terms_) {  // an embedding's began as no part
+    widen(term.factors.a, term.first_a, 0);
+    widen(term.factors.b, term.first_b.defined() ? term.first_b.neg() : term.first_b, 1);
+  }
+  return all;
+}
+
+// A head that is saved as the embedding is in PEFT's files twice.
+std::vector<Adapter::Stored> Adapter::tables() const {
+  std::vector<Stored> all;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    const std::string& name = slot.module.name;
+    if (slot.own_rows == nullptr) continue;
+    if (slot.module.tied && selection_.head_is_saved) {
+      const auto own = std::find_if(replaced_.begin(), replaced_.end(),
+                                    [&](const Replacement& one) { return one.place == slot.weight; });
+      all.push_back({fmt::format("base_model.model.{}.weight", name), tensor::on_host(*own->own->read())});
+    }
+    const bool adapted =
+        std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == i; });
+    const bool tokens =
+        std::any_of(tokens_.begin(), tokens_.end(), [&](const Tokens& one) { return one.slot == i; });
+    const bool saved = std::any_of(replaced_.begin(), replaced_.end(),
+                                   [&](const Replacement& one) { return one.place == slot.weight; });
+    const bool resized = slot.stored_rows >= 0 && !slot.module.tied && !saved;
+    if (!resized && !(adapted && name.ends_with("embed_tokens"))) continue;
+    const char* const inner = adapted ? ".base_layer" : tokens ? ".token_adapter.base_layer" : "";
+    all.push_back(
+        {fmt::format("base_model.model.{}{}.weight", name, inner), tensor::on_host(*(*slot.weight)->read())});
+  }
+  return all;
+}
+
+void Adapter::copy(const Adapter& of) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    write_values(*parameters_[i], *of.parameters_[i]->read());
+    parameters_[i]->trainable = false;
+  }
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    if (of.terms_[i].rest != nullptr) keep_rest(terms_[i], of.terms_[i].first_a, of.terms_[i].first_b);
+  }
+}
+
+void Adapter::restore(const std::vector<Stored>& stored) {
+  const auto values_of = [&](const Parameter* parameter) {
+    for (const Stored& one : stored) {
+      if (one.name == parameter->name) return one.values;
+    }
+    fail(Status::internal, "{} is not among the tensors of the adapter", parameter->name);
+  };
+  for (const auto& parameter : parameters_) {
+    at::Tensor values = values_of(parameter.get());
+    for (int64_t i = 0; i < values.dim(); ++i) values = values.narrow(i, 0, parameter->size(i));
+    write_values(*parameter, values);
+  }
+  for (Term& term : terms_) {
+    if (term.rest == nullptr) continue;
+    const int64_t r = term.factors.rank();
+    keep_rest(term, values_of(term.factors.a).narrow(0, r, r).to(at::kFloat),
+              values_of(term.factors.b).narrow(1, r, r).to(at::kFloat).neg());
+  }
+}
+
+}  // namespace trl::model
