@@ -227,9 +227,9 @@ host::Dataset chat_rows() {
   return host::rows(lines);
 }
 
-// What SFTTrainer 1.16 records for these rows: the new tokens and the head are trained, and the file holds
-// the embedding that was given rows for them. The tied model has the same tokens in its head, where TRL
-// fails.
+// What SFTTrainer 1.16 records for these rows, seeded again before PEFT draws its factors: the new tokens and
+// the head are trained, and the file holds the embedding that was given rows for them. The tied model has the
+// same tokens in its head, where TRL fails.
 TEST(Adapter, TrainsTheTokensOfATemplateModel) {
   NEED_MODEL();
   NEED_GOLDEN("models/llama3/model.safetensors");
@@ -246,8 +246,8 @@ TEST(Adapter, TrainsTheTokensOfATemplateModel) {
     Error error;
     ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     const Json history = host::state(trainer.get())["log_history"];
-    const double losses[] = {6.24914026260376, 5.839345455169678, 5.6510162353515625},
-                 norms[] = {24.738588333129883, 13.010194778442383, 8.662596702575684};
+    const double losses[] = {6.24914026260376, 5.835827350616455, 5.646633625030518},
+                 norms[] = {24.744312286376953, 12.93554401397705, 8.610161781311035};
     for (size_t i = 0; i < 3 && !tied; ++i) {
       EXPECT_NEAR(history[i]["loss"].get<double>(), losses[i], 1e-4);
       EXPECT_NEAR(history[i]["grad_norm"].get<double>(), norms[i], 1e-3);
