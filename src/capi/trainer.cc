@@ -38,7 +38,8 @@ config::Config with_whole_paths(config::Config config) {
       config.set("model_name_or_path", path);
   }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
-  for (const std::string_view key : {"output_dir", "logging_dir", "dataset_cache_dir"}) {
+  for (const std::string_view key :
+       {"output_dir", "logging_dir", "dataset_cache_dir", "cache_frozen_layers"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, std::filesystem::absolute(*path).string());
@@ -152,6 +153,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   }
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   need_writable("output_dir", arguments.output_dir);
+  if (!arguments.cache_frozen_layers.empty())
+    need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))

@@ -16,6 +16,8 @@ std::vector<std::string> run_notes(const Config& config) {
         notes.push_back(fmt::format("{}: it has an effect only with use_peft: true", key));
     }
   }
+  if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
+    notes.push_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
   const SftDataArguments data = sft_data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {
     notes.push_back(

@@ -30,13 +30,35 @@ FusedKernels fused_kernels(const Config& config) {
   return value == "off" ? FusedKernels::off : FusedKernels::automatic;
 }
 
-std::string output_dir(const Config& config) {
-  const std::string value = config.get_text("output_dir").value_or("trainer_output");
+std::string directory(const Config& config, std::string_view key, const char* otherwise) {
+  const std::string value = config.get_text(key).value_or(otherwise);
   if (value == "~" || value.starts_with("~/")) {
-    fail_key("output_dir", "output_dir: {} is not accepted: '~' is not expanded, give the whole path",
-             shown(value));
+    fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
   }
   return value;
+}
+
+// Whether layers are frozen at all, the adapter says; here is what else would change their states.
+void check_frozen_layers(const Config& config, const TrainingArguments& out) {
+  constexpr const char* kKey = "cache_frozen_layers";
+  if (out.cache_frozen_layers.empty()) return;
+  if (!config.get_bool("use_peft")) {
+    fail_key(kKey,
+             "cache_frozen_layers keeps what frozen layers compute, and with use_peft: false all layers are "
+             "trained: give use_peft: true and adapters on the upper layers alone, or leave it out");
+  }
+  if (out.neftune_noise_alpha != 0) {
+    fail_key(kKey,
+             "cache_frozen_layers contradicts neftune_noise_alpha: {}, whose noise makes the frozen layers' "
+             "states different in each epoch: leave one of them out",
+             config.get("neftune_noise_alpha"));
+  }
+  if (out.fused_kernels == FusedKernels::off || !out.attention.plugin.empty()) {
+    fail_key(kKey,
+             "cache_frozen_layers needs the fused kernels and the built-in attention, which give a row the "
+             "same bits in every batch: leave out {}",
+             out.attention.plugin.empty() ? "fused_kernels: off" : "the plug-in of attn_implementation");
+  }
 }
 
 void read_optimizer(const Config& config, TrainingArguments& out) {
@@ -81,7 +103,7 @@ void refuse_stochastic_rounding() {
 TrainingArguments training_arguments(const Config& config) {
   TrainingArguments out;
   out.method = config.get("method");
-  out.output_dir = output_dir(config);
+  out.output_dir = directory(config, "output_dir", "trainer_output");
   out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
   out.per_device_eval_batch_size = config.get_int("per_device_eval_batch_size");
   out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
@@ -113,6 +135,9 @@ TrainingArguments training_arguments(const Config& config) {
   }
   read_optimizer(config, out);
   read_loss(config, out);
+  out.cache_frozen_layers = directory(config, "cache_frozen_layers", "");
+  out.cache_frozen_layers_zstd = config.get_bool("cache_frozen_layers_zstd");
+  check_frozen_layers(config, out);
   read_events(config, out);
   return out;
 }

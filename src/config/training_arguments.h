@@ -34,6 +34,8 @@ struct TrainingArguments {
   // precision and memory
   bool bf16 = true;  // autocast over the weights' dtype
   bool gradient_checkpointing = true;
+  std::string cache_frozen_layers;  // a directory; empty: none
+  bool cache_frozen_layers_zstd = false;
   AttentionArguments attention;
   FusedKernels fused_kernels = FusedKernels::automatic;  // on: use_liger_kernel too
   // optimizer

@@ -101,6 +101,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.model = &model_.get();
+  setup.model_path = model_.path();
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))

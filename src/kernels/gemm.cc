@@ -143,6 +143,8 @@ void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_ty
   }
 }
 
+thread_local bool each_row_by_itself = false;
+
 // Measured on Zen 5: full rows of C are best, because B is packed once per tile. With a long sum (the head's
 // grad hidden) a tile's B must be narrow to stay in the cache; few rows leave only columns to divide, many
 // columns (the head's logits) allow tall tiles. Gradients of weights (A transposed, packed as well) of a few
@@ -153,11 +155,16 @@ struct Tiling {
   Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool many)
       : rows(m >= 1024 ? 256 : 128), cols(n) {
     constexpr int64_t kLong = 8192, kNarrow = 64;
+    const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
+    if (each_row_by_itself) {  // oneDNN's order of a sum follows from the shape of the tile
+      rows = kRowsTogether;
+      cols = split(n > kLong ? 16 : 2 * ((n + 767) / 768));
+      return;
+    }
     if (many && m <= kLong && n <= kLong) {
       rows = m;
       return;
     }
-    const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
     if (n > kLong) {
       cols = split(16);
     } else if (m <= 256 || k > kLong) {
@@ -317,6 +324,9 @@ Matrix matrix_of(const at::Tensor& x, bool transposed) {
 
 }  // namespace
 
+EachRowByItself::EachRowByItself() : before_(std::exchange(each_row_by_itself, true)) {}
+EachRowByItself::~EachRowByItself() { each_row_by_itself = before_; }
+
 void gemm(at::ArrayRef<Multiplication> all, size_t of) {
   const tensor::Timed timed(tensor::Part::gemm);
   auto& products = tensor::process_state<Products>();
@@ -379,7 +389,7 @@ struct PanelCut {
     const Tiling whole(m.a.rows, m.b.cols, m.a.cols, m.a.transposed, false);
     rows = whole.rows;
     cols = whole.cols;
-    dense = whole.cols >= m.b.cols;
+    dense = whole.cols >= m.b.cols || (each_row_by_itself && m.b.cols <= 8192);
     if (!dense) return;
     constexpr int64_t kBytes = int64_t{1} << 20, kShares = 2;
     const int64_t column = std::max<int64_t>(1, m.b.rows) * static_cast<int64_t>(c10::elementSize(m.b.type));

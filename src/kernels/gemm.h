@@ -24,6 +24,20 @@ void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int6
 struct Factors {
   Matrix a, b;
 };
+// While one lives on a thread, its products give a row of C the bits that this row has whatever the other
+// rows of A are and however many, if A has a multiple of kRowsTogether of them.
+class EachRowByItself {
+ public:
+  EachRowByItself();
+  ~EachRowByItself();
+  EachRowByItself(const EachRowByItself&) = delete;
+  EachRowByItself& operator=(const EachRowByItself&) = delete;
+
+ private:
+  const bool before_;
+};
+inline constexpr int64_t kRowsTogether = 96;
+
 // Several products whose results lie apart, divided among the threads as one.
 struct Multiplication {
   Matrix a, b;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/counter.h"
 #include "base/error.h"
 #include "memory/checkpoint.h"
 #include "model/embedding_rows.h"
@@ -19,9 +18,6 @@ bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
   const int64_t limit = rope.original_max_position_embeddings;
   return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
 }
-
-// The key that dropout in this layer draws from; one past the last layer stands for the embedding.
-uint64_t part_of(uint64_t random, size_t number) { return base::counter_seed({random, number}); }
 
 std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -180,13 +176,17 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   LayerContext shared = context(input, options.compute);
   shared.attention = options.attention;
   const int64_t first = at::GradMode::is_enabled() ? first_trained_layer(adapter) : -1;
-  at::Tensor x;
-  {
+  const bool upon_frozen = adapter != nullptr && config().experts.count == 0;
+  const int64_t frozen = upon_frozen ? frozen_layers(adapter) : 0;
+  at::Tensor x = input.states;
+  if (frozen == 0) {
     const at::AutoGradMode recording(at::GradMode::is_enabled() && first < 0);
     x = embed(input, options);
+  } else if (!x.defined()) {
+    x = below(input, options, frozen);
   }
   std::vector<at::Tensor> routers;
-  for (int64_t i = 0; i < std::ssize(layers_); ++i) {
+  for (int64_t i = frozen; i < std::ssize(layers_); ++i) {
     const DecoderLayer* const unit = layers_[static_cast<size_t>(i)].get();
     if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));
     if (i == first && !begins_in_projections(adapter, first)) x = kernels::recorded(x);

@@ -35,6 +35,9 @@ class Decoder final : public Model {
     if (source_) source_->check();
   }
   Output forward(const ForwardInput& input, const ForwardOptions& options) override;
+  int64_t frozen_layers() const override { return frozen_layers(adapters_.in_use()); }
+  at::Tensor frozen_states(const ForwardInput& input, const ForwardOptions& options) override;
+  std::vector<Parameter*> frozen_parameters() override;
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) override;
   std::shared_ptr<KvCache> new_cache(int64_t capacity) override;
   at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) override;
@@ -51,6 +54,8 @@ class Decoder final : public Model {
   bool trains(size_t begin, size_t end) const;  // one of these of the model's own parameters
   // Whether the graph begins in that layer by itself, at projections that an adapter trains.
   bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
+  int64_t frozen_layers(const Adapter* adapter) const;
+  at::Tensor below(const ForwardInput& input, const ForwardOptions& options, int64_t layers);
   LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
   // One pass over the layers; the positions follow what the cache holds.

@@ -16,6 +16,9 @@ namespace trl::model {
 // `others` on.
 enum class DropPlace : uint64_t { attention_weights, attention_out, mlp_out, others };
 
+// The key that dropout in this layer draws from; one past the last layer stands for the embedding.
+inline uint64_t part_of(uint64_t random, size_t layer) { return base::counter_seed({random, layer}); }
+
 struct LayerContext {
   at::ScalarType compute = at::kFloat;
   kernels::SegmentsPtr segments;

@@ -28,6 +28,7 @@ struct ForwardInput {
   at::Tensor input_ids;     // int32 [tokens]
   at::Tensor position_ids;  // int32 [tokens]
   kernels::SegmentsPtr segments;
+  at::Tensor states = {};  // what Model::frozen_states gives for all of it, or undefined
 };
 
 struct ForwardOptions {
@@ -122,6 +123,13 @@ class Model {
   virtual void check_files() const = 0;
 
   virtual Output forward(const ForwardInput& input, const ForwardOptions& options) = 0;
+  // While a trainer lives: how many layers, from the first one on, compute without anything that is trained.
+  // 0: none, or no trainer.
+  virtual int64_t frozen_layers() const = 0;
+  // What these layers make of a batch, bit by bit as forward() has it: [tokens, hidden], of the type of the
+  // weights. By the fused kernels and without experts, a document gets the same bits in every batch.
+  virtual at::Tensor frozen_states(const ForwardInput& input, const ForwardOptions& options) = 0;
+  virtual std::vector<Parameter*> frozen_parameters() = 0;  // that those layers compute with
   // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
   // norm.
   virtual std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) = 0;

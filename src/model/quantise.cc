@@ -18,7 +18,7 @@ namespace {
 
 using tensor::MemoryKind;
 
-constexpr int64_t kBlock = 64, kPiece = 64 * kBlock;
+constexpr int64_t kBlock = 64, kAtOnce = 64 * kBlock;
 
 io::ElementType element_type(const at::Tensor& values) {
   return values.scalar_type() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32;
@@ -51,10 +51,10 @@ std::shared_ptr<const tensor::Encoded> four_bit(const std::string& place, const 
   out.codes = tensor::empty({(count + 1) / 2}, at::kByte, MemoryKind::weights);
   out.absmax = tensor::empty({blocks}, at::kFloat, nested ? MemoryKind::workspace : MemoryKind::weights);
   First damaged;
-  tensor::parallel_for((count + kPiece - 1) / kPiece, 1, [&](int64_t begin, int64_t end) {
-    std::array<float, kPiece> piece;
-    for (int64_t at = begin * kPiece; at < std::min(end * kPiece, count); at += kPiece) {
-      const int64_t size = std::min(kPiece, count - at);
+  tensor::parallel_for((count + kAtOnce - 1) / kAtOnce, 1, [&](int64_t begin, int64_t end) {
+    std::array<float, kAtOnce> piece;
+    for (int64_t at = begin * kAtOnce; at < std::min(end * kAtOnce, count); at += kAtOnce) {
+      const int64_t size = std::min(kAtOnce, count - at);
       io::read_floats(element_type(values), values.data_ptr(), at, size, piece.data());
       const int64_t done =
           io::encode_four_bit(type, piece.data(), size, kBlock, out.codes.data_ptr<uint8_t>() + at / 2,

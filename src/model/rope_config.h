@@ -1,6 +1,7 @@
 // Rotary embedding as config.json says it.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ struct RopeConfig {
   std::optional<double> attention_factor = {};              // of yarn and longrope: of cosines and sines
   std::vector<double> short_factor = {}, long_factor = {};  // of longrope
   kernels::RopeLayout layout = kernels::RopeLayout::halves;
+
+  // A batch with a longer document than this turns all its documents otherwise.
+  int64_t common_positions() const {
+    return type == "dynamic"    ? max_position_embeddings
+           : type == "longrope" ? original_max_position_embeddings
+                                : std::numeric_limits<int64_t>::max();
+  }
 };
 
 // keys: of config.json. Throws Error as parse_config().

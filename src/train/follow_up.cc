@@ -154,7 +154,7 @@ const telemetry::Record& Trainer::evaluate() {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
     const MethodLoss result =
-        method_->loss(method_->forward(window[0], std::nullopt), window[0], method_->plan(window, false));
+        method_->loss(forward(window[0], std::nullopt), window[0], method_->plan(window, false));
     loss.add(result.loss.item<double>(), window[0].rows);
     means.add(result.metrics);
     seen += window[0].rows;

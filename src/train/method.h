@@ -40,8 +40,9 @@ class Method {
   virtual ~Method() = default;
   // Of a window; evaluation (not training) plans each batch by itself.
   virtual Divisors plan(std::span<const MicroBatch> window, bool training) const = 0;
-  // Without a place: evaluation.
-  virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training) = 0;
+  // Without a place: evaluation. states: ForwardInput's.
+  virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+                                const at::Tensor& states = {}) = 0;
   virtual MethodLoss loss(const model::Output& output, const MicroBatch& batch, const Divisors& divisors) = 0;
 };
 

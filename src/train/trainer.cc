@@ -10,6 +10,7 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/directory_lock.h"
 #include "tensor/parts.h"
+#include "train/frozen_layers.h"
 #include "train/step_profile.h"
 
 namespace trl::train {
@@ -96,7 +97,10 @@ Trainer::Trainer(Setup setup)
     fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
          config.family->experts.jitter.key, config.experts.jitter);
   }
+  if (!arguments().cache_frozen_layers.empty()) frozen_ = std::make_unique<FrozenLayers>(setup_);
 }
+
+Trainer::~Trainer() = default;
 
 bool Trainer::step() {
   if (finished_) return false;
@@ -192,7 +196,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
     const Place place{state_.global_step, &batch - window.data()};
-    const MethodLoss result = method_->loss(method_->forward(batch, place), batch, divisors);
+    const MethodLoss result = method_->loss(forward(batch, place), batch, divisors);
     const float loss = result.loss.item<float>();
     pass.loss += loss;
     pass.skipped = !accepts(loss, "loss", {&batch});
@@ -208,6 +212,10 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
+}
+
+model::Output Trainer::forward(const MicroBatch& batch, const std::optional<Place>& training) {
+  return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());
 }
 
 int64_t Trainer::tokens_seen(const MicroBatch& batch) const {

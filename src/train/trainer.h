@@ -27,9 +27,12 @@
 
 namespace trl::train {
 
+class FrozenLayers;
+
 struct Setup {
   config::TrainingArguments arguments;
   model::Model* model = nullptr;
+  std::string model_path = {};  // for messages
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
@@ -47,6 +50,7 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
 class Trainer {
  public:
   explicit Trainer(Setup setup);
+  ~Trainer();
 
   bool step();                          // false: nothing left
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
@@ -79,6 +83,7 @@ class Trainer {
   double grad_norm() const;
   int64_t tokens_seen(const MicroBatch& batch) const;
   Pass run_window(const std::vector<MicroBatch>& window);
+  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training);
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double norm, double learning_rate);
   void follow_up();
@@ -113,6 +118,7 @@ class Trainer {
   const std::vector<tensor::Parameter*> parameters_;
   const std::unique_ptr<Method> method_;
   Gradients gradients_;
+  std::unique_ptr<FrozenLayers> frozen_;  // null: nothing is kept of them
   const std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
   Batches batches_;

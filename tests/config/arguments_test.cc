@@ -187,6 +187,24 @@ TEST(Arguments, FusedKernels) {
   }
 }
 
+TEST(Arguments, FrozenLayersAreKeptOnlyWhereTheyAlwaysMakeTheSame) {
+  const Settings kept = {{"cache_frozen_layers", "/tmp/states"}, {"use_peft", "true"}};
+  EXPECT_EQ(training_arguments(with(kept)).cache_frozen_layers, "/tmp/states");
+  EXPECT_EQ(training_arguments(Config()).cache_frozen_layers, "");
+  const auto refused = [&](std::string_view key, std::string_view value, const std::string& want) {
+    Settings settings = kept;
+    settings.emplace_back(key, value);
+    const std::string message = refusal(settings);
+    EXPECT_NE(message.find(want), std::string::npos) << message;
+  };
+  refused("use_peft", "false", "give use_peft: true and adapters on the upper layers");
+  refused("neftune_noise_alpha", "5", "neftune_noise_alpha: 5");
+  refused("fused_kernels", "off", "leave out fused_kernels: off");
+  refused("cache_frozen_layers", "~/states", "'~' is not expanded");
+  EXPECT_EQ(run_notes(with({{"cache_frozen_layers_zstd", "true"}})).front(),
+            "cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
+}
+
 TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(Config()), std::vector<std::string>{});
   EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),

@@ -36,6 +36,27 @@ TEST(Gemm, AllFormsMatchDouble) {
   }
 }
 
+// Rows in another place, among fewer rows, have the same bits: what is kept of one batch fits into others.
+// The wider weights are multiplied in panels.
+TEST(Linear, ARowByItselfHasTheBitsThatItHasAmongOthers) {
+  const int64_t shapes[][2] = {{576, 576}, {1536, 576}, {576, 1536}, {100, 72},   {24, 64},
+                               {896, 128}, {896, 4864}, {4864, 896}, {300, 8256}, {8320, 200}};
+  const int64_t all = 3 * kRowsTogether;
+  const at::Tensor places = (at::arange(kRowsTogether, at::kLong) * 149 + 77) % all;
+  for (const auto& [out, in] : shapes) {
+    for (const auto& [type, stored] :
+         {std::pair{at::kFloat, at::kFloat}, {at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16}}) {
+      Parameter w = parameter(random({out, in}, 2, stored)), bias = parameter(random({out}, 3, stored));
+      w.end_training();
+      const at::Tensor x = random({all, in}, 1, type);
+      const EachRowByItself scope;
+      const at::Tensor many = linear(x, w, &bias, type);
+      const at::Tensor few = linear(x.index_select(0, places), w, &bias, type);
+      EXPECT_TRUE(same_bits(few, many.index_select(0, places))) << out << " " << in << " " << type;
+    }
+  }
+}
+
 TEST(Gemm, SameBitsForAnyNumberOfThreads) {
   const int64_t shapes[][3] = {{96, 1536, 576}, {1024, 576, 1536}, {576, 1536, 1000}, {64, 64, 4096},
                                {17, 200, 3000}, {2048, 192, 576},  {192, 576, 333},   {49152, 8, 64}};

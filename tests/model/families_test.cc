@@ -95,6 +95,33 @@ TEST_P(Families, OrderOfRowsChangesNothing) {
   }
 }
 
+// With nothing to train, all layers are frozen.
+TEST_P(Families, FrozenLayersGiveADocumentTheSameBitsInEveryBatch) {
+  const auto model = open();
+  if (model->config().experts.count > 0) return;  // bits depend on who shares an expert
+  for (Parameter* p : model->parameters()) p->begin_training({});
+  EXPECT_EQ(model->frozen_layers(), model->config().num_hidden_layers);
+  for (const Json& run : json()["runs"]) {
+    const std::vector<std::vector<int32_t>> rows = run["rows"];
+    const bool longer = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+      return std::ssize(row) > model->config().rope.common_positions();
+    });
+    if (longer) continue;  // a longer document turns the others of its batch otherwise
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor all = model->frozen_states(test::forward_input(rows), {.compute = compute});
+      int64_t begin = 0;
+      for (const auto& row : rows) {
+        const auto length = static_cast<int64_t>(row.size());
+        const at::Tensor alone = model->frozen_states(
+            test::forward_input(std::vector<std::vector<int32_t>>{row}), {.compute = compute});
+        EXPECT_TRUE(at::equal(alone, all.narrow(0, begin, length))) << compute << ", row at " << begin;
+        begin += length;
+      }
+    }
+  }
+  for (Parameter* p : model->parameters()) p->end_training();
+}
+
 TEST_P(Families, GradientsAsRecorded) {
   const Json& want = json()["gradients"];
   const Json& rows = json()["runs"][0]["rows"];

@@ -43,7 +43,8 @@ class Sft final : public Method {
     return {static_cast<double>(items), static_cast<double>(window.size())};
   }
 
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training) override {
+  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+                        const at::Tensor& states) override {
     model::ForwardOptions options;
     options.compute = compute_;
     options.checkpoint = checkpoint_ && training;
@@ -54,7 +55,7 @@ class Sft final : public Method {
       options.random = base::counter_seed({seed_, static_cast<uint64_t>(training->step),
                                            static_cast<uint64_t>(training->micro_batch), kDropout});
     }
-    return model_.forward({batch.input_ids, batch.position_ids, batch.segments}, options);
+    return model_.forward({batch.input_ids, batch.position_ids, batch.segments, states}, options);
   }
 
   MethodLoss loss(const model::Output& output, const MicroBatch& batch, const Divisors& divisors) override {

@@ -1,0 +1,45 @@
+// cache_frozen_layers: what the layers below the lowest trained one make of a document is computed once and
+// kept on disk. Its key holds everything that it depends on, so it serves every batch, epoch, run and split
+// that has this document.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "memory/state_files.h"
+#include "train/trainer.h"
+
+namespace trl::train {
+
+class FrozenLayers {
+ public:
+  // While the trainer of this model lives. Reads all rows once to say how many bytes they take, and throws
+  // Error(io) where the disk has not so many left, Error(invalid_config) where nothing can be kept.
+  explicit FrozenLayers(const Setup& setup);
+
+  // Of all documents of the batch, for ForwardInput::states. What is not on disk is computed, and written.
+  at::Tensor states(const MicroBatch& batch);
+
+ private:
+  struct Need {
+    uint64_t tokens = 0, missing = 0;  // of different documents; of those that are not on disk
+    std::unordered_set<uint64_t> documents = {};
+  };
+  base::Json about(const Setup& setup) const;
+  void plan(const Setup& setup) const;
+  void count(engine::BatchSource& source, Need& need) const;
+  std::string key(const MicroBatch& batch, size_t document) const;
+  at::Tensor compute(const MicroBatch& batch, const std::vector<size_t>& documents) const;
+  void check_bits(const MicroBatch& batch, const std::vector<size_t>& documents, const at::Tensor& states);
+
+  model::Model& model_;
+  const model::ForwardOptions options_;
+  const int64_t layers_;
+  int64_t longest_;  // a batch with a longer document is not kept
+  std::string owner_;
+  std::unique_ptr<memory::StateFiles> files_;
+  bool checked_ = false;
+};
+
+}  // namespace trl::train
