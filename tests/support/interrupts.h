@@ -15,15 +15,15 @@ class StopsAt final : public base::Interrupt {
  public:
   explicit StopsAt(int64_t at = 0) : at_(at) { asked_ = 1; }  // 0: never
   bool goes_on() noexcept override {
-    if (++polls == at_) stopped_ = true;
-    return !stopped_;
+    const int64_t number = ++polls;
+    return at_ == 0 || number < at_ || resumed_;
   }
-  void go_on() { stopped_ = false; }
+  void go_on() { resumed_ = true; }
   std::atomic<int64_t> polls{0};
 
  private:
   const int64_t at_;
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> resumed_{false};
 };
 
 }  // namespace trl::test
