@@ -32,7 +32,7 @@ class FrozenLayers;
 struct Setup {
   config::TrainingArguments arguments;
   model::Model* model = nullptr;
-  std::string model_path = {};  // for messages
+  std::string model_path = {};                      // for messages
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
