@@ -62,7 +62,7 @@ struct Run {
         {"gradient_checkpointing", "false"},
         {"save_strategy", "no"},
         {"use_peft", "true"},
-        {"lora_target_modules", "all-linear"},
+        {"lora_target_modules", "[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]"},
         {"peft_config", upper_layers(s.model)},
         {"cache_frozen_layers_zstd", s.zstd ? "true" : "false"},
         {"runtime.threads", std::to_string(s.threads)}};
