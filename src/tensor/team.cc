@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include "base/quiet_thread.h"
-#include "tensor/blas_threads.h"
 #include "tensor/parallel.h"
 
 namespace trl::tensor {
@@ -23,7 +22,6 @@ void name_member() {
 Team::Team() : before_(omp_get_max_threads()) {
   if (omp_in_parallel()) return;  // the host's own: it has its threads
   omp_set_num_threads(threads());
-  mkl_before_ = set_mkl_threads(threads());
   if (threads() == 1) return;
   const base::NoSignals quiet;
 #pragma omp parallel num_threads(threads())
@@ -31,9 +29,7 @@ Team::Team() : before_(omp_get_max_threads()) {
 }
 
 Team::~Team() {
-  if (omp_in_parallel()) return;
-  omp_set_num_threads(before_);
-  set_mkl_threads(mkl_before_);
+  if (!omp_in_parallel()) omp_set_num_threads(before_);
 }
 
 void end_team() { omp_pause_resource_all(omp_pause_hard); }

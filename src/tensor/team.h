@@ -14,7 +14,6 @@ class Team {
 
  private:
   const int before_;
-  int mkl_before_ = 0;
 };
 
 void end_team();  // of this thread; the next call that computes starts it again
