@@ -156,7 +156,7 @@ class Patterns {
 void check_form(const Entry& entry, std::span<const Module> modules) {
   if (entry.module != nullptr && entry.module->head) refuse_head(*entry.module);
   if (entry.module != nullptr && entry.module->kind == ModuleKind::router) {
-    fail_key(kTargets, "{}: {} is a router, which is no linear layer: give {}.weight in target_parameters",
+    fail_key(kTargets, "{}: {} is a router, not a linear layer: give {}.weight in target_parameters",
              kTargets, entry.name, entry.name.substr(entry.name.rfind('.') + 1));
   }
   if (entry.module == nullptr || entry.module->kind == ModuleKind::other) {
@@ -294,10 +294,11 @@ class Selector {
           name, module.name);
     }
     if (takes_parameter(module)) return;
-    fail_key(
-        "target_parameters", "target_parameters: {} {}; parameters that can have an adapter are {}", name,
-        is_module(module.kind) ? "has a form of its own: list its module in target_modules" : "is no matrix",
-        parameters_there_are(modules_));
+    fail_key("target_parameters", "target_parameters: {} {}; parameters that can have an adapter are {}",
+             name,
+             is_module(module.kind) ? "is adapted through its module: list that in target_modules"
+                                    : "is not a matrix",
+             parameters_there_are(modules_));
   }
 
   std::vector<Target>::const_iterator target_of(const Module& module) const {

@@ -160,7 +160,7 @@ int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
   return first;
 }
 
-// Those of experts are no ops of their own.
+// Whether the graph may begin inside the layer; a layer of experts records all of its operations.
 bool Decoder::begins_in_projections(const Adapter* adapter, int64_t index) const {
   const auto layer = static_cast<size_t>(index);
   return adapter != nullptr && adapter->trains_only_terms(index) && !layers_[layer]->experts &&

@@ -163,7 +163,7 @@ struct Family {
   bool padding_row = true;               // lookups do not train the embedding's row of pad_token_id
   bool transposed = false;               // weights of layers are [in, out]
   bool attention_out_first = false;      // transformers' class has it before qkv
-  bool router_last = false;              // and the router behind the experts
+  bool router_last = false;              // the router comes after the experts
   bool qkv_by_head = false;              // rows of qkv: q, k and v of the first head, of the second ...
   std::span<const FlagKey> needed = {};  // what config.json must say where it says something
 };

@@ -135,12 +135,12 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
        "target_modules: up_proj and gate_proj of an expert are one parameter, gate_up_proj: name both, or "
        "neither"},
       {"qwen2_moe", R"({"target_modules": ["gate"]})",
-       "target_modules: model.layers.0.mlp.gate is a router, which is no linear layer: give gate.weight in "
+       "target_modules: model.layers.0.mlp.gate is a router, not a linear layer: give gate.weight in "
        "target_parameters"},
       {"llama", R"({"target_modules": [], "target_parameters": ["norm.weight"]})",
-       "target_parameters: model.norm.weight is no matrix"},
+       "target_parameters: model.norm.weight is not a matrix"},
       {"llama", R"({"target_modules": [], "target_parameters": ["embed_tokens.weight"]})",
-       "target_parameters: model.embed_tokens.weight has a form of its own: list its module in "
+       "target_parameters: model.embed_tokens.weight is adapted through its module: list that in "
        "target_modules"},
       {"llama", R"({"target_modules": [], "target_parameters": ["lm_head.weight"]})",
        "an adapter on the output head (lm_head) is refused"},
