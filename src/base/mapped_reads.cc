@@ -11,7 +11,7 @@
 
 namespace trl::base {
 
-// The handler walks the list, so a range is never freed: one that is not in use has no begin.
+// The handler walks the list, so a range is never freed: the begin of an unused one is 0.
 struct MappedRange {
   std::atomic<uintptr_t> begin{0};
   std::atomic<size_t> size{0};
@@ -28,7 +28,8 @@ bool installed = false;
 bool below_another = false;  // a handler that came later calls ours, as far as it calls what was there
 struct sigaction before;
 
-// Zeros from the page of the address on to the end of its range. mmap is a mere system call.
+// Zeros from the page of the address on to the end of its range. A signal handler may call mmap: it is a
+// plain system call.
 bool replace(uintptr_t address) noexcept {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (MappedRange* range = ranges.load(); range != nullptr; range = range->next) {

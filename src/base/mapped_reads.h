@@ -1,4 +1,4 @@
-// Reading a mapped file behind its end, after another process has cut it, raises SIGBUS, which ends a process
+// Reading a mapped file past its end, after another process has cut it, raises SIGBUS, which ends a process
 // that has no handler. While a MappedReads lives and a file is mapped, such a fault reads zeros instead and
 // marks the file, and whoever uses it asks MappedFile::check(). All other faults go to the handler that was
 // there before; when the last MappedReads goes, that one is back.
