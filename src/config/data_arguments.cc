@@ -21,8 +21,8 @@ std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& c
   for (size_t i = 0; i < columns.size(); ++i) {
     const auto& [from, to] = columns[i];
     if (from.empty() || to.empty() || to == "null") {
-      fail_key(kKey, "{}: {} has no new name; give {{column: new name}}, with a space behind each colon",
-               kKey, shown(from));
+      fail_key(kKey, "{}: {} has no new name; give {{column: new name}}, with a space after each colon", kKey,
+               shown(from));
     }
     for (size_t j = 0; j < i; ++j) {
       if (columns[j].second == to) {

@@ -167,6 +167,12 @@ base::Json list_or_null(const Config& config, std::string_view flag) {
   return config.get_text(flag) ? base::Json(config.get_list(flag)) : base::Json(nullptr);
 }
 
+// The name of a module, not an expression: it could not match the whole name of any.
+bool is_one_name(const std::string& text) {
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+         std::string::npos;
+}
+
 base::Json flags(const Config& config) {
   base::Json all = base::Json::object();
   all["r"] = config.get_int("lora_r");
@@ -174,8 +180,10 @@ base::Json flags(const Config& config) {
   all["lora_dropout"] = config.get_double("lora_dropout");
   all["target_modules"] = list_or_null(config, "lora_target_modules");
   // As TRL has it: a list of one is that one, so that "all-linear" and an expression can be given.
-  if (all["target_modules"].size() == 1)
-    all["target_modules"] = config.get_list("lora_target_modules").front();
+  if (all["target_modules"].size() == 1) {
+    const std::string only = config.get_list("lora_target_modules").front();
+    if (!is_one_name(only)) all["target_modules"] = only;
+  }
   all["target_parameters"] = list_or_null(config, "lora_target_parameters");
   all["modules_to_save"] = list_or_null(config, "lora_modules_to_save");
   all["task_type"] = config.get("lora_task_type");

@@ -160,7 +160,7 @@ TEST(Arguments, ChecksAcrossKeys) {
             "chat_template and chat_template_path are both set: give one of them");
   EXPECT_EQ(refusal({{"dataset_columns", "{question:prompt}"}}),
             "dataset_columns: 'question:prompt' has no new name; give {column: new name}, with a space "
-            "behind each colon");
+            "after each colon");
   EXPECT_EQ(refusal({{"dataset_columns", "{a: text, b: text}"}}),
             "dataset_columns: 'a' and 'b' would both be called 'text'");
   for (const std::string value : {"[\"a\"]", "{\"a\":\"b\"}"}) {

@@ -205,6 +205,9 @@ TEST(LoraConfig, TrlsFlagsComeWithTheirDefaults) {
   EXPECT_TRUE(set.use_rslora);
   EXPECT_TRUE(of({{"lora_target_modules", "all-linear"}}).target_modules->all_linear());
   EXPECT_EQ(of({{"lora_target_modules", "[.*q_proj]"}}).target_modules->pattern, ".*q_proj");
+  const auto one = of({{"lora_target_modules", "[q_proj]"}}).target_modules;
+  EXPECT_FALSE(one->pattern);
+  EXPECT_EQ(one->names, std::vector<std::string>{"q_proj"});
 }
 
 TEST(LoraConfig, PeftConfigSaysTheRest) {
