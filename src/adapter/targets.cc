@@ -5,7 +5,9 @@
 #include <set>
 
 #include "adapter/module_names.h"
+#include "adapter/named_modules.h"
 #include "adapter/shortest_endings.h"
+#include "adapter/whole_modules.h"
 #include "base/error.h"
 #include "base/nearest.h"
 
@@ -17,40 +19,6 @@ using config::LoraConfig;
 using config::ModuleNames;
 
 constexpr std::string_view kTargets = "target_modules";
-
-// A module of named_modules(): one with parameters, or one that holds others.
-struct Entry {
-  std::string_view name;
-  const Module* module;  // null: it holds others
-};
-
-std::vector<Entry> entries(std::span<const Module> modules) {
-  std::vector<Entry> all;
-  std::set<std::string_view> holders;
-  for (const Module& module : modules) {
-    const std::string_view name = module.name;
-    for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
-      if (holders.insert(name.substr(0, dot)).second) all.push_back({name.substr(0, dot), nullptr});
-    }
-    if (module.kind != ModuleKind::experts) all.push_back({name, &module});
-  }
-  return all;
-}
-
-bool is_module(ModuleKind kind) {
-  return kind == ModuleKind::linear || kind == ModuleKind::conv1d || kind == ModuleKind::embedding;
-}
-
-// The last parts of the names that an adapter can be given to, each once: "q_proj, k_proj, ...".
-std::string there_are(std::span<const Module> modules) {
-  std::vector<std::string_view> names;
-  for (const Module& module : modules) {
-    if (module.head || !is_module(module.kind)) continue;
-    const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
-    if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
-  }
-  return base::join(names);
-}
 
 // By which target_parameters names it.
 std::string parameter_name(const Module& module) {
@@ -193,10 +161,7 @@ class Selector {
     alpha_.report(out_.warnings);
     std::sort(out_.targets.begin(), out_.targets.end(),
               [](const Target& a, const Target& b) { return a.module < b.module; });
-    select_saved();
-    tie();
-    select_tokens();
-    select_biases();
+    select_whole(config_, modules_, out_);
     out_.target_modules = written();
     return std::move(out_);
   }
@@ -306,8 +271,6 @@ class Selector {
                         [&](const Target& target) { return target.module == index(module); });
   }
 
-  bool selected(const Module& module) const { return target_of(module) != out_.targets.end(); }
-
   // What target_modules asks for, for messages; empty: nothing.
   std::string asked_for() const {
     if (wanted_.pattern) return "'" + *wanted_.pattern + "'";
@@ -332,125 +295,6 @@ class Selector {
                  ? " that exclude_modules, modules_to_save and layers_to_transform leave"
                  : "",
              there_are(modules_));
-  }
-
-  // PEFT compares with the plain end of a name here; a module that holds others is saved with all of them.
-  void select_saved() {
-    for (const std::string& name : config_.modules_to_save) {
-      for (const Entry& entry : entries_) {
-        if (!entry.name.ends_with(name)) continue;
-        for (const Module& module : modules_) {
-          if (module.name == entry.name || module.name.starts_with(std::string(entry.name) + "."))
-            out_.saved.push_back(index(module));
-        }
-      }
-    }
-    std::sort(out_.saved.begin(), out_.saved.end());
-    out_.saved.erase(std::unique(out_.saved.begin(), out_.saved.end()), out_.saved.end());
-    if (config_.modules_to_save.empty() || !out_.saved.empty()) return;
-    const std::vector<std::string_view> names(config_.modules_to_save.begin(), config_.modules_to_save.end());
-    fail_key("modules_to_save", "modules_to_save: {} matches no module; there are {}", base::join(names),
-             there_are(modules_));
-  }
-
-  // The embedding whose weight is the head's too; null: the head has its own.
-  const Module* tied_embedding() const {
-    const auto head = std::find_if(modules_.begin(), modules_.end(), [](const Module& m) { return m.tied; });
-    if (head == modules_.end()) return nullptr;
-    return &*std::find_if(modules_.begin(), modules_.end(),
-                          [](const Module& m) { return m.kind == ModuleKind::embedding; });
-  }
-
-  const Module& head() const {
-    return *std::find_if(modules_.begin(), modules_.end(), [](const Module& m) { return m.head; });
-  }
-
-  bool saved(const Module& module) const {
-    return std::find(out_.saved.begin(), out_.saved.end(), index(module)) != out_.saved.end();
-  }
-
-  // What is done to one of a tied embedding and head is done to both.
-  void tie() {
-    if (!config_.ensure_weight_tying) return;
-    const Module* const embedding = tied_embedding();
-    if (embedding == nullptr) {
-      out_.warnings.push_back("ensure_weight_tying: the output head of this model has a weight of its own");
-      return;
-    }
-    if (selected(*embedding)) {
-      fail_key(
-          "ensure_weight_tying",
-          "ensure_weight_tying: the adapter of {} would be one on the output head ({}) too, whose weight "
-          "alone the loss reads: list {} in modules_to_save, or leave ensure_weight_tying out",
-          embedding->name, head().name, embedding->name);
-    }
-    if (!saved(*embedding) && !saved(head())) return;
-    out_.head_is_saved = true;
-    for (const Module* const one : {embedding, &head()}) {
-      if (!saved(*one)) out_.saved.push_back(index(*one));
-    }
-    std::sort(out_.saved.begin(), out_.saved.end());
-  }
-
-  const Module& token_module(const std::string& name) const {
-    for (const Module& module : modules_) {
-      const bool has_tokens = module.kind == ModuleKind::embedding || module.head;
-      if (has_tokens && (name.empty() || ends_after_dot(module.name, name))) return module;
-    }
-    fail_key("trainable_token_indices",
-             "trainable_token_indices: '{}' is neither an embedding nor the output head of this model", name);
-  }
-
-  void check_tokens(const Module& module, const std::vector<int64_t>& ids) const {
-    constexpr std::string_view kKey = "trainable_token_indices";
-    const int64_t rows = module.head ? module.out : module.in;
-    std::set<int64_t> seen;
-    for (const int64_t id : ids) {
-      if (id < 0 || id >= rows)
-        fail_key(kKey, "{}: {} is outside the {} rows of {}", kKey, id, rows, module.name);
-      if (!seen.insert(id).second) fail_key(kKey, "{}: {} of {} is given twice", kKey, id, module.name);
-    }
-    if (ids.empty()) fail_key(kKey, "{}: no token of {} is given", kKey, module.name);
-    const Module* const embedding = tied_embedding();
-    const bool shared = embedding != nullptr && (module.head || &module == embedding);
-    if (selected(module))
-      fail_key(kKey, "{}: {} has an adapter (target_modules), beside which none of its tokens are trained",
-               kKey, module.name);
-    if (saved(module) || (shared && (saved(*embedding) || saved(head())))) {
-      fail_key(kKey,
-               "{}: {} is trained whole (modules_to_save{}), with all of its tokens: leave one of both out",
-               kKey,
-               saved(module)   ? module.name
-               : saved(head()) ? head().name
-                               : embedding->name,
-               saved(module) ? "" : ", and the embedding is the output head");
-    }
-  }
-
-  void select_tokens() {
-    for (const auto& [name, ids] : config_.trainable_token_indices) {
-      const Module& module = token_module(name);
-      check_tokens(module, ids);
-      out_.tokens.emplace_back(index(module), ids);
-    }
-    const Module* const embedding = tied_embedding();
-    if (embedding == nullptr) return;
-    const auto tokens_of = [&](const Module& module) {
-      return std::find_if(out_.tokens.begin(), out_.tokens.end(),
-                          [&](const auto& one) { return one.first == index(module); });
-    };
-    const auto of_embedding = tokens_of(*embedding), of_head = tokens_of(head());
-    if (of_embedding == out_.tokens.end()) return;
-    out_.head_has_tokens = of_head == out_.tokens.end() || of_head->second == of_embedding->second;
-    if (out_.head_has_tokens && of_head != out_.tokens.end()) out_.tokens.erase(of_head);
-  }
-
-  void select_biases() {
-    if (config_.bias == config::LoraBias::none) return;
-    for (const Module& module : modules_) {
-      if (module.bias && (config_.bias == config::LoraBias::all || selected(module)))
-        out_.biases.push_back(index(module));
-    }
   }
 
   const LoraConfig& config_;

@@ -1,0 +1,13 @@
+// What an adapter trains beside its factors: whole modules (modules_to_save), rows of tokens
+// (trainable_token_indices) and biases of the base.
+#pragma once
+#include <span>
+
+#include "adapter/targets.h"
+
+namespace trl::adapter {
+
+// selection: has its targets already. Throws Error(invalid_config) as select() does.
+void select_whole(const config::LoraConfig& config, std::span<const Module> modules, Selection& selection);
+
+}  // namespace trl::adapter
