@@ -156,9 +156,12 @@ struct Tiling {
       : rows(m >= 1024 ? 256 : 128), cols(n) {
     constexpr int64_t kLong = 8192, kNarrow = 64;
     const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
-    if (each_row_by_itself) {  // oneDNN's order of a sum follows from the shape of the tile
-      rows = kRowsTogether;
+    if (each_row_by_itself) {
+      // oneDNN's order of a sum follows from the shape of the tile; where B's part is small, only from its
+      // columns (with AMX not beyond; other kernels allow more).
+      constexpr int64_t kSmall = int64_t{448} << 10;  // elements
       cols = split(n > kLong ? 16 : 2 * ((n + 767) / 768));
+      rows = m >= 8 * kRowsTogether && k <= 1536 && k * cols <= kSmall ? 4 * kRowsTogether : kRowsTogether;
       return;
     }
     if (many && m <= kLong && n <= kLong) {

@@ -39,9 +39,11 @@ TEST(Gemm, AllFormsMatchDouble) {
 // Rows in another place, among fewer rows, have the same bits: what is kept of one batch fits into others.
 // The wider weights are multiplied in panels.
 TEST(Linear, ARowByItselfHasTheBitsThatItHasAmongOthers) {
-  const int64_t shapes[][2] = {{576, 576}, {1536, 576}, {576, 1536}, {100, 72},   {24, 64},
-                               {896, 128}, {896, 4864}, {4864, 896}, {300, 8256}, {8320, 200}};
-  const int64_t all = 3 * kRowsTogether;
+  const int64_t shapes[][2] = {{576, 576},   {1536, 576},  {576, 1536}, {100, 72},
+                               {24, 64},     {896, 128},   {896, 4864}, {4864, 896},
+                               {160, 2048},  {2048, 2000}, {100, 3072}, {1024, 4096},
+                               {1500, 1500}, {768, 1024},  {300, 8256}, {8320, 200}};
+  const int64_t all = 9 * kRowsTogether;
   const at::Tensor places = (at::arange(kRowsTogether, at::kLong) * 149 + 77) % all;
   for (const auto& [out, in] : shapes) {
     for (const auto& [type, stored] :
