@@ -48,8 +48,7 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
     }
     std::shared_ptr<void> merged;  // for as long as it is written
     if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_)) {
-      model_->adapters().enter(nullptr);
-      merged = adapter_in_use(*model_).merged(model::Merged::saving);
+      merged = model_->adapters().merged_to_save(adapter_in_use(*model_));
     } else if (kind == engine::SaveKind::model) {
       model_->adapters().enter(nullptr);
     }

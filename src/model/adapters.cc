@@ -99,6 +99,11 @@ void Adapters::merge(Adapter& adapter) {
   merged_ = in_use_ = &adapter;
 }
 
+std::shared_ptr<void> Adapters::merged_to_save(Adapter& adapter) {
+  enter(nullptr);
+  return adapter.merged(Merged::saving);
+}
+
 void Adapters::unmerge() {
   merged_ = nullptr;
   originals_.reset();

@@ -45,6 +45,9 @@ class Adapters {
   void merge(Adapter& adapter);
   void unmerge();  // does nothing where none is merged
   const Adapter* merged() const { return merged_; }
+  // Until the result goes, the model's weights are those with this one merged, to be saved: slow to compute
+  // with.
+  std::shared_ptr<void> merged_to_save(Adapter& adapter);
   // For the model: its embedding and its head have this many rows from here on; its files have others.
   void resized(int64_t rows);
   // For the model: its layers compute with this one from here on, with the dropout of this forward.

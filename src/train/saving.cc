@@ -21,8 +21,7 @@ void Trainer::save_merged(const std::string& given) {
     fail_key("save.kind",
              "save.kind: merged needs an adapter, and this run trains the model itself: give model");
   }
-  adapters.enter(nullptr);
-  const std::shared_ptr<void> merged = adapters.trained()->merged(model::Merged::saving);
+  const std::shared_ptr<void> merged = adapters.merged_to_save(*adapters.trained());
   write_model(given.empty() ? arguments().output_dir : given);
 }
 

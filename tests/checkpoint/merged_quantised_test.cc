@@ -67,7 +67,7 @@ void expect_merged(Model& quantised, const std::string& dtype, const std::string
   quantised.adapters().use(nullptr);
   EXPECT_FALSE(adapted.equal(alone));
   {
-    const auto merged = adapter.merged(model::Merged::saving);
+    const auto merged = quantised.adapters().merged_to_save(adapter);
     save_model(directory.file("merged"), quantised, {});
     save_gguf(directory.file("gguf"), quantised, {"auto", {}});
   }
@@ -128,6 +128,19 @@ TEST(MergedQuantised, IsThatOfAGgufFileToo) {
   for (const char* type : {"q8_0", "q4_0", "f16"}) {
     SCOPED_TRACE(type);
     expect_merged(*Model::open(test::write_gguf_of(directory, "llama", type), "keep"), "float32", "");
+  }
+}
+
+// Whose embedding is in blocks too.
+TEST(MergedQuantised, IsThatOfAnEmbeddingToo) {
+  TRL_NEED_GOLDEN("models/llama3/config.json");
+  const TemporaryDirectory directory;
+  const std::string file = test::write_gguf_of(directory, "llama3", "q8_0");
+  for (const char* settings :
+       {R"(, "target_modules": ["q_proj", "embed_tokens"])", R"(, "modules_to_save": ["embed_tokens"])",
+        R"(, "trainable_token_indices": [4, 9])"}) {
+    SCOPED_TRACE(settings);
+    expect_merged(*Model::open(file, "keep"), "float32", settings);
   }
 }
 

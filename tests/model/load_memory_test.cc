@@ -247,6 +247,7 @@ TEST(LoadMemory, OfQuantisedModelsIsThatOfTheirBlocks) {
       }
       EXPECT_LT(static_cast<double>(resident.bytes()), 1.2 * weights + one);
       EXPECT_LT(static_cast<double>(host.counter.peak()), 1.02 * weights + one);
+      EXPECT_LT(static_cast<double>(host.counter.now()), 1.02 * weights);
     }
     tensor::set_host(nullptr);
   }
