@@ -20,6 +20,7 @@ done
 bash examples/setup.sh locales make ${ci:+clang-format}
 jobs=$(nproc)
 export CTEST_OUTPUT_ON_FAILURE=1
+export GOMP_SPINCOUNT=100  # threads that wait sleep at once: the processors are another test's, too
 collection=${TRL_GOLDEN-../shared/golden}
 [ -z "$collection" ] || collection=$(cd "$collection" 2>/dev/null && pwd) || collection=
 export TRL_GOLDEN=

@@ -10,6 +10,7 @@
 #include "io/int8_rows.h"
 #include "kernels/four_bit_weight.h"
 #include "kernels/ggml_weight.h"
+#include "kernels/int8_products.h"
 #include "kernels/int8_weight.h"
 #include "kernels/weight_product.h"
 #include "support/repeat.h"
@@ -100,8 +101,7 @@ void measure_products(int64_t tokens, int64_t out, int64_t in, double seconds) {
   const at::Tensor x = at::randn({tokens, in}).to(at::kBFloat16),
                    dy = at::randn({tokens, out}).to(at::kBFloat16);
   const double work = 2e-9 * static_cast<double>(tokens * out * in);
-  const auto measure = [&](const char* form, Parameter& weight) {
-    const Projection p{&weight};
+  const auto measure = [&](const char* form, const Projection& p) {
     at::Tensor dx = at::empty({tokens, in}, at::kBFloat16);
     const double forward = best_seconds(seconds, [&] { trl::kernels::project(x, p); });
     const double backward = best_seconds(seconds, [&] { trl::kernels::input_gradient(dy, p, {}, dx); });
@@ -114,11 +114,17 @@ void measure_products(int64_t tokens, int64_t out, int64_t in, double seconds) {
            {"gflops_gradient", std::round(work / backward)}});
   };
   Parameter numbers("w", w.to(at::kBFloat16));
-  measure("bf16", numbers);
+  Projection plain{&numbers};
+  measure("bf16", plain);
+  if (trl::kernels::has_int8_products()) {
+    const trl::kernels::Int8Products products(plain);
+    plain.int8 = &products;
+    measure("bf16 in int8", plain);
+  }
   for (const Form& form : forms()) {
     if (in % form.block != 0) continue;
     Parameter encoded("w", form.encode(w), at::kBFloat16);
-    measure(form.name, encoded);
+    measure(form.name, {&encoded});
   }
 }
 

@@ -27,7 +27,7 @@ struct Settings : PeerSettings {
   int64_t batch = 8, max_length = 0, tokens_per_step = 4096;
   int lora = 0;  // its rank; 0: all of the model is trained
   std::vector<double> lora_dropout = {0};
-  bool packing = false, no_padding = false, full = false, qlora = false;
+  bool packing = false, no_padding = false, full = false, qlora = false, int8 = false;
 };
 
 bool is_random(const Settings& s) { return s.model.starts_with(kRandom); }
@@ -107,6 +107,9 @@ std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
     if (dropout > 0) name += " dropout " + Json(dropout).dump();
     sides.push_back({name, precision, true, full, {}});
     add_lora(s, dropout, sides.back().work);
+    if (!s.int8 || precision == "fp32") continue;
+    sides.push_back({name + " int8", precision, true, sides.back().work, {}});
+    sides.back().work.options["frozen_compute"] = "int8";
   }
   if (!s.qlora) return sides;
   sides.push_back({precision + " qlora", precision, true, full, {}});
@@ -233,6 +236,7 @@ int run(int argc, char** argv) {
   app.add_option("--lora-dropout", s.lora_dropout, "of ours, one setting each; the peer has none");
   app.add_flag("--qlora", s.qlora, "with --lora: ours, upon weights in NF4, too");
   app.add_flag("--full", s.full, "with --lora: ours, all of the model, too");
+  app.add_flag("--int8", s.int8, "with --lora: ours with frozen_compute int8, too");
   app.add_option("--peer", s.peer, "a Python that has trl");
   app.add_option("--peer-settings", s.peers, "default, best, fp32; else those of the precisions");
   app.add_option("--peer-steps", s.peer_steps,

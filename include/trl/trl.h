@@ -785,7 +785,10 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  * preference rows (chosen and rejected) it has only the lengths and cuts.
  * Reads the keys that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
  * `per_device_train_batch_size`, `train_sampling_strategy`, `seed`, `data_seed` ...) and the group `profile`;
- * writes the files of `profile.svg` and `profile.html`. Opens no engine; a few bytes a row are held.
+ * writes the files of `profile.svg` and `profile.html`. A few bytes a row are held. Opens no engine, unless
+ * `profile.peaks` asks for the predicted peak of a run at each max_length: then the other keys of a run count
+ * too, and a step is rehearsed for each, as trl_trainer_plan does. max_lengths[].peak_bytes has it in the
+ * JSON, or no_peaks why there is none; that is no error.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -1029,7 +1032,8 @@ TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_j
  * Adds a LoRA adapter that was saved by this library or by PEFT: adapter_config.json and
  * adapter_model.safetensors. It is not used yet (trl_model_use_adapter); the option `adapter_name_or_path`
  * of trl_model_open adds one and uses it, and gives the model the rows that it has for new tokens. A model
- * may have several.
+ * may have several. One directory may be added under several names: each is a copy that the others do not
+ * change, so that the adapter that a run began with can be kept as "ref" beside what the run made of it.
  *
  * @param model [in] a generator made with it uses what the model uses.
  * @param name [in] of the caller's choice: up to 64 of the letters a to z, A to Z, digits, _ and -.
@@ -1115,6 +1119,62 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
 /* ---- trainer ------------------------------------------------------------------------------------- */
 
 /**
+ * Tells what a trainer of this configuration would take: memory by term, time and disk, beside other sets of
+ * options. One step is gone through without computing it; headers of the model are read and no weights, and
+ * nothing is written but the page of `estimate.report`, and some 64 MB into a file without a name where
+ * activations leave memory, by which the disk is timed.
+ *
+ * The JSON object has the members below; a later version may add some. Numbers of bytes are integers, times
+ * are in seconds, shares and rates are floating-point numbers.
+ *   model: the path of the model; rows, row_tokens: the largest micro-batch, so many rows of so many tokens
+ *   parameters, trained_parameters: how many numbers the model has, and how many of them are trained
+ *   peak_bytes: the resident memory of the whole process at its most, the sum of terms[].bytes
+ *   process_bytes: of them, what the process has without the run
+ *   kinds: object, the most bytes of each kind that trl_runtime_memory knows, not all at one time
+ *   terms: array of {name, bytes (at that peak), most_bytes (at any time)}; the first, "process", is what the
+ *     process has without the run; resident pages of mapped files (dtype: keep, paged_ optimizers) are terms
+ *     of their own
+ *   timeline: array of {at (the share of the arithmetic that is done before, from 0 to 1), stage ("open",
+ *     "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the order of terms)},
+ *     over opening the model and one step, and an evaluation of one batch where the run has evaluations
+ *   kv_cache: {tokens, bytes}: what generating keeps of one sequence as long as the longest row; no part of
+ *     training
+ *   tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
+ *   steps, tokens, seconds: of the whole run, each where it is known: from max_steps, or from the rows
+ *   disk: {checkpoint_bytes (of one), checkpoints (that lie there at once), model_bytes (of the final
+ *     model), needed_bytes (of all of them), free_bytes (where output_dir will be)}; where something leaves
+ *     memory for a file {offloaded_state_bytes, offloaded_activation_bytes, offload_needed_bytes (of both),
+ *     offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers {frozen_states_bytes (where
+ *     the tokens of an epoch are known), frozen_states_free_bytes}
+ *   leaving: where activations leave memory for a file: {bytes (of a step), most_bytes (at once), free_bytes,
+ *     write_bytes_per_second, read_bytes_per_second (of its disk)}
+ *   way: with memory_budget, the way that was chosen, in words
+ *   alternatives: array, a member for each set of `estimate.compare` in its order; where that is null, for
+ *     some usual sets that are not refused. Each has options (text: "optim: adamw_8bit, use_peft: true"), and
+ *     all members above but alternatives; or, for a set that cannot be run, refused: {key (or ""), message}
+ * Times come from the arithmetic of that step and half a second of measuring on this machine. With
+ * `memory_budget` the plan is that of the way that such a run would choose.
+ *
+ * @param runtime [in] keeps the texts.
+ * @param config [in] of the run, with the group `estimate`; copied.
+ * @param train [in] nullable; the training rows, which are read to find the longest and how many steps there
+ *   are. Without them every row is as long as `max_length` lets it be, and steps are known from `max_steps`.
+ * @param out_json [out] nullable; borrowed until runtime is destroyed.
+ * @param out_text [out] nullable; lines of at most 80 columns for a terminal, in ASCII but for names that are
+ *   not: terms, the step as a plot, option sets, time and disk; borrowed until runtime is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),
+ *   TRL_E_FORMAT, TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the
+ *   work is done; rows or model cannot be read) and others. What refuses a single set of `estimate.compare`
+ *   is no error. Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are
+ *   NULL and the file is untouched.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* config, const trl_dataset* train,
+                                    const char** out_json, const char** out_text,
+                                    trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Makes a trainer: reads and prepares the rows, opens the model, checks everything.
  *
  * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
@@ -1150,7 +1210,9 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
  *   TRL_E_CALLBACK when the host's rows fail, TRL_E_INVALID_ARGUMENT with the key on_nonfinite for a loss or
  *   a gradient that is not finite.
  * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the
- * trainer is usable, except after TRL_E_DEVICE.
+ * trainer is usable, except after TRL_E_DEVICE. With optimizer_in_backward an error may come when some
+ * weights are updated already; its message says so and names the last checkpoint, and every later call on the
+ * trainer but trl_trainer_destroy returns TRL_E_INVALID_ARGUMENT.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
@@ -1240,7 +1302,8 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
  * Safe points lie between the kernels of a layer and the tiles of attention, products and the head, between
  * tokens, rows and pieces of files, so that a call ends within a fraction of a second. The step that was
  * running is undone: weights, optimizer, random numbers and the place in the rows are as they were before it,
- * and the next step repeats it exactly. An optimizer update that has begun is completed, and its step counts.
+ * and the next step repeats it exactly. An optimizer update that has begun is completed, and its step counts;
+ * with optimizer_in_backward that takes until the end of backward.
  * The trainer can still be saved and stepped. Each request ends one call; a request that is made after the
  * end of the run, while no call is running, is dropped.
  *

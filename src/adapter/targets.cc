@@ -135,11 +135,11 @@ void check_form(const Entry& entry, std::span<const Module> modules) {
 
 // The gate of a shared expert gives one number a token, and a router one an expert: all-linear must not fail
 // over them.
-void check_rank(const Module& module, int64_t r) {
+void check_rank(const Module& module, int64_t r, const char* key) {
   const bool narrow = module.out == 1 || module.kind == ModuleKind::router;
   const int64_t most = narrow ? module.in : std::min(module.in, module.out);
   if (r >= 1 && r <= most) return;
-  fail_key("r", "r: {} does not fit {} of {} x {}: give 1 to {}", r, module.name, module.out, module.in,
+  fail_key(key, "{}: {} does not fit {} of {} x {}: give 1 to {}", key, r, module.name, module.out, module.in,
            most);
 }
 
@@ -205,7 +205,7 @@ class Selector {
   void add(const Module& module, const std::string& name, bool parameter) {
     const int64_t r = rank_.of(name, config_.r);
     const double alpha = alpha_.of(name, config_.lora_alpha);
-    check_rank(module, r);
+    check_rank(module, r, r == config_.r ? "r" : "rank_pattern");
     out_.targets.push_back({index(module), parameter, r, alpha, config_.scaling(r, alpha)});
   }
 

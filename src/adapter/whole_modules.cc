@@ -49,7 +49,16 @@ class WholeModules {
     if (config_.modules_to_save.empty() || !out_.saved.empty()) return;
     const std::vector<std::string_view> names(config_.modules_to_save.begin(), config_.modules_to_save.end());
     fail_key("modules_to_save", "modules_to_save: {} matches no module; there are {}", base::join(names),
-             there_are(modules_));
+             base::join(last_names()));
+  }
+
+  std::vector<std::string_view> last_names() const {
+    std::vector<std::string_view> names;
+    for (const Module& module : modules_) {
+      const std::string_view last = std::string_view(module.name).substr(module.name.rfind('.') + 1);
+      if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
+    }
+    return names;
   }
 
   // The embedding whose weight is the head's too; null: the head has its own.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_nesting.h"
+#include "base/sorted_json.h"
 
 namespace trl::base {
 
@@ -32,15 +33,15 @@ struct Place {
     fail(Status::format, "{}:{}:{}: {}", origin, line, column, reason);
   }
 };
-}  // namespace
 
-Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
+template <typename Value>
+Value parse_as(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const Place place{text, origin, first_line, first_column};
   if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
     place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   try {
-    return Json::parse(text.begin(), text.end());
+    return Value::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
     place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
@@ -54,7 +55,17 @@ Json parse_json(std::string_view text, std::string_view origin, int64_t first_li
   }
 }
 
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
+  return parse_as<Json>(text, origin, first_line, first_column);
+}
+
 Json read_json_file(const std::string& path) { return parse_json(read_file(path), path); }
+
+SortedJson read_sorted_json_file(const std::string& path) {
+  return parse_as<SortedJson>(read_file(path), path, 1, 1);
+}
 
 void append_json_string(std::string& out, std::string_view utf8) {
   constexpr std::string_view kShort = "btnvfr";  // of 8 to 13; \\v is none of JSON's

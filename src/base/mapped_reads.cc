@@ -15,6 +15,7 @@ namespace trl::base {
 struct MappedRange {
   std::atomic<uintptr_t> begin{0};
   std::atomic<size_t> size{0};
+  std::atomic<bool> writable{false};
   std::atomic<bool> damaged{false};
   MappedRange* next = nullptr;
 };
@@ -38,7 +39,8 @@ bool replace(uintptr_t address) noexcept {
     range->damaged = true;
     const uintptr_t first = address / page * page;
     void* const place = reinterpret_cast<void*>(first);
-    return ::mmap(place, begin + size - first, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+    const int access = range->writable.load() ? PROT_READ | PROT_WRITE : PROT_READ;
+    return ::mmap(place, begin + size - first, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
            place;
   }
   return false;
@@ -107,7 +109,7 @@ MappedReads::~MappedReads() {
   pthread_sigmask(SIG_SETMASK, &now, nullptr);
 }
 
-MappedRange* add_range(const char* begin, size_t size) {
+MappedRange* add_range(const char* begin, size_t size, bool writable) {
   const std::lock_guard lock(changes);
   MappedRange* range = ranges.load();
   while (range != nullptr && range->begin != 0) range = range->next;
@@ -117,6 +119,7 @@ MappedRange* add_range(const char* begin, size_t size) {
     ranges = range;
   }
   range->size = size;
+  range->writable = writable;
   range->damaged = false;
   range->begin = reinterpret_cast<uintptr_t>(begin);
   ++used_ranges;

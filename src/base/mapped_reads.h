@@ -22,7 +22,7 @@ class MappedReads {
 
 // A part of memory that a file is mapped to.
 struct MappedRange;
-MappedRange* add_range(const char* begin, size_t size);
+MappedRange* add_range(const char* begin, size_t size, bool writable = false);
 bool is_damaged(const MappedRange& range) noexcept;  // a read of it has failed
 void remove_range(MappedRange* range) noexcept;      // before it is unmapped
 

@@ -18,8 +18,9 @@ void raise_peak(std::atomic<int64_t>& peak, int64_t now) noexcept {
 }
 }  // namespace
 
-bool MemoryCounter::try_charge(MemoryKind kind, int64_t bytes) noexcept {
-  const int64_t limit = limit_.load(std::memory_order_relaxed);
+bool MemoryCounter::try_charge(MemoryKind kind, int64_t bytes, int64_t narrower) noexcept {
+  int64_t limit = limit_.load(std::memory_order_relaxed);
+  if (narrower > 0 && (limit <= 0 || narrower < limit)) limit = narrower;
   int64_t before = total_.load(std::memory_order_relaxed), total = 0;
   do {  // a refused request must never show in the total: it could make a smaller one fail
     if (__builtin_add_overflow(before, bytes, &total) || (limit > 0 && total > limit)) return false;

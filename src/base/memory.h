@@ -14,8 +14,8 @@ std::string_view memory_kind_name(MemoryKind kind);
 
 class MemoryCounter {
  public:
-  // false: the limit would be passed, nothing was charged
-  bool try_charge(MemoryKind kind, int64_t bytes) noexcept;
+  // false: the limit, or the narrower one of who asks (0: none), would be passed, and nothing was charged
+  bool try_charge(MemoryKind kind, int64_t bytes, int64_t narrower = 0) noexcept;
   // throws Error(out_of_memory) naming kind, bytes asked, bytes in use and limit
   void charge(MemoryKind kind, int64_t bytes);
   void release(MemoryKind kind, int64_t bytes) noexcept;

@@ -11,7 +11,8 @@ class Batches final : public engine::BatchSource {
  public:
   explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
   void settle();  // waits for what decides how many batches there are; before any other call. Throws.
-  void tell() { stream_->tell(); }  // at the end of the run
+  int64_t longest_row() { return stream_->longest_row(); }  // waits for all rows; -1: not known (streaming)
+  void tell() { stream_->tell(); }                          // at the end of the run
   int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
   int64_t rows() noexcept override { return rows_; }
   uint64_t fingerprint() noexcept override { return fingerprint_; }

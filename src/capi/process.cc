@@ -56,13 +56,35 @@ class EngineHost final : public engine::Host {
       log.write(static_cast<base::LogLevel>(line.level), line.component, line.text);
   }
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
-    return memory_.try_charge(static_cast<base::MemoryKind>(kind), bytes);
+    const auto of = static_cast<base::MemoryKind>(kind);
+    MemoryCap* const cap = MemoryCap::current();
+    if (cap == nullptr) return memory_.try_charge(of, bytes);
+    const bool charged = memory_.try_charge(of, bytes, cap->counted());
+    if (charged) cap->took(of);
+    return charged;
+  }
+  int32_t why_refused(int32_t kind, int64_t bytes, engine::ErrorSink& why) noexcept override {
+    const MemoryCap* const cap = MemoryCap::current();
+    const int64_t limit = memory_.limit();
+    if (cap == nullptr || (limit > 0 && limit <= cap->counted())) return 0;
+    try {
+      const Error error = cap->passed(static_cast<base::MemoryKind>(kind), bytes);
+      why.set(static_cast<int32_t>(error.status()), error.message(), error.key(), 0);
+    } catch (...) {
+      return 0;  // no memory for the reason
+    }
+    return static_cast<int32_t>(Status::out_of_memory);
   }
   void release(int32_t kind, int64_t bytes) noexcept override {
     memory_.release(static_cast<base::MemoryKind>(kind), bytes);
   }
   int64_t memory_limit() noexcept override { return memory_.limit(); }
   int64_t memory_now() noexcept override { return memory_.now(); }
+  int64_t memory_peak(int32_t kind) noexcept override {
+    const MemoryCap* const cap = MemoryCap::current();
+    const auto of = static_cast<base::MemoryKind>(kind);
+    return cap != nullptr ? cap->most(of) : memory_.peak(of);
+  }
   base::Interrupt* interrupt() noexcept override { return base::thread_interrupt(); }
 
  private:

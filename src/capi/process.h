@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/plain_arithmetic.h"
 #include "capi/interrupt.h"
+#include "capi/memory_cap.h"
 #include "engine/engine.h"
 
 namespace trl::capi {
@@ -114,13 +115,17 @@ class LogScope {
   RuntimeLog* const before_;
 };
 
-// Marks this thread as running a function of the host, with the host's floating-point settings.
+// Marks this thread as running a function of the host, with the host's floating-point settings, and without
+// the memory budget of the run that calls it.
 class CallbackScope {
  public:
   CallbackScope() noexcept;
   ~CallbackScope();
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
+
+ private:
+  const MemoryCapScope uncapped_{nullptr};
 };
 
 bool inside_call() noexcept;         // and not in a callback

@@ -6,6 +6,9 @@
 #include "capi/config.h"
 #include "capi/dataset.h"
 #include "capi/guard.h"
+#include "capi/length_peaks.h"
+#include "capi/output_path.h"
+#include "capi/profile.h"
 #include "capi/progress.h"
 #include "capi/tokenizer.h"
 #include "config/data_arguments.h"
@@ -32,6 +35,8 @@ std::vector<int64_t> max_lengths(const config::Config& config) {
   return out;
 }
 
+}  // namespace
+
 data::ProfileOptions profile_options(const config::Config& config) {
   data::ProfileOptions out;
   out.max_lengths = max_lengths(config);
@@ -55,21 +60,8 @@ data::ProfileOptions profile_options(const config::Config& config) {
   return out;
 }
 
-// Where a file goes, known to be a place for one before the rows are read.
-std::optional<std::string> output_path(const config::Config& config, const std::string& key) {
-  std::optional<std::string> path = config.get_text(key);
-  if (!path) return path;
-  const size_t slash = path->rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path->substr(0, slash + 1);
-  if (!base::is_directory(folder))
-    throw Error(Status::not_found, fmt::format("{}: {}: there is no such folder", key, folder), key);
-  if (base::is_directory(*path))
-    throw Error(Status::io, fmt::format("{}: {} is a folder; name a file", key, *path), key);
-  return path;
-}
-
-telemetry::LengthProfile count(const Dataset& dataset, const Tokenizer& tokenizer,
-                               const config::Config& config, const data::ProfileOptions& options) {
+telemetry::LengthProfile count_lengths(const Dataset& dataset, const Tokenizer& tokenizer,
+                                       const config::Config& config, const data::ProfileOptions& options) {
   const config::SftDataArguments arguments = config::sft_data_arguments(config);
   const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);
   const int64_t threads = process().threads();
@@ -86,7 +78,6 @@ telemetry::LengthProfile count(const Dataset& dataset, const Tokenizer& tokenize
   return data::profile_lengths(*source, context, options);
 }
 
-}  // namespace
 }  // namespace trl::capi
 
 using namespace trl::capi;
@@ -103,8 +94,12 @@ trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokeniz
         const auto wanted = profile_options(config);
         const auto svg = output_path(config, "profile.svg"), html = output_path(config, "profile.html");
         const int64_t columns = config.get_optional_int("profile.width").value_or(kColumns);
-        const trl::telemetry::LengthProfile profile =
-            watched(*rows->runtime(), [&] { return count(*rows, *shared, config, wanted); });
+        const LogScope scope(rows->runtime()->log());
+        const trl::telemetry::LengthProfile profile = watched(*rows->runtime(), [&] {
+          trl::telemetry::LengthProfile counted = count_lengths(*rows, *shared, config, wanted);
+          if (config.get_optional_bool("profile.peaks").value_or(false)) predict_peaks(counted, config);
+          return counted;
+        });
         if (svg) trl::base::replace_file(*svg, to_svg(profile));
         if (html) trl::base::replace_file(*html, to_html(profile));
         if (out_json != nullptr) *out_json = rows->keep(to_json(profile));

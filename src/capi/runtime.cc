@@ -49,8 +49,12 @@ void Runtime::set_progress(ProgressCallback callback) {
 const char* Runtime::describe() {
   base::Json info = {{"threads", process().threads()}, {"host_memory_limit", process().memory().limit()}};
   info["engine"] = base::parse_json(process().engine().info_json(), "engine");
+  return keep(info.dump());
+}
+
+const char* Runtime::keep(std::string text) {
   const std::lock_guard lock(mutex_);
-  return described_.insert(info.dump()).first->c_str();
+  return kept_.insert(std::move(text)).first->c_str();
 }
 
 std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime) {

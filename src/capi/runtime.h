@@ -26,14 +26,15 @@ class Runtime {
   base::ThreadPool& pool() { return pool_; }
   std::shared_ptr<const ProgressCallback> progress() const;  // or null
   void set_progress(ProgressCallback callback);
-  const char* describe();  // JSON; opens the engine
+  const char* describe();              // JSON; opens the engine
+  const char* keep(std::string text);  // as long as this runtime
 
  private:
   const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
   base::ThreadPool pool_;
   mutable std::mutex mutex_;
   std::shared_ptr<const ProgressCallback> progress_;
-  std::set<std::string> described_;
+  std::set<std::string> kept_;
 };
 
 }  // namespace trl::capi

@@ -4,72 +4,28 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/writable_directory.h"
+#include "base/resident.h"
 #include "capi/callback.h"
+#include "capi/choose_way.h"
 #include "capi/config.h"
 #include "capi/convert.h"
 #include "capi/guard.h"
+#include "capi/memory_budget.h"
 #include "capi/model.h"
+#include "capi/output_path.h"
 #include "capi/prepare.h"
 #include "capi/progress.h"
+#include "capi/training_run.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "config/training_arguments.h"
 #include "data/open_tokenizer.h"
 #include "data/template_model.h"
 #include "engine/error_capture.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 namespace {
-
-std::string needed_model_path(const config::Config& config) {
-  const auto path = config.get_text("model_name_or_path");
-  if (!path || path->empty()) {
-    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
-  }
-  return *path;
-}
-
-// The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
-// the adapter's base.
-config::Config with_whole_paths(config::Config config) {
-  if (const auto model = config.get_text("model_name_or_path"); model && !model->empty()) {
-    if (const std::string path = base_path(*model, config); path != *model)
-      config.set("model_name_or_path", path);
-  }
-  if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
-  for (const std::string_view key :
-       {"output_dir", "logging_dir", "dataset_cache_dir", "cache_frozen_layers"}) {
-    const auto path = config.get_text(key);
-    if (!path || path->empty() || path->starts_with('~')) continue;
-    config.set(key, std::filesystem::absolute(*path).string());
-  }
-  return config;
-}
-
-void need_writable(std::string_view key, const std::string& directory) {
-  try {
-    base::need_writable_directory(directory);
-  } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("{}: {}", key, error.message()), std::string(key));
-  }
-}
-
-// new_tokens: gets those that the model's own tokenizer does not have.
-std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
-                                                   const std::string& model_path,
-                                                   std::vector<int32_t>& new_tokens) {
-  const auto own = data::open_tokenizer(model_path, current_log());
-  auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::sft_data_arguments(config)));
-  for (const auto& [id, token] : made->get().added_tokens()) {
-    if (!own->token_to_id(token.content)) new_tokens.push_back(id);
-  }
-  return made;
-}
-
-bool takes_tokens_over(const config::Config& config) {
-  return data::names_template_model(config::sft_data_arguments(config));
-}
 
 engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
   const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
@@ -152,6 +108,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
              "does not have: give the file of a chat template, or begin a new adapter");
   }
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
+  const std::optional<int64_t> budget = memory_budget(config_);
   need_writable("output_dir", arguments.output_dir);
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
@@ -162,7 +119,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});
   const bool plugin = !arguments.attention.plugin.empty();
-  if (plugin || arguments.fused_kernels == config::FusedKernels::on) check_run(values);
+  if (plugin || budget || arguments.fused_kernels == config::FusedKernels::on) check_run(values);
   EngineObject<engine::Attention> attention;
   if (plugin) attention = open_attention(values, model_path_);
   std::vector<int32_t> new_tokens;
@@ -171,7 +128,17 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  model_ = open_model(model_path_, config_, takes_tokens_over(config_) ? tokenizer_->get().vocab_size() : 0);
+  const int64_t wanted_rows = takes_tokens_over(config_) ? tokenizer_->get().vocab_size() : 0;
+  std::optional<Choice> choice;
+  if (budget) {
+    choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_), wanted_rows, new_tokens);
+    values.clear();
+    for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
+    prediction_ = prediction_of(choice->plan);
+    cap_.emplace(*budget, prediction_, process().memory());
+  }
+  const MemoryCapScope capped(cap());
+  model_ = open_model(model_path_, config_, wanted_rows);
   train_batches_->settle();
   if (eval_batches_) settle_evaluation();
 
@@ -194,6 +161,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   }
   spec.tokens = special_tokens(tokenizer_->get(), config_);
   spec.new_tokens = new_tokens;
+  if (choice) spec.levers = choice->levers;
+  spec.prediction = prediction_;
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -212,6 +181,23 @@ void Trainer::settle_evaluation() {
   runtime_->log()->warning("data", "{}: evaluations report no metrics except their time", why);
 }
 
+// Of the process, in which others may have taken memory too.
+void Trainer::tell_memory() {
+  if (!cap_) return;
+  const auto both = [](int64_t predicted, int64_t measured) {
+    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    return fmt::format("{} ({})", text(measured), text(predicted));
+  };
+  std::string line = fmt::format("measured peak, and in parentheses the predicted one: resident {}",
+                                 both(prediction_.peak, base::peak_resident_bytes()));
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+    const auto kind = static_cast<base::MemoryKind>(i);
+    line += fmt::format(", {} {}", base::memory_kind_name(kind),
+                        both(prediction_.kinds[static_cast<size_t>(i)], cap_->most(kind)));
+  }
+  runtime_->log()->write(base::LogLevel::info, "plan", line);
+}
+
 bool Trainer::step_locked() {
   metrics_.entries.clear();
   std::span<const engine::Metric> numbers;
@@ -224,6 +210,7 @@ bool Trainer::step_locked() {
     finished_ = true;
     interrupt_.answered();
     train_batches_->tell();
+    tell_memory();
   }
   return stepped;
 }

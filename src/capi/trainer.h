@@ -8,6 +8,7 @@
 #include "capi/dataset.h"
 #include "capi/engine_object.h"
 #include "capi/interrupt.h"
+#include "capi/memory_cap.h"
 #include "capi/metrics.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer.h"
@@ -37,6 +38,7 @@ class Trainer {
     interrupt_.begin(pausable);
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const LogScope scope(runtime_->log());
+    const MemoryCapScope capped(cap());
     try {
       return body();
     } catch (const Error& error) {
@@ -61,6 +63,8 @@ class Trainer {
   };
   void settle_evaluation();  // warns where there is nothing to evaluate
   bool step_locked();
+  void tell_memory();  // what was predicted beside what was measured, at the end
+  MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
   const config::Config config_;
@@ -70,6 +74,8 @@ class Trainer {
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   Interrupt interrupt_;
+  engine::Prediction prediction_;
+  std::optional<MemoryCap> cap_;  // memory_budget
   Events events_;
   EngineObject<engine::Model> model_;
   EngineObject<engine::Trainer> trainer_;

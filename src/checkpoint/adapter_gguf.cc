@@ -49,6 +49,13 @@ void refuse(const std::string& path, std::string_view what) {
        path, what);
 }
 
+[[noreturn]] void refuse_parameters(const std::string& path) {
+  fail(Status::unsupported,
+       "{}: adapters of experts, routers and other parameters (target_parameters) are not written to GGUF by "
+       "this version: merge the adapter and convert the model instead",
+       path);
+}
+
 void check_form(const std::string& path, const config::LoraConfig& config,
                 const adapter::Selection& selection, const std::vector<adapter::Module>& modules,
                 const model::ModelConfig& model) {
@@ -62,8 +69,7 @@ void check_form(const std::string& path, const config::LoraConfig& config,
     refuse(path, "single trained tokens (trainable_token_indices)");
   for (const adapter::Target& target : selection.targets) {
     const adapter::Module& module = modules[target.module];
-    if (model::gguf_place(*model.family, module.name + ".weight").expert >= 0)
-      refuse(path, "an adapter of an expert");
+    if (model::gguf_place(*model.family, module.name + ".weight").expert >= 0) refuse_parameters(path);
     if (model.tie_word_embeddings && module.kind == ModuleKind::embedding)
       refuse(path, "an adapter of an embedding that is the output head too");
   }
@@ -151,7 +157,7 @@ io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config
 void convert_adapter_to_gguf(const std::string& path, const std::string& base, const std::string& target,
                              std::string_view type, base::LogSink* log) {
   const config::LoraConfig config = adapter::read_config(path);
-  if (!config.target_parameters.empty()) refuse(path, "adapters of parameters (target_parameters)");
+  if (!config.target_parameters.empty()) refuse_parameters(path);
   const model::OpenedFiles opened = model::open_files(base);
   const model::ModelConfig& model = opened.files.config;
   const io::GgufPairs pairs = metadata(path, config, model);

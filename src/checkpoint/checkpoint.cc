@@ -38,11 +38,26 @@ io::ElementType element_type(const at::Tensor& tensor) {
   }
 }
 
+// Each part leaves memory again when it is written.
+io::NamedTensor paged(const optim::StateTensor& state) {
+  const auto size = static_cast<int64_t>(state.value.element_size());
+  const auto fill = [state, size](int64_t first, int64_t count, char* out) {
+    const char* const from = static_cast<const char*>(state.value.data_ptr()) + first * size;
+    std::memcpy(out, from, static_cast<size_t>(count * size));
+    state.paged->release(from, count * size);
+  };
+  return {state.name, element_type(state.value), state.value.sizes().vec(), nullptr, fill};
+}
+
 // host: keeps what the result points to
 std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
                                    std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
   for (const optim::StateTensor& part : state) {
+    if (part.paged) {
+      tensors.push_back(paged(part));
+      continue;
+    }
     host.push_back(tensor::on_host(part.value));
     tensors.push_back(
         {part.name, element_type(part.value), part.value.sizes().vec(), host.back().data_ptr()});
@@ -54,6 +69,7 @@ std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
 struct Copy {
   at::Tensor to;
   const io::TensorView* from;
+  const memory::PagedMemory* paged = nullptr;  // where `to` lies in a file
 };
 
 Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView* from,
@@ -68,7 +84,11 @@ Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView
 }
 
 void apply(const std::vector<Copy>& copies) {
-  for (const Copy& copy : copies) tensor::copy_bytes(copy.to, copy.from->data);
+  for (const Copy& copy : copies) {
+    tensor::copy_bytes(copy.to, copy.from->data);
+    if (copy.paged != nullptr)
+      copy.paged->release(copy.to.data_ptr(), static_cast<int64_t>(copy.to.nbytes()));
+  }
 }
 
 // What a checkpoint holds of the weights: those of the model, or of the adapter that is trained on it.
@@ -216,6 +236,7 @@ void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>
     const auto found = states.tensors().find(part.name);
     copies.push_back(checked(part.name, part.value,
                              found == states.tensors().end() ? nullptr : &found->second, states.path()));
+    copies.back().paged = part.paged.get();
   }
   apply(copies);
   stored.check();

@@ -201,6 +201,20 @@ void encode(const io::GgmlType& type, const std::string& place, int64_t first, i
        place, type.name, misfit.load());
 }
 
+int64_t gguf_bytes(const model::ModelConfig& config, const io::GgmlType& type) {
+  const model::GgufOrder order(config);
+  int64_t bytes = 0;
+  for (const model::TensorShape& tensor : model::tensor_list(config)) {
+    const std::string name = model::gguf_name(*config.family, tensor.name);
+    const std::vector<int64_t> shape = order.in_gguf(tensor.name, tensor.shape);
+    const io::GgmlType& own = type_of(name, shape, type, nullptr);
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    bytes += count / own.block * own.bytes;
+  }
+  return bytes;
+}
+
 void write_gguf(base::FileWriter& writer, const GgufModel& m, base::LogSink* log) {
   const io::GgufPairs metadata = metadata_of(m, log);
   const model::GgufOrder order(m.config);

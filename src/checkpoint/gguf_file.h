@@ -28,6 +28,9 @@ struct GgufModel {
 // be nullptr.
 void write_gguf(base::FileWriter& writer, const GgufModel& model, base::LogSink* log);
 
+// Of its tensors in that file.
+int64_t gguf_bytes(const model::ModelConfig& config, const io::GgmlType& type);
+
 // Throws Error(format) naming a tensor that is missing or has another shape, Error(unsupported) one whose
 // type is not read.
 void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor);

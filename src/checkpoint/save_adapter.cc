@@ -18,14 +18,26 @@ std::string config_text(const model::Adapter& adapter) {
   return adapter::config_text(adapter.stored_config(), adapter.selection(), modules);
 }
 
+std::vector<model::Adapter::Stored> tensors_of(const model::Adapter& adapter) {
+  std::vector<model::Adapter::Stored> all = adapter.stored();
+  for (model::Adapter::Stored& table : adapter.tables()) all.push_back(std::move(table));
+  return all;
+}
+
 }  // namespace
+
+int64_t weight_bytes(const model::Adapter& adapter) {
+  int64_t bytes = 0;
+  for (const model::Adapter::Stored& stored : tensors_of(adapter))
+    bytes += static_cast<int64_t>(stored.values.nbytes());
+  return bytes;
+}
 
 void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files) {
   for (const engine::NamedBytes& file : files) check_file_name(file.name);
   staged.write(adapter::kWeightsFile, [&](base::FileWriter& writer) {
-    std::vector<model::Adapter::Stored> stored = adapter.stored();
-    for (model::Adapter::Stored& table : adapter.tables()) stored.push_back(std::move(table));
+    const std::vector<model::Adapter::Stored> stored = tensors_of(adapter);
     std::vector<io::NamedTensor> tensors;
     for (const auto& [name, values] : stored) {
       const bool narrow = values.scalar_type() == at::kBFloat16;

@@ -17,6 +17,7 @@ inline constexpr std::string_view kRunTags[] = {"sft", "trl"};
 // Into a directory that the caller commits.
 void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files);
+int64_t weight_bytes(const model::Adapter& adapter);  // of the tensors in its files
 // README.md, unless it is one of the files. tags: of what saves it.
 void write_card(base::StagedDirectory& staged, const model::Adapter& adapter,
                 std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags);

@@ -26,6 +26,10 @@ constexpr std::string_view kGenerationConfig = "generation_config.json";
 
 std::string json_text(const Json& json) { return json.dump(2) + "\n"; }
 
+const char* dtype_name(const model::Model& model) {
+  return model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+}
+
 // Of a tied model into which an adapter was merged that makes two weights of embedding and head.
 bool has_own_head(model::Model& model) {
   const std::vector<tensor::Parameter*> all = model.parameters();
@@ -42,7 +46,7 @@ Json saved_config(model::Model& model) {
     if (text != nullptr && config.contains(text)) config[text]["tie_word_embeddings"] = false;
   }
   const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
-  config[key] = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+  config[key] = dtype_name(model);
   config["architectures"] = Json::array({model.config().architecture});
   config.erase("quantization_config");  // numbers are saved
   return config;
@@ -185,6 +189,21 @@ void check_file_name(std::string_view name) {
     fail(Status::invalid_argument, "file \"{}\" cannot be put into a saved model", name);
 }
 
+int64_t weight_bytes(model::Model& model) {
+  const auto bytes_of = [](const tensor::Parameter& p) {
+    return p.count() * static_cast<int64_t>(c10::elementSize(p.dtype()));
+  };
+  int64_t bytes = has_own_head(model) ? bytes_of(model.head()) : 0;
+  for (const tensor::Parameter* p : model.parameters()) bytes += bytes_of(*p);
+  for (const model::Model::Carried& carried : model.carried())
+    bytes += static_cast<int64_t>(carried.view->bytes);
+  return bytes;
+}
+
+int64_t gguf_bytes(model::Model& model, std::string_view type) {
+  return gguf_bytes(model.config(), gguf_type(type, dtype_name(model)));
+}
+
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes) {
   std::vector<at::Tensor> host;
@@ -212,9 +231,12 @@ void save_files(const std::string& directory, const DirectoryFiles& files) {
 void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,
                base::LogSink* log, const base::WriteFault* fault) {
   const MemoryWeights weights(model);
-  const std::string_view dtype = model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
-  const GgufModel written{base::file_name(directory),    model.config(),   model.end_ids(), weights,
-                          gguf_type(format.type, dtype), format.vocabulary};
+  const GgufModel written{base::file_name(directory),
+                          model.config(),
+                          model.end_ids(),
+                          weights,
+                          gguf_type(format.type, dtype_name(model)),
+                          format.vocabulary};
   save(directory, fault, [&](base::StagedDirectory& staged) -> std::vector<std::string> {
     staged.write(io::kGgufFile, [&](base::FileWriter& writer) { write_gguf(writer, written, log); });
     return {std::string(io::kGgufFile)};

@@ -15,6 +15,10 @@ namespace trl::checkpoint {
 // Throws Error(invalid_argument) for a name that no file of the caller may have in a saved directory.
 void check_file_name(std::string_view name);
 
+// Of the weights in the files of a model, and in its GGUF file of a type, as gguf_type() has it.
+int64_t weight_bytes(model::Model& model);
+int64_t gguf_bytes(model::Model& model, std::string_view type);
+
 // The files of a model, into a directory that the caller commits. Returns the names of the weight files.
 std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model& model,
                                      std::span<const engine::NamedBytes> files, int64_t max_shard_bytes);

@@ -35,7 +35,8 @@ bool wanted(const CommandLine& line, const trl_option* option) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   const char* const section = trl_option_section(option);
-  const bool trains = !has({"convert", "generate", "profile", "save"}, section);  // those are of other calls
+  const bool trains =
+      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those are of other calls
   return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
          has(line.sections, section) || has(line.keys, trl_option_name(option));
 }

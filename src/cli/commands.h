@@ -15,5 +15,6 @@ int tokenize(const Words& words);
 int template_command(const Words& words);
 int options(const Words& words);
 int env(const Words& words);
+int estimate(const Words& words);
 
 }  // namespace trl::cli

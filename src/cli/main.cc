@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <map>
 
@@ -25,6 +26,7 @@ struct Command {
 const std::map<std::string, Command>& commands() {
   static const std::map<std::string, Command> kCommands = {
       {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
+      {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
@@ -66,6 +68,9 @@ int run(const Words& words) {
 }  // namespace trl::cli
 
 int main(int argc, char** argv) {
+  // libgomp reads it when the engine opens: its threads then sleep while they wait, and other programs have
+  // the processors.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "100", 0);
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout is an error of the write (cli/output.h), not the end of a run
   spdlog::set_default_logger(spdlog::stderr_color_mt("trl"));

@@ -33,30 +33,9 @@ int profile(const Words& words) {
   const CommandLine line{
       "profile",
       "Tell how long the rows of a dataset are in tokens, and what each max_length would cost.",
-      "",
-      {"ScriptArguments", "DatasetMixtureConfig", "profile", "runtime"},
-      {"model_name_or_path",
-       "dataset_columns",
-       "dataset_select_columns",
-       "dataset_text_field",
-       "dataset_kwargs",
-       "dataset_num_proc",
-       "chat_template",
-       "chat_template_path",
-       "eos_token",
-       "pad_token",
-       "completion_only_loss",
-       "assistant_only_loss",
-       "max_length",
-       "truncation_mode",
-       "shuffle_dataset",
-       "seed",
-       "data_seed",
-       "train_sampling_strategy",
-       "per_device_train_batch_size",
-       "gradient_accumulation_steps",
-       "dataloader_drop_last",
-       "pad_to_multiple_of"},
+      "sft",
+      {"profile", "runtime"},
+      {},
       {},
       {{"json", "Print the numbers as JSON instead of the plot", &json}}};
   if (parse(line, words, config)) return 0;
@@ -65,6 +44,8 @@ int profile(const Words& words) {
     throw Failure(kUsage,
                   "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
   fit_terminal(config);
+  if (get(config, "profile.peaks").empty())
+    check(trl_config_set(config.get(), "profile.peaks", "true", error.out()), error);
 
   Runtime runtime;
   open_runtime(config, runtime);

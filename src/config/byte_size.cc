@@ -1,6 +1,7 @@
 #include "config/byte_size.h"
 
 #include <cctype>
+#include <span>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -22,14 +23,17 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::optional<int64_t> parse(std::string_view text) {
+constexpr Unit kMemoryUnits[] = {{"TIB", 0x1p40}, {"GIB", 0x1p30}, {"MIB", 0x1p20}, {"KIB", 0x1p10},
+                                 {"TB", 1e12},    {"GB", 1e9},     {"MB", 1e6},     {"KB", 1e3}};
+
+std::optional<int64_t> parse(std::string_view text, std::span<const Unit> units) {
   if (const auto bytes = base::parse_int64(text)) return bytes;
-  if (text.size() < 2) return {};
-  std::string name(text.substr(text.size() - 2));
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  for (const Unit& unit : kUnits) {
-    if (name != unit.name) continue;
-    const std::optional<double> count = base::parse_double(trimmed(text.substr(0, text.size() - 2)));
+  std::string upper(text);
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const Unit& unit : units) {
+    if (!upper.ends_with(unit.name)) continue;
+    const std::optional<double> count =
+        base::parse_double(trimmed(text.substr(0, text.size() - unit.name.size())));
     if (!count || !(*count * unit.bytes < 0x1p63)) return {};
     return static_cast<int64_t>(std::max(*count * unit.bytes, -1.0));
   }
@@ -40,11 +44,24 @@ std::optional<int64_t> parse(std::string_view text) {
 
 int64_t byte_size(const Config& config, const char* key) {
   const std::string text = config.get(key);
-  const std::optional<int64_t> bytes = parse(trimmed(text));
+  const std::optional<int64_t> bytes = parse(trimmed(text), kUnits);
   if (!bytes || *bytes < 1) {
     fail_key(
         key,
         "{}: {} is not accepted: give a positive number of bytes, or one with TB, GB, MB or KB, as in 5GB",
+        key, shown(text));
+  }
+  return *bytes;
+}
+
+int64_t memory_size(const Config& config, const char* key) {
+  const std::string text = config.get(key);
+  const std::optional<int64_t> bytes = parse(trimmed(text), kMemoryUnits);
+  if (!bytes || *bytes < 1) {
+    fail_key(
+        key,
+        "{}: {} is not accepted: give auto, a positive number of bytes, or one with GiB, MiB, GB or MB, as "
+        "in 6GiB",
         key, shown(text));
   }
   return *bytes;

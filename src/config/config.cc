@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "config/attention.h"
 #include "config/datasets.h"
+#include "config/optim_names.h"
 #include "config/value.h"
 #include "config/yaml.h"
 
@@ -73,6 +74,7 @@ void Config::assign(std::string_view key, std::string_view value, int source) {
   const std::string name = underscored(key);
   const std::string canonical = canonical_value(option, name, current_value(option, name, value));
   std::vector<std::string> warnings;
+  if (option.name == "optim") optim_named(name, canonical);
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
     warnings.push_back(std::move(warning));
   if (option.name == "attn_implementation") check_attention(name, canonical);
@@ -95,6 +97,13 @@ void Config::assign(std::string_view key, std::string_view value, int source) {
 }
 
 void Config::set(std::string_view key, std::string_view value) { assign(key, value, kCalls); }
+
+void Config::overlay(const std::vector<std::pair<std::string, std::string>>& options) {
+  Config changed = *this;
+  const int source = ++changed.sources_;
+  for (const auto& [key, value] : options) changed.assign(key, value, source);
+  *this = std::move(changed);
+}
 
 bool Config::is_set(std::string_view key) const { return values_.contains(std::string(known(key).name)); }
 

@@ -19,6 +19,8 @@ class Config {
   // value set before is replaced, one that was set under another name of the same key by set() is an error
   // when it differs.
   void set(std::string_view key, std::string_view value);
+  // The same for several, over whatever was set before under any name of their keys: all or nothing.
+  void overlay(const std::vector<std::pair<std::string, std::string>>& options);
   // YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces what was set before.
   void load_file(const std::string& path);
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "

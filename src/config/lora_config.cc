@@ -69,7 +69,7 @@ void refuse_not_built(LoraFields& fields) {
   for (const NotBuilt& method : kNotBuilt) {
     const base::Json* const value = fields.find(method.field);
     if (value == nullptr || value->empty() || *value == base::Json(false)) continue;
-    fields.refuse(method.field, fmt::format("{} is not built", method.method));
+    fields.refuse(method.field, fmt::format("{} is not built: leave {} out", method.method, method.field));
   }
   for (const std::string_view field : kPassedOver) fields.find(field);
   const base::Json* const type = fields.find("peft_type");

@@ -14,7 +14,7 @@ Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML o
 through the C API. Generated from `src/config/options.def`: do not edit.
 
 - Names, defaults and meanings are those of TRL 1.16, but for the sections *Own keys*, *runtime*, *generate*, *save*,
-  *convert* and *profile*.
+  *convert*, *estimate* and *profile*.
 - Dashes and underscores are the same in a key. *Also* lists names that a key had in earlier releases.
 - `null`, `none` and an empty value mean null where null is accepted. Booleans are `true`, `yes`, `on`, `1` and
   `false`, `no`, `off`, `0`. A list is `[a, b]`, `a,b` or `a b`; a mapping is `{a: 1, b: 2}`.

@@ -29,7 +29,12 @@ std::vector<std::pair<std::string, std::string>> pairs(const std::string& text) 
   return out;
 }
 
+void weight_decay(NamedValues& values, OptimArguments& out) {
+  values.number("weight_decay", ">= 0", out.weight_decay);
+}
+
 void sgd(NamedValues& values, OptimArguments& out) {
+  weight_decay(values, out);
   values.number("momentum", ">= 0", out.momentum);
   values.number("dampening", ">= 0", out.dampening);
   values.flag("nesterov", out.nesterov);
@@ -40,6 +45,7 @@ void sgd(NamedValues& values, OptimArguments& out) {
 }
 
 void rmsprop(NamedValues& values, OptimArguments& out) {
+  weight_decay(values, out);
   values.number("alpha", "[0, 1]", out.alpha);
   values.number("eps", ">= 0", out.eps);
   values.number("momentum", ">= 0", out.momentum);
@@ -47,7 +53,31 @@ void rmsprop(NamedValues& values, OptimArguments& out) {
   values.flag("maximize", out.maximize);
 }
 
+// Its momentum does nothing and it has no centered form, so neither is taken.
+void rmsprop_of_bitsandbytes(NamedValues& values, OptimArguments& out) {
+  weight_decay(values, out);
+  values.number("alpha", "(0, 1)", out.alpha);
+  values.number("eps", ">= 0", out.eps);
+}
+
+void ademamix(NamedValues& values, const Config& config, AdemamixArguments& out) {
+  out.beta1 = config.get_double("adam_beta1");
+  out.beta2 = config.get_double("adam_beta2");
+  out.eps = config.get_double("adam_epsilon");
+  for (const auto& [name, beta] :
+       {std::pair("beta1", &out.beta1), std::pair("beta2", &out.beta2), std::pair("beta3", &out.beta3)}) {
+    values.number(name, "[0, 1)", *beta);
+  }
+  values.number("alpha", ">= 0", out.alpha);
+  values.number("eps", ">= 0", out.eps);
+  values.integer("t_alpha", ">= 0", out.t_alpha);
+  values.integer("t_beta3", ">= 0", out.t_beta3);
+  if (out.t_beta3 > 0 && (out.beta1 == 0 || out.beta3 == 0))
+    fail_key(kOptimArgs, "{}: t_beta3 needs a beta1 and a beta3 above 0", kOptimArgs);
+}
+
 void adagrad(NamedValues& values, OptimArguments& out) {
+  weight_decay(values, out);
   out.eps = 1e-10;
   values.number("lr_decay", ">= 0", out.lr_decay);
   values.number("eps", ">= 0", out.eps);
@@ -57,7 +87,7 @@ void adagrad(NamedValues& values, OptimArguments& out) {
 
 }  // namespace
 
-Optim optim(const Config& config) {
+const OptimName& optim(const Config& config) {
   std::string name = config.get("optim");
   if (config.get_bool("adafactor")) {
     if (config.is_set("optim") && name != "adafactor") {
@@ -65,23 +95,32 @@ Optim optim(const Config& config) {
     }
     name = "adafactor";
   }
-  if (name == "sgd") return Optim::sgd;
-  if (name == "rmsprop") return Optim::rmsprop;
-  if (name == "adagrad") return Optim::adagrad;
-  if (name == "adafactor") return Optim::adafactor;
-  return name == "lion_32bit" ? Optim::lion : Optim::adamw;
+  return optim_named("optim", name);
 }
 
 OptimArguments optim_arguments(const Config& config) {
   OptimArguments out;
-  const Optim chosen = optim(config);
-  const std::string name = chosen == Optim::adafactor ? "adafactor" : config.get("optim");
-  NamedValues values(kOptimArgs, "optim " + name, pairs(config.get_text(kOptimArgs).value_or("")));
-  if (chosen == Optim::sgd || chosen == Optim::rmsprop || chosen == Optim::adagrad)
-    values.number("weight_decay", ">= 0", out.weight_decay);
-  if (chosen == Optim::sgd) sgd(values, out);
-  if (chosen == Optim::rmsprop) rmsprop(values, out);
-  if (chosen == Optim::adagrad) adagrad(values, out);
+  const OptimName& chosen = optim(config);
+  NamedValues values(kOptimArgs, fmt::format("optim {}", chosen.name),
+                     pairs(config.get_text(kOptimArgs).value_or("")));
+  switch (chosen.optim) {
+    case Optim::sgd:
+      sgd(values, out);
+      break;
+    case Optim::rmsprop:
+      chosen.states == OptimStates::as_weights ? rmsprop(values, out) : rmsprop_of_bitsandbytes(values, out);
+      break;
+    case Optim::adagrad:
+      adagrad(values, out);
+      break;
+    case Optim::ademamix:
+      ademamix(values, config, out.ademamix);
+      break;
+    case Optim::adamw:
+    case Optim::adafactor:
+    case Optim::lion:
+      break;
+  }
   values.finish();
   return out;
 }

@@ -3,10 +3,16 @@
 #include <cstdint>
 
 #include "config/config.h"
+#include "config/optim_names.h"
 
 namespace trl::config {
 
-enum class Optim : uint8_t { adamw, sgd, rmsprop, adagrad, adafactor, lion };
+struct AdemamixArguments {
+  double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999;
+  double alpha = 5;
+  double eps = 1e-8;
+  int64_t t_alpha = 0, t_beta3 = 0;  // steps over which alpha and beta3 grow; 0: they are there at once
+};
 
 struct OptimArguments {
   double momentum = 0;
@@ -18,10 +24,11 @@ struct OptimArguments {
   bool centered = false;
   double lr_decay = 0;
   double initial_accumulator_value = 0;
+  AdemamixArguments ademamix;
   std::optional<double> weight_decay;  // has no effect, as in Trainer
 };
 
-Optim optim(const Config& config);  // `adafactor: true` stands for it too
+const OptimName& optim(const Config& config);  // `adafactor: true` stands for it too
 // "momentum=0.9, nesterov=true" for the optimizer that optim() gives. Throws Error(invalid_config).
 OptimArguments optim_arguments(const Config& config);
 

@@ -12,10 +12,9 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 std::string text(double value) { return base::format_double(value); }
 std::string text(bool value) { return value ? "true" : "false"; }
 
-std::string optim_name(const Config& config, Optim optim) {
-  return optim == Optim::adamw       ? "adamw_torch_fused"
-         : optim == Optim::adafactor ? "adafactor"
-                                     : config.get("optim");
+std::string optim_name(const Config& config) {
+  const OptimName& name = optim(config);
+  return std::string(name.canonical.empty() ? name.name : name.canonical);
 }
 
 void add(Options& out, const Config& config, std::initializer_list<const char*> names) {
@@ -23,12 +22,15 @@ void add(Options& out, const Config& config, std::initializer_list<const char*> 
 }
 
 void add_optimizer(Options& out, const Config& config, const TrainingArguments& a) {
-  out.emplace_back("optim", optim_name(config, a.optim));
+  out.emplace_back("optim", optim_name(config));
   add(out, config, {"optim_args", "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs"});
   out.emplace_back("warmup_steps", text(a.warmup_steps));
-  add(out, config, {"weight_decay", "max_grad_norm", "stochastic_rounding"});
-  if (a.optim == Optim::adamw || a.optim == Optim::lion) add(out, config, {"adam_beta1", "adam_beta2"});
-  if (a.optim == Optim::adamw) add(out, config, {"adam_epsilon"});
+  add(out, config,
+      {"weight_decay", "max_grad_norm", "clip_by_previous_norm", "gradient_dtype", "stochastic_rounding"});
+  const bool adam = a.optim == Optim::adamw || a.optim == Optim::ademamix;
+  if (adam || a.optim == Optim::lion) add(out, config, {"adam_beta1", "adam_beta2"});
+  if (adam) add(out, config, {"adam_epsilon"});
+  if (a.optim_states == OptimStates::eight_bit) add(out, config, {"optim_8bit_embeddings"});
 }
 
 // Where an evaluation decides on the learning rate or on the model that is left at the end.
@@ -48,7 +50,7 @@ Options result_options(const Config& config) {
   Options out;
   add(out, config, {"method"});
   out.emplace_back("dtype", model_dtype(config));
-  add(out, config, {"per_device_train_batch_size", "gradient_accumulation_steps"});
+  add(out, config, {"per_device_train_batch_size", "gradient_accumulation_steps", "max_tokens_per_pass"});
   out.emplace_back("max_steps", std::to_string(a.max_steps));
   if (a.max_steps < 0) add(out, config, {"num_train_epochs"});
   add_optimizer(out, config, a);
@@ -66,7 +68,7 @@ Options result_options(const Config& config) {
   if (config.get_bool("use_peft")) {
     add(out, config,
         {"use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",
-         "use_rslora", "use_dora", "peft_config"});
+         "use_rslora", "use_dora", "peft_config", "frozen_compute"});
   }
   return out;
 }

@@ -18,6 +18,7 @@ std::vector<std::string> run_notes(const Config& config) {
   }
   if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
     notes.push_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
+  for (std::string& note : recompute_notes(config)) notes.push_back(std::move(note));
   const SftDataArguments data = sft_data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {
     notes.push_back(
@@ -45,6 +46,12 @@ std::vector<std::string> run_notes(const Config& config) {
         "optim_args: weight_decay {} has no effect, as in Trainer: the weights decay by the option "
         "weight_decay, which is {}",
         base::format_double(*decay), config.get("weight_decay")));
+  }
+  if (config.get_text("offload_dir") && !optim(config).paged && !activation_offload(config) &&
+      !config.get_text("memory_budget")) {
+    notes.push_back(
+        "offload_dir: nothing leaves memory in this run; it has an effect with a paged_ optimizer, with "
+        "activation_offloading: true, or with memory_budget");
   }
   if (config.get("save_strategy") == "no")
     notes.push_back("save_strategy no: no checkpoints are written, only the final model");

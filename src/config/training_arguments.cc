@@ -30,6 +30,27 @@ FusedKernels fused_kernels(const Config& config) {
   return value == "off" ? FusedKernels::off : FusedKernels::automatic;
 }
 
+FrozenCompute frozen_compute(const Config& config) {
+  if (config.get("frozen_compute") == "auto") return FrozenCompute::automatic;
+  const auto refuse = [](const char* why) {
+    fail_key("frozen_compute", "frozen_compute: int8 is refused, because {}", why);
+  };
+  if (!config.get_bool("use_peft"))
+    refuse("without use_peft all weights are trained and none is frozen: give use_peft: true, or auto");
+  if (quantization(config)) {
+    refuse(
+        "it would hold the quantised weights a second time, in 2 bytes each: give auto, or neither "
+        "load_in_4bit "
+        "nor load_in_8bit");
+  }
+  if (fused_kernels(config) == FusedKernels::off) {
+    refuse(
+        "fused_kernels is off, and its products are PyTorch's own: give fused_kernels: auto, or "
+        "frozen_compute: auto");
+  }
+  return FrozenCompute::int8;
+}
+
 std::string directory(const Config& config, std::string_view key, const char* otherwise) {
   const std::string value = config.get_text(key).value_or(otherwise);
   if (value == "~" || value.starts_with("~/")) {
@@ -61,8 +82,65 @@ void check_frozen_layers(const Config& config, const TrainingArguments& out) {
   }
 }
 
+// What cannot be known or done once the first weights are updated.
+void check_backward_step(const Config& config, const TrainingArguments& out) {
+  constexpr const char* kKey = "optimizer_in_backward";
+  if (!out.optimizer_in_backward) return;
+  if (out.gradient_accumulation_steps > 1) {
+    fail_key(kKey,
+             "optimizer_in_backward: true updates each weight in the backward of one micro-batch, so "
+             "gradient_accumulation_steps: {} contradicts it: give gradient_accumulation_steps: 1",
+             out.gradient_accumulation_steps);
+  }
+  if (out.max_tokens_per_pass) {
+    fail_key(
+        "max_tokens_per_pass",
+        "max_tokens_per_pass: {} is refused, because optimizer_in_backward: true updates each weight in one "
+        "backward of the whole micro-batch: leave one of them out, or give a smaller "
+        "per_device_train_batch_size",
+        *out.max_tokens_per_pass);
+  }
+  if (out.max_grad_norm > 0 && !out.clip_by_previous_norm) {
+    fail_key(kKey,
+             "optimizer_in_backward: true updates weights before the norm of all gradients is known, so "
+             "max_grad_norm: {} cannot be applied: give max_grad_norm: 0 (no clipping), or "
+             "clip_by_previous_norm: true (clips by the norm of the step before)",
+             config.get("max_grad_norm"));
+  }
+  if (out.on_nonfinite == OnNonfinite::skip) {
+    fail_key(kKey,
+             "optimizer_in_backward: true updates weights before all gradients are seen, so on_nonfinite: "
+             "skip cannot leave the step out: give on_nonfinite: error or continue");
+  }
+}
+
+void read_stepping(const Config& config, TrainingArguments& out) {
+  const std::string type = config.get("gradient_dtype");
+  if (type != "auto") out.gradient_dtype = type == "float32" ? GradientType::float32 : GradientType::bfloat16;
+  out.optimizer_in_backward = config.get_bool("optimizer_in_backward");
+  out.max_tokens_per_pass = config.get_optional_int("max_tokens_per_pass");
+  out.clip_by_previous_norm = config.get_bool("clip_by_previous_norm");
+  if (out.clip_by_previous_norm && out.max_grad_norm <= 0) {
+    fail_key("clip_by_previous_norm",
+             "clip_by_previous_norm: true has nothing to clip by with max_grad_norm: {}: give a positive "
+             "max_grad_norm, or leave it off",
+             config.get("max_grad_norm"));
+  }
+  check_backward_step(config, out);
+}
+
 void read_optimizer(const Config& config, TrainingArguments& out) {
-  out.optim = optim(config);
+  const OptimName& name = optim(config);
+  out.optim = name.optim;
+  out.optim_states = name.states;
+  out.optim_8bit_embeddings = config.get_bool("optim_8bit_embeddings");
+  if (out.optim_8bit_embeddings && name.states != OptimStates::eight_bit) {
+    fail_key("optim_8bit_embeddings",
+             "optim_8bit_embeddings: true is for 8-bit states, and optim {} has none: give adamw_8bit, "
+             "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it off",
+             name.name);
+  }
+  if (name.paged) out.optim_directory = config.get_text("offload_dir").value_or(out.output_dir);
   out.optim_args = optim_arguments(config);
   out.learning_rate = config.get_double("learning_rate");
   out.weight_decay = config.get_double("weight_decay");
@@ -113,10 +191,11 @@ TrainingArguments training_arguments(const Config& config) {
   out.seed = config.get_int("seed");
   out.data_seed = config.get_optional_int("data_seed");
   out.bf16 = config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
-  out.gradient_checkpointing = config.get_optional_bool("activation_checkpointing")
-                                   .value_or(config.get_bool("gradient_checkpointing"));
+  out.recompute = recompute(config);
+  out.offload = activation_offload(config);
   out.attention = attention_arguments(config);
   out.fused_kernels = fused_kernels(config);
+  out.frozen_compute = frozen_compute(config);
   out.profile_parts = config.get_bool("profile_parts");
   if (out.profile_parts && out.fused_kernels == FusedKernels::off) {
     fail_key(
@@ -134,6 +213,7 @@ TrainingArguments training_arguments(const Config& config) {
         key, key);
   }
   read_optimizer(config, out);
+  read_stepping(config, out);
   read_loss(config, out);
   out.cache_frozen_layers = directory(config, "cache_frozen_layers", "");
   out.cache_frozen_layers_zstd = config.get_bool("cache_frozen_layers_zstd");

@@ -9,7 +9,9 @@
 
 #include "config/attention.h"
 #include "config/config.h"
+#include "config/levers.h"
 #include "config/optim_arguments.h"
+#include "config/recompute.h"
 #include "config/schedule_arguments.h"
 
 namespace trl::config {
@@ -17,7 +19,9 @@ namespace trl::config {
 enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
 enum class SaveFormat : uint8_t { safetensors, gguf };
 enum class FusedKernels : uint8_t { automatic, on, off };
-enum class TokensSeen : uint8_t { no, all, non_padding };   // include_num_input_tokens_seen
+enum class FrozenCompute : uint8_t { automatic, int8 };
+enum class TokensSeen : uint8_t { no, all, non_padding };  // include_num_input_tokens_seen
+enum class GradientType : uint8_t { of_weights, float32, bfloat16 };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -33,13 +37,20 @@ struct TrainingArguments {
   std::optional<int64_t> data_seed;
   // precision and memory
   bool bf16 = true;  // autocast over the weights' dtype
-  bool gradient_checkpointing = true;
-  std::string cache_frozen_layers;  // a directory; empty: none
+  std::optional<int64_t> max_tokens_per_pass;
+  Recompute recompute = {.form = Recomputed::layers};
+  std::optional<ActivationOffload> offload;  // of activations
+  Levers levers = {};                        // no options: what a memory plan sets
+  std::string cache_frozen_layers;           // a directory; empty: none
   bool cache_frozen_layers_zstd = false;
   AttentionArguments attention;
   FusedKernels fused_kernels = FusedKernels::automatic;  // on: use_liger_kernel too
+  FrozenCompute frozen_compute = FrozenCompute::automatic;
   // optimizer
   Optim optim = Optim::adamw;
+  OptimStates optim_states = OptimStates::as_weights;
+  bool optim_8bit_embeddings = false;
+  std::string optim_directory;  // where the states of a paged one lie; empty: in memory
   OptimArguments optim_args;
   double learning_rate = 2e-5;
   double weight_decay = 0.0;
@@ -47,6 +58,9 @@ struct TrainingArguments {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1.0;  // 0: no clipping
+  bool clip_by_previous_norm = false;
+  GradientType gradient_dtype = GradientType::of_weights;
+  bool optimizer_in_backward = false;
   bool stochastic_rounding = false;
   Scheduler lr_scheduler_type = Scheduler::linear;
   double warmup_steps = 0.0;  // below 1: a ratio of max_steps (warmup_ratio is folded in)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/number.h"
+#include "config/option_set.h"
 #include "config/yaml.h"
 
 namespace trl::config {
@@ -71,7 +72,20 @@ std::string canonical_choice(const Option& option, std::string_view key, std::st
   fail_value(option, key, text);
 }
 
+std::string canonical_sets(const Option& option, std::string_view key, std::string_view text) {
+  base::Json sets = base::Json::array();
+  if (text.starts_with('[')) {
+    const base::Json list = parse_flow(text, key);
+    if (!list.is_array()) fail_value(option, key, text);
+    for (const base::Json& item : list) sets.push_back(parse_option_set(as_text(item), key));
+  } else {
+    sets.push_back(parse_option_set(text, key));
+  }
+  return sets.dump();
+}
+
 std::string canonical_list(const Option& option, std::string_view key, std::string_view text) {
+  if (option.accepted == kOptionSets) return canonical_sets(option, key, text);
   base::Json items = base::Json::array();
   if (text.starts_with('{')) fail_value(option, key, text);
   if (text.starts_with('[')) {

@@ -17,6 +17,10 @@ class InOrder final : public BatchStream {
   int64_t rows() override { return settled().rows; }
   int64_t batches_per_epoch() override { return data::batches_per_epoch(settled()); }
   uint64_t fingerprint() override { return examples_->fingerprint(); }
+  int64_t longest_row() override {
+    const std::vector<uint32_t> lengths = examples_->lengths();
+    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  }
   void tell() override { examples_->tell(); }
 
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override {

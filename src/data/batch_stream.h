@@ -25,6 +25,7 @@ class BatchStream {
   virtual int64_t rows() = 0;               // -1: not known
   virtual int64_t batches_per_epoch() = 0;  // -1: not known
   virtual uint64_t fingerprint() = 0;       // 0: not known
+  virtual int64_t longest_row() = 0;        // tokens of the longest prepared row; -1: not known
   virtual void tell() = 0;                  // as Examples::tell
   // Its first `skip` batches behind it. evaluations_before: as engine::BatchSource has it.
   virtual void start_epoch(int64_t epoch, int64_t skip = 0,

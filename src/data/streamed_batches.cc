@@ -30,6 +30,7 @@ class AsRead final : public BatchStream {
   int64_t rows() override { return -1; }
   int64_t batches_per_epoch() override { return -1; }
   uint64_t fingerprint() override { return 0; }
+  int64_t longest_row() override { return -1; }
   void tell() override {
     if (std::exchange(reported_, true) || counts_.read == 0) return;
     counts_.report(shards_.front()->name() + " (as far as it was read)", arguments_, *context_.log);

@@ -3,16 +3,19 @@
 // message through ErrorSink. Each side destroys its own objects (release()). Views are valid during the call
 // unless said otherwise.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "base/interrupt.h"
+#include "base/memory.h"
+#include "config/levers.h"
 #include "config/quantization.h"
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 6;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 8;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -32,6 +35,10 @@ class Host {
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
+  virtual int64_t memory_peak(int32_t kind) noexcept = 0;  // the most so far, of a run with a budget
+  // After try_charge said no on this thread. A negative status, with the reason in `why`: something narrower
+  // than memory_limit() was in the way; ok: memory_limit() was.
+  virtual int32_t why_refused(int32_t /*kind*/, int64_t /*bytes*/, ErrorSink& /*why*/) noexcept { return 0; }
   // The interrupt of the call that this thread is in, which the engine polls during the call; null: none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
 
@@ -189,6 +196,13 @@ class Model {
   ~Model() = default;
 };
 
+// The most that a run is predicted to take, in bytes. peak 0: nobody asked.
+struct Prediction {
+  int64_t peak = 0;                                    // resident, of the whole process
+  int64_t process = 0;                                 // of it, what the memory counter does not see
+  std::array<int64_t, base::kMemoryKinds> kinds = {};  // the most of each, which is not all at one time
+};
+
 struct AttentionSpec {
   std::span<const KeyValue> config;  // as TrainerSpec has it; attn_implementation names a plug-in
   std::string_view model_path;
@@ -227,6 +241,8 @@ struct TrainerSpec {
   GgufVocabulary vocabulary;            // of save_format gguf; copied
   SpecialTokens tokens;                 // go into config.json and generation_config.json
   std::span<const int32_t> new_tokens;  // of another model's tokenizer: an adapter trains them too
+  config::Levers levers = {};
+  Prediction prediction = {};
 };
 
 class Trainer {
@@ -251,6 +267,26 @@ class Trainer {
   ~Trainer() = default;
 };
 
+// A run that is not made: what it would take. All of it is as a TrainerSpec with such batches has it.
+struct PlanSpec {
+  std::span<const KeyValue> config;
+  ModelSpec model;
+  std::span<const int64_t> lengths;     // tokens of each row of the largest micro-batch
+  std::span<const int32_t> new_tokens;  // as TrainerSpec has them
+  config::Levers levers = {};
+  int64_t steps = 0;  // of the run; 0: not known
+  double tokens = 0;  // that all of them see; 0: not known
+  bool time = true;   // false: no time is predicted, and nothing measured for it
+};
+
+class TextSink {
+ public:
+  virtual void set(std::string_view text) = 0;
+
+ protected:
+  ~TextSink() = default;
+};
+
 class Engine {
  public:
   virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
@@ -265,6 +301,9 @@ class Engine {
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
+  // json: an object, which include/trl/trl.h describes at trl_trainer_plan. Headers of the model are read,
+  // and no weights.
+  virtual int32_t plan(const PlanSpec& spec, TextSink& json, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Engine() = default;

@@ -11,6 +11,7 @@
 #include "entry/attention.h"
 #include "entry/guard.h"
 #include "entry/model.h"
+#include "entry/plan.h"
 #include "entry/trainer.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
@@ -81,6 +82,7 @@ class EngineObject final : public engine::Engine {
     return guard(host_, error, [&] {
       const config::Config config = config_of(values);
       train::check_device(config::training_arguments(config), tensor::device(config.get_bool("use_cpu")));
+      if (config.get_text("memory_budget")) check_plannable(config);
       return Status::ok;
     });
   }
@@ -126,6 +128,14 @@ class EngineObject final : public engine::Engine {
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
       }
       *out = new TrainerObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+  int32_t plan(const engine::PlanSpec& spec, engine::TextSink& json,
+               engine::ErrorSink& error) noexcept override {
+    return compute(host_, error, [&] {
+      json.set(plan_json(spec));
       return Status::ok;
     });
   }

@@ -2,7 +2,9 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/resident.h"
 #include "config/training_arguments.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::entry {
 
@@ -32,20 +34,39 @@ telemetry::Facts facts_of(const config::Config& config, const engine::TrainerSpe
   return facts;
 }
 
-telemetry::RecordTo record_to(const config::Config& config, const engine::TrainerSpec& spec) {
+// Of the process: what others in it have taken is measured with what the run took.
+telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& predicted) {
+  const auto both = [](int64_t of_plan, int64_t measured) {
+    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    return fmt::format("{} predicted, {} measured", text(of_plan), text(measured));
+  };
+  telemetry::Facts facts = {{"resident, at most", both(predicted.peak, base::peak_resident_bytes())}};
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+    facts.emplace_back(base::memory_kind_name(static_cast<base::MemoryKind>(i)),
+                       both(predicted.kinds[static_cast<size_t>(i)], host.memory_peak(i)));
+  }
+  return facts;
+}
+
+telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
+                              const engine::TrainerSpec& spec) {
   const config::TrainingArguments arguments = config::training_arguments(config);
   std::string model = config.get("model_name_or_path");
   while (model.size() > 1 && model.ends_with('/')) model.pop_back();
-  return {arguments.report_to,    arguments.output_dir,
-          arguments.logging_dir,  fmt::format("{} of {}", arguments.method, base::file_name(model)),
-          facts_of(config, spec), options_of(config)};
+  telemetry::RecordTo to = {
+      arguments.report_to,    arguments.output_dir,
+      arguments.logging_dir,  fmt::format("{} of {}", arguments.method, base::file_name(model)),
+      facts_of(config, spec), options_of(config)};
+  if (spec.prediction.peak > 0)
+    to.memory = [&host, predicted = spec.prediction] { return memory_facts(host, predicted); };
+  return to;
 }
 
 }  // namespace
 
 RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
                                  const engine::TrainerSpec& spec)
-    : recorders_(record_to(config, spec),
+    : recorders_(record_to(host, config, spec),
                  [&host](const std::string& line) {
                    host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
                  }),

@@ -78,29 +78,40 @@ int64_t encode_four_bit(FourBit type, const float* values, int64_t count, int64_
   return count;
 }
 
-// Seven decades, the i-th from below of 2^i steps: the middles between 2^i + 1 points from 0.1 to 1, times a
-// power of ten; with both signs, and 0 and 1.
-const std::array<float, 256>& dynamic_code() {
-  static const std::array<float, 256> code = [] {
-    std::array<float, 256> values{0.0f, 1.0f};
-    size_t next = 2;
-    for (int decade = 0; decade < 7; ++decade) {
-      const int steps = 1 << decade;
-      const float step = (1.0f - 0.1f) / static_cast<float>(steps);
-      const auto point = [&](int i) {  // counted from the nearer end, rounded once
-        return 2 * i < steps + 1 ? std::fma(step, static_cast<float>(i), 0.1f)
-                                 : std::fma(-step, static_cast<float>(steps - i), 1.0f);
-      };
-      const auto power = static_cast<float>(std::pow(10.0, decade - 6));
-      for (int i = 0; i < steps; ++i) {
-        const float value = power * ((point(i) + point(i + 1)) / 2.0f);
-        values[next++] = value;
-        values[next++] = -value;
-      }
+namespace {
+
+// Seven decades, the i-th from below of 2^i steps, or twice as many without a sign: the middles between the
+// points that cut 0.1 to 1 into the steps, times a power of ten; with both signs, and 0 and 1.
+std::array<float, 256> dynamic_values(bool with_sign) {
+  std::array<float, 256> values{0.0f, 1.0f};
+  size_t next = 2;
+  for (int decade = 0; decade < 7; ++decade) {
+    const int steps = (with_sign ? 1 : 2) << decade;
+    const float step = (1.0f - 0.1f) / static_cast<float>(steps);
+    const auto point = [&](int i) {  // counted from the nearer end, rounded once
+      return 2 * i < steps + 1 ? std::fma(step, static_cast<float>(i), 0.1f)
+                               : std::fma(-step, static_cast<float>(steps - i), 1.0f);
+    };
+    const auto power = static_cast<float>(std::pow(10.0, decade - 6));
+    for (int i = 0; i < steps; ++i) {
+      const float value = power * ((point(i) + point(i + 1)) / 2.0f);
+      values[next++] = value;
+      if (with_sign) values[next++] = -value;
     }
-    std::sort(values.begin(), values.end());
-    return values;
-  }();
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace
+
+const std::array<float, 256>& dynamic_code() {
+  static const std::array<float, 256> code = dynamic_values(true);
+  return code;
+}
+
+const std::array<float, 256>& unsigned_dynamic_code() {
+  static const std::array<float, 256> code = dynamic_values(false);
   return code;
 }
 

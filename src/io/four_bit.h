@@ -17,8 +17,10 @@ const std::array<float, 16>& four_bit_code(FourBit type);
 int64_t encode_four_bit(FourBit type, const float* values, int64_t count, int64_t block, uint8_t* codes,
                         float* absmax);
 
-// The 256 values of the 8-bit dynamic type (Dettmers 2015, arXiv 1511.04561), ascending.
+// The 256 values of the 8-bit dynamic type (Dettmers 2015, arXiv 1511.04561), ascending; and those of its
+// form for numbers that are never negative, whose decades have twice as many steps.
 const std::array<float, 256>& dynamic_code();
+const std::array<float, 256>& unsigned_dynamic_code();
 
 // The same with codes of 8 bits, those of dynamic_code(): for the absmax of nested blocks.
 void encode_dynamic(const float* values, int64_t count, int64_t block, uint8_t* codes, float* absmax);

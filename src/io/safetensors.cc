@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <tuple>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/json_nesting.h"
+#include "base/sorted_json.h"
 
 namespace trl::io {
 
@@ -17,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-using SortedJson = nlohmann::json;  // an ordered object of many names is slow
+using base::SortedJson;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 
@@ -33,27 +35,51 @@ constexpr TypeName kElementTypes[] = {
     {"F8_E4M3", ElementType::other, 1}, {"F8_E5M2", ElementType::other, 1}, {"I16", ElementType::other, 2},
     {"U16", ElementType::other, 2},     {"U32", ElementType::other, 4},     {"U64", ElementType::other, 8}};
 
-// JSON with a key twice in one object is refused: which of the two counts would be a guess. What is nested
-// deeper than any valid header is dropped while it is read.
+// Keys of a JSON text as it is read. A callback of the parser would see them too, but the parser then goes
+// through all names of the header at the end of each tensor.
+class RepeatedKey : public nlohmann::json_sax<SortedJson> {
+ public:
+  const std::optional<std::string>& found() const { return found_; }
+
+  bool start_object(size_t) override {
+    open_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (open_.back().insert(name).second) return true;
+    found_ = name;
+    return false;  // ends the reading
+  }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(SortedJson::binary_t&) override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::vector<std::unordered_set<std::string>> open_;  // of each object that is open
+  std::optional<std::string> found_;
+};
+
+// JSON with a key twice in one object is refused: which of the two counts would be a guess.
 SortedJson parse_header(std::string_view text, const std::string& path) {
   constexpr int kDepth = 4;
-  std::set<std::string> keys[kDepth + 1];  // of the object open at each depth
-  std::string twice;
-  const auto note = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
-    if (depth >= kDepth) return false;
-    if (event == SortedJson::parse_event_t::object_start) keys[depth + 1].clear();
-    if (event == SortedJson::parse_event_t::key && !keys[depth].insert(value.get<std::string>()).second) {
-      twice = value.get<std::string>();
-    }
-    return true;
-  };
-  SortedJson header;
-  try {
-    header = SortedJson::parse(text.begin(), text.end(), note);
-  } catch (const nlohmann::json::exception&) {
-    fail(Status::format, "{}: header is not valid JSON", path);
-  }
-  if (!twice.empty()) fail(Status::format, "{}: header names \"{}\" twice", path, twice);
+  if (base::find_deeper(text, kDepth) != std::string_view::npos)
+    fail(Status::format, "{}: header is nested deeper than {} levels", path, kDepth);
+  RepeatedKey repeated;
+  const bool whole = SortedJson::sax_parse(text.begin(), text.end(), &repeated);
+  if (repeated.found()) fail(Status::format, "{}: header names \"{}\" twice", path, *repeated.found());
+  SortedJson header = whole ? SortedJson::parse(text.begin(), text.end(), nullptr, false) : SortedJson();
+  if (!whole || header.is_discarded()) fail(Status::format, "{}: header is not valid JSON", path);
   if (!header.is_object()) fail(Status::format, "{}: header is not a JSON object", path);
   return header;
 }

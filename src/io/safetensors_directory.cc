@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/json.h"
+#include "base/sorted_json.h"
 #include "io/safetensors.h"
 
 namespace trl::io {
@@ -36,12 +37,14 @@ int64_t bytes_of(const NamedTensor& tensor) {
 
 std::string header_text(const std::vector<const NamedTensor*>& tensors) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
+  auto& entries = header.get_ref<Json::object_t&>();  // whose names are known to differ
   int64_t at = 0;
   for (const NamedTensor* tensor : tensors) {
     const int64_t bytes = bytes_of(*tensor);
-    header[tensor->name] = {{"dtype", std::string(element_name(tensor->type))},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {at, at + bytes}}};
+    const Json entry = {{"dtype", std::string(element_name(tensor->type))},
+                        {"shape", tensor->shape},
+                        {"data_offsets", {at, at + bytes}}};
+    entries.emplace_back(tensor->name, entry);
     at += bytes;
   }
   std::string text = header.dump();
@@ -64,7 +67,7 @@ Weights Weights::open_directory(const std::string& path) {
   if (!base::file_exists(index_path)) {
     fail(Status::not_found, "{}: holds neither {} nor {}", path, kSingle, kIndex);
   }
-  const Json index = base::read_json_file(index_path);
+  const base::SortedJson index = base::read_sorted_json_file(index_path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
     fail(Status::format, "{}: \"weight_map\" is missing or not an object", index_path);
@@ -175,7 +178,8 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
   for (size_t i = 0; i < shards.size(); ++i) {
     names.push_back(shard_name(i, shards.size()));
     write(names.back(), shards[i]);
-    for (const NamedTensor& tensor : shards[i]) map[tensor.name] = names.back();
+    for (const NamedTensor& tensor : shards[i])
+      map.get_ref<Json::object_t&>().emplace_back(tensor.name, names.back());
   }
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
   directory.write(kIndex, index.dump(2) + "\n");

@@ -1,6 +1,10 @@
 // Attention over documents laid out one behind the other. Work is divided by (document, head), never by
 // thread, and gradients of keys that several heads share are added in the order of the heads.
+#include <chrono>
+#include <thread>
+
 #include "kernels/attention_plugin.h"
+#include "kernels/kept_outputs.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -41,6 +45,23 @@ class Layout {
   int64_t length(int64_t document) const { return start(document + 1) - start(document); }
   int64_t prefix(int64_t document) const {
     return segments_.prefix.empty() ? -1 : segments_.prefix[static_cast<size_t>(document)];
+  }
+
+  int64_t group() const { return group_; }
+  int64_t kv_heads() const { return kv_heads_; }
+
+  // Rows of a document and of those that have it as their prefix, from its first one on: body(row), and how
+  // far they reach.
+  template <typename Body>
+  void each_row(const Task& task, const Body& body) const {
+    for (int64_t row = 0; row < length(task.document); ++row) body(row);
+    for (const Branch& b : branches(task.document))
+      for (int64_t row = b.at; row < b.at + b.length; ++row) body(row);
+  }
+  int64_t rows(const Task& task) const {
+    int64_t end = length(task.document);
+    for (const Branch& b : branches(task.document)) end = std::max(end, b.at + b.length);
+    return end;
   }
 
   // Costliest first, so that no thread is left with a long one at the end.
@@ -94,7 +115,7 @@ class Layout {
     a.scale = static_cast<float>(options_.scale);
     a.softcap = static_cast<float>(options_.softcap);
     a.drop = drop_of(options_.dropout);
-    a.row = row;
+    a.row = options_.dropout.row + row;
     a.head = t.head;
     a.heads = heads_;
     a.type = type_;
@@ -119,6 +140,16 @@ class Layout {
   std::vector<std::vector<Branch>> branches_;  // of each document
 };
 
+// A pair of tokens takes 4 d operations forward and 10 d backward; costs count the pairs of a square.
+void note(const std::vector<Task>& tasks, const at::Tensor& q, double operations) {
+  tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
+  if (rehearsal == nullptr) return;
+  double pairs = 0;
+  for (const Task& task : tasks) pairs += static_cast<double>(task.cost) / 2;
+  const double flops = operations * pairs * static_cast<double>(q.size(2));
+  rehearsal->note({tensor::Job::attention, {}, 0, 0, q.size(2), q.element_size()}, flops, flops);
+}
+
 template <typename Body>
 void run_tasks(const std::vector<Task>& tasks, int64_t floats, const Body& body) {
   each_with_work(static_cast<int64_t>(tasks.size()), floats,
@@ -130,29 +161,75 @@ at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at:
   const tensor::Timed timed(tensor::Part::attention);
   at::Tensor out = tensor::empty_like(q, MemoryKind::activations);
   const Layout layout(q, k, segments, options);
-  run_tasks(layout.forward_tasks(), cpu().attention_forward_work(q.size(2)),
-            [&](const Task& task, float* work) {
-              Attention args = layout.args(task, q, k, v, out, lse);
-              args.work = work;
-              cpu().attention_forward(args, task.begin, task.end);
-            });
+  const std::vector<Task> tasks = layout.forward_tasks();
+  note(tasks, q, 4);
+  run_tasks(tasks, cpu().attention_forward_work(q.size(2)), [&](const Task& task, float* work) {
+    Attention args = layout.args(task, q, k, v, out, lse);
+    args.work = work;
+    cpu().attention_forward(args, task.begin, task.end);
+  });
   return out;
 }
 
-// [tokens, heads, d] float32, summed over the heads of a group, to [tokens, kv_heads, d]
-at::Tensor sum_groups(const at::Tensor& x, const at::Tensor& like) {
-  const int64_t kv_heads = like.size(1), group = x.size(1) / kv_heads, width = x.size(2);
-  at::Tensor sum = tensor::empty_like(like, MemoryKind::activations);
-  tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin * kv_heads; row < end * kv_heads; ++row) {
-      float* const first = x.data_ptr<float>() + row * group * width;
-      for (int64_t g = 1; g < group; ++g)
-        cpu().add(first, Type::f32, first + g * width, Type::f32, 1, first, width);
-      cpu().convert(first, Type::f32, at_byte(sum, row * width), type_of(sum), width);
+// The gradient of keys, or of values, of which each task makes what one query head gives, [rows, d] of its
+// document and of those that have it as their prefix. The heads that share keys add theirs in their order.
+class KeyGradient {
+ public:
+  KeyGradient(const at::Tensor& like, const Layout& layout)
+      : layout_(layout), whole_(tensor::empty_like(like, MemoryKind::activations)) {
+    if (layout.group() > 1) sums_ = tensor::empty(like.sizes(), at::kFloat, MemoryKind::workspace);
+  }
+
+  void add(const Task& task, const float* own) {
+    const int64_t place = task.head % layout_.group(), d = whole_.size(2);
+    const int64_t first = layout_.start(task.document) * whole_.size(1) + task.head / layout_.group();
+    const bool last = place + 1 == layout_.group();
+    layout_.each_row(task, [&](int64_t row) {
+      const int64_t at = (first + row * whole_.size(1)) * d;
+      const float* from = own + row * d;
+      if (place > 0) {
+        float* const sum = sums_.data_ptr<float>() + at;
+        cpu().add(sum, Type::f32, from, Type::f32, 1, sum, d);
+        from = sum;
+      }
+      if (last) {
+        cpu().convert(from, Type::f32, at_byte(whole_, at), type_of(whole_), d);
+      } else if (place == 0) {
+        std::memcpy(sums_.data_ptr<float>() + at, from, static_cast<size_t>(d) * 4);
+      }
+    });
+  }
+  const at::Tensor& whole() const { return whole_; }
+
+ private:
+  const Layout& layout_;
+  const at::Tensor whole_;
+  at::Tensor sums_;  // of the heads so far, where several share keys
+};
+
+// Whose turn it is among the heads that share the keys of a document. Tasks are begun in the order of the
+// heads, so that whoever is waited for is at work.
+class Turns {
+ public:
+  explicit Turns(const Layout& layout)
+      : layout_(layout), next_(static_cast<size_t>(layout.documents() * layout.kv_heads())) {}
+  // body() once those of the heads before are through; not at all where the call has been stopped.
+  template <typename Body>
+  void take(const Task& task, const Body& body) {
+    std::atomic<int64_t>& next =
+        next_[static_cast<size_t>(task.document * layout_.kv_heads() + task.head / layout_.group())];
+    while (next.load(std::memory_order_acquire) != task.head % layout_.group()) {
+      if (base::stopped()) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-  });
-  return sum;
-}
+    body();
+    next.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  const Layout& layout_;
+  std::vector<std::atomic<int64_t>> next_;
+};
 
 tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved,
                                const AttentionState& state) {
@@ -160,43 +237,55 @@ tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved
   const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3], &lse = saved[4];
   const Segments& segments = *state.segments;
   at::Tensor dq = tensor::empty_like(q, MemoryKind::activations);
-  at::Tensor dk = tensor::empty(q.sizes(), at::kFloat, MemoryKind::workspace);
-  at::Tensor dv = tensor::empty(q.sizes(), at::kFloat, MemoryKind::workspace);
   const Layout layout(q, k, segments, state.options);
+  KeyGradient dk(k, layout), dv(v, layout);
+  Turns turns(layout);
   const std::vector<Task> tasks = layout.backward_tasks();
-  int64_t floats = 0;
+  note(tasks, q, 10);
+  int64_t floats = 0, own = 0;
   for (const Task& task : tasks) {
     if (task.head > 0) continue;
     floats = std::max(floats, cpu().attention_backward_work(layout.args(task, q, k, v, out, lse)));
+    own = std::max(own, round_up(layout.rows(task) * q.size(2), 16));
   }
-  run_tasks(tasks, floats, [&](const Task& task, float* work) {
+  run_tasks(tasks, floats + 2 * own, [&](const Task& task, float* work) {
     Attention args = layout.args(task, q, k, v, out, lse);
     const int64_t at = (layout.start(task.document) * q.size(1) + task.head) * q.size(2);
     args.d_out = at_byte(d_out, at);
     args.dq = at_byte(dq, at);
-    args.dk = dk.data_ptr<float>() + at;
-    args.dv = dv.data_ptr<float>() + at;
-    args.work = work;
+    args.dk = work;
+    args.dv = work + own;
+    args.work = work + 2 * own;
     cpu().attention_backward(args);
+    turns.take(task, [&] {
+      dk.add(task, args.dk);
+      dv.add(task, args.dv);
+    });
   });
-  at::Tensor dk_sum = sum_groups(dk, k);
-  dk.reset();
-  return {dq, dk_sum, sum_groups(dv, v), {}, {}};
+  return {dq, dk.whole(), dv.whole(), {}, {}};
+}
+
+// What attention makes, and the log of the sum of its weights for each head and row.
+tensor_list attention_outputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const Segments& segments, const AttentionOptions& options) {
+  return made(Output::attention, "attention", [&] {
+    at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::activations);
+    at::Tensor out = attention_forward(q, k, v, segments, options, lse);
+    return tensor_list{out, lse};
+  });
 }
 
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
                             const at::Tensor& v, const SegmentsPtr& segments,
                             const AttentionOptions& options) {
-    at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::activations);
-    at::Tensor out = attention_forward(q, k, v, *segments, options, lse);
-    context->save_for_backward({q, k, v, out, lse});
+    const tensor_list made = attention_outputs(q, k, v, *segments, options);
+    keep(context, "attention", {q, k, v, made[0], made[1]});
     keep(context, AttentionState{segments, options});
-    return out;
+    return made[0];
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    return attention_backward(grads[0].contiguous(), context->get_saved_variables(),
-                              kept<AttentionState>(context));
+    return attention_backward(grads[0].contiguous(), kept(context), kept<AttentionState>(context));
   }
 };
 
@@ -231,8 +320,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   if (options.plugin != nullptr) return plugin_attention(q, k, v, segments, options);
   if (!fused(q)) return plain::attention(q, k, v, segments, options);
   if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);
-  at::Tensor lse = tensor::empty({q.size(1), q.size(0)}, at::kFloat, MemoryKind::workspace);
-  return attention_forward(q, k, v, *segments, options, lse);
+  return attention_outputs(q, k, v, *segments, options)[0];
 }
 
 }  // namespace trl::kernels

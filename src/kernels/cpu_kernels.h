@@ -10,6 +10,10 @@
 
 namespace trl::kernels {
 
+// Gradients of weights are sums over tokens, made in pieces of so many, so that who adds the pieces one after
+// the other gets the bits of all at once.
+inline constexpr int64_t kSumPiece = 2048;
+
 // Asked by what may take long, between its blocks; true: what is being made is not wanted any more.
 using Stopped = bool (*)();
 
@@ -60,6 +64,7 @@ struct Drop {
   uint64_t key = 0;
   int32_t below = 0;  // 0: none is left out
   float scale = 1;
+  int64_t row = 0;  // of dropout's first row
 };
 // Rows of a document that comes later in the batch and sees this one before its own tokens.
 struct Branch {
@@ -73,7 +78,7 @@ struct Attention {
   float* lse;         // [length] of this head, stride lse_stride
   const void* d_out;  // backward only, from here
   void* dq;
-  float *dk, *dv;  // of this query head, rows q_stride apart, overwritten
+  float *dk, *dv;  // of this query head, [rows, head_dim], overwritten
   float* work;     // attention_forward_work() or attention_backward_work() floats
   int64_t length, head_dim;
   int64_t q_stride, kv_stride;
@@ -189,6 +194,27 @@ struct GgmlRows {
   int64_t stride;
   Type type;
 };
+// Rows of x, each column times its factor, as 8-bit codes: a code times the step of its row, which is its
+// largest absolute value / 127. A row that is not finite has a step that is not.
+struct ToInt8 {
+  const void* x;         // [rows, columns]
+  const float* factors;  // [columns], or null
+  int8_t* codes;         // [rows, columns]
+  float* steps;          // [rows]
+  int64_t rows, columns;
+  Type type;  // of x
+};
+// Sums of products of codes: y = sum * row step * column step + added, added to what y is where `adds`.
+struct FromInt8 {
+  const int32_t* sums;        // [rows, columns]
+  const float* row_steps;     // [rows]
+  const float* column_steps;  // [columns], or null
+  const float* added;         // [rows, columns], or null
+  void* y;
+  int64_t rows, columns, stride;
+  Type type;  // of y
+  bool adds;
+};
 
 struct CpuKernels {
   const char* name;
@@ -202,7 +228,7 @@ struct CpuKernels {
   // y = what dropout with these words makes of x, or with add y + that; rows
   void (*add_kept)(const uint16_t* words, float scale, const void* x, Type x_type, bool add, void* y,
                    Type y_type, int64_t width, int64_t begin, int64_t end);
-  // sum[c] += x[r, c] over the rows, for columns [begin, end)
+  // sum[c] += x[r, c] over the rows, in pieces of kSumPiece, for columns [begin, end)
   void (*column_sum)(const void* x, Type x_type, int64_t rows, int64_t width, void* sum, Type sum_type,
                      int64_t begin, int64_t end);
   void (*norm_forward)(const NormForward&, int64_t begin, int64_t end);  // rows
@@ -239,6 +265,8 @@ struct CpuKernels {
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
   void (*int8)(const Int8Rows&);
   bool (*ggml)(const GgmlRows&);  // false: no such blocks are known here
+  void (*to_int8)(const ToInt8&);
+  void (*from_int8)(const FromInt8&);
 };
 
 // The best table for this machine, unless a test chose another for the process.

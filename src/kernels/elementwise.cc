@@ -10,6 +10,13 @@ void convert(const at::Tensor& from, const at::Tensor& to) {
   });
 }
 
+void add_to(const at::Tensor& from, const at::Tensor& to) {
+  parallel_elements(from.numel(), [&](int64_t begin, int64_t end) {
+    cpu().add(at_byte(to, begin), type_of(to), at_byte(from, begin), type_of(from), 1, at_byte(to, begin),
+              end - begin);
+  });
+}
+
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind) {
   if (x.scalar_type() == type) return x;
   const at::Tensor copy = tensor::empty(x.sizes(), type, kind);
@@ -83,12 +90,12 @@ at::Tensor activate_forward(Activation kind, const at::Tensor& x) {
 
 struct Activate : torch::autograd::Function<Activate> {
   static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& x) {
-    context->save_for_backward({x});
+    keep(context, "activation", {x});
     keep(context, kind);
     return activate_forward(kind, x);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const at::Tensor x = context->get_saved_variables()[0], dy = grads[0].contiguous();
+    const at::Tensor x = kept(context)[0], dy = grads[0].contiguous();
     at::Tensor dx = tensor::empty_like(x, MemoryKind::activations);
     parallel_elements(x.numel(), [&](int64_t begin, int64_t end) {
       cpu().activation_backward(kept<Activation>(context), at_byte(dy, begin), at_byte(x, begin),
@@ -110,12 +117,12 @@ at::Tensor gated_forward(Activation kind, const at::Tensor& gate, const at::Tens
 struct Gated : torch::autograd::Function<Gated> {
   static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& gate,
                             const at::Tensor& up) {
-    context->save_for_backward({gate, up});
+    keep(context, "gate", {gate, up});
     keep(context, kind);
     return gated_forward(kind, gate, up);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     const at::Tensor &gate = saved[0], &up = saved[1];
     const at::Tensor dy = grads[0].contiguous();
     at::Tensor d_gate = tensor::empty_like(gate, MemoryKind::activations);
@@ -131,12 +138,12 @@ struct Gated : torch::autograd::Function<Gated> {
 
 struct GatedRows : torch::autograd::Function<GatedRows> {
   static at::Tensor forward(AutogradContext* context, Activation kind, const at::Tensor& gate_up) {
-    context->save_for_backward({gate_up});
+    keep(context, "gate", {gate_up});
     keep(context, kind);
     return gated_rows(kind, gate_up);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const at::Tensor gate_up = context->get_saved_variables()[0];
+    const at::Tensor gate_up = kept(context)[0];
     return {{}, gated_rows_backward(kept<Activation>(context), grads[0].contiguous(), gate_up)};
   }
 };

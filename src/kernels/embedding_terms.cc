@@ -80,21 +80,20 @@ void EmbeddingTerms::backward(const at::Tensor& dy, const at::Tensor& ids, const
   b_.end();
 }
 
-// Each row of a is added to by one thread, in the order of the tokens.
+// Each row of a is added to by one thread, in the order of the tokens, in float32.
 void EmbeddingTerms::add_gradient_of_a(const at::Tensor& d_reduced, const at::Tensor& ids,
                                        int64_t padding_row) const {
   const int64_t rank = d_reduced.size(1), rows = factors_.a->size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
   const float* const d = d_reduced.data_ptr<float>();
   a_.add([&](at::Tensor& gradient) {
-    tensor::parallel_for(rank, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t t = 0; t < ids.size(0); ++t) {
-          if (id[t] == padding_row) continue;
-          char* const place = at_byte(gradient, r * rows + id[t]);
-          cpu().add(place, type_of(gradient), d + t * rank + r, Type::f32, 1, place, 1);
-        }
+    each_with_work(rank, rows, [&](int64_t r, float* sums) {
+      char* const row = at_byte(gradient, r * rows);
+      cpu().convert(row, type_of(gradient), sums, Type::f32, rows);
+      for (int64_t t = 0; t < ids.size(0); ++t) {
+        if (id[t] != padding_row) sums[id[t]] += d[t * rank + r];
       }
+      cpu().convert(sums, Type::f32, row, type_of(gradient), rows);
     });
   });
 }

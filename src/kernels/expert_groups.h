@@ -4,6 +4,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::kernels {
 
@@ -27,10 +28,14 @@ struct Groups {
   std::vector<int64_t> assignment;  // [rows]: of each, -1: padding
   int64_t k;
 
+  // In a rehearsal, where no router has chosen, all experts are equally busy.
   Groups(const at::Tensor& experts, int64_t count) : k(experts.size(1)) {
-    const int32_t* const expert = experts.data_ptr<int32_t>();
+    const int32_t* const chosen = experts.data_ptr<int32_t>();
+    const auto expert = [chosen, count, rehearsed = tensor::Rehearsal::current() != nullptr](int64_t a) {
+      return static_cast<size_t>(rehearsed ? a % count : chosen[a]);
+    };
     std::vector<int64_t> rows(static_cast<size_t>(count)), next(rows);
-    for (int64_t a = 0; a < experts.numel(); ++a) ++rows.at(static_cast<size_t>(expert[a]));
+    for (int64_t a = 0; a < experts.numel(); ++a) ++rows.at(expert(a));
     int64_t first = 0;
     for (int64_t e = 0; e < count; ++e) {
       const int64_t own = rows[static_cast<size_t>(e)];
@@ -41,7 +46,7 @@ struct Groups {
     }
     assignment.assign(static_cast<size_t>(first), -1);
     for (int64_t a = 0; a < experts.numel(); ++a) {
-      const int64_t row = next[static_cast<size_t>(expert[a])]++;
+      const int64_t row = next[expert(a)]++;
       place.push_back(row);
       assignment[static_cast<size_t>(row)] = a;
     }

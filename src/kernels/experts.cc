@@ -3,6 +3,7 @@
 
 #include "kernels/expert_terms.h"
 #include "kernels/gemm.h"
+#include "kernels/kept_outputs.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -143,12 +144,16 @@ struct Terms {
 struct Forward {
   at::Tensor y, gate_up;
 };
-// x has the type of the products already
+// x has the type of the products already. y: without values where nobody will read them.
 Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Groups& groups,
-                        const ExpertWeights& weights, const Terms& terms, Activation kind) {
+                        const ExpertWeights& weights, const Terms& terms, Activation kind, Wanted wanted) {
   Forward f;
-  f.gate_up = adapted(groups, gathered(x, groups), *weights.gate_up, terms.gate_up, MemoryKind::activations);
+  f.gate_up = made(Output::product, "experts", [&] {
+    return tensor_list{
+        adapted(groups, gathered(x, groups), *weights.gate_up, terms.gate_up, MemoryKind::activations)};
+  })[0];
   f.y = tensor::empty_like(x, MemoryKind::activations);
+  if (wanted == Wanted::graph) return f;
   const at::Tensor act = gated_rows(kind, f.gate_up);
   combine(adapted(groups, act, *weights.down, terms.down, MemoryKind::workspace), groups, shares, f.y);
   return f;
@@ -182,7 +187,7 @@ at::Tensor share_gradients(const Groups& groups, const at::Tensor& shares, const
 struct Experts : torch::autograd::Function<Experts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& shares,
                             const at::Tensor& chosen, const ExpertWeights& weights, Activation kind,
-                            at::ScalarType compute, const Again& again) {
+                            at::ScalarType compute, const Again& again, Wanted wanted) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     const Groups groups(chosen, weights.gate_up->size(0));
     ExpertsState state{weights,
@@ -192,17 +197,17 @@ struct Experts : torch::autograd::Function<Experts> {
                        kind,
                        x.scalar_type(),
                        compute};
-    Forward f = experts_forward(operand, shares, groups, weights, state.terms, kind);
+    Forward f = experts_forward(operand, shares, groups, weights, state.terms, kind, wanted);
     const bool needs_x = state.gate_up || state.terms.gate_up.needs_input();
-    if (needs_x && again) keep_again(context, again);
-    context->save_for_backward({shares, chosen, f.gate_up, needs_x && !again ? operand : at::Tensor()});
+    if (needs_x && again) keep(context, "experts", again);
+    keep(context, "experts", {shares, chosen, f.gate_up, needs_x && !again ? operand : at::Tensor()});
     keep(context, std::move(state));
     return f.y;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<ExpertsState>(context);
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     const at::Tensor &shares = saved[0], &gate_up = saved[2];
     const Groups groups(saved[1], state.weights.gate_up->size(0));
     const at::Tensor dy = grads[0].contiguous();
@@ -234,15 +239,12 @@ struct Experts : torch::autograd::Function<Experts> {
     }
     state.gate_up.end();
     state.terms.gate_up.end();
-    return {dx, d_shares, {}, {}, {}, {}, {}};
+    return {dx, d_shares, {}, {}, {}, {}, {}, {}};
   }
 
  private:
   static at::Tensor operand(AutogradContext* context, const at::Tensor& saved, at::ScalarType compute) {
-    const Again again = taken(context);
-    if (!again) return saved;
-    const at::NoGradGuard no_grad;
-    return converted(again(), compute, MemoryKind::activations);
+    return has_recipe(context) ? converted(made_again(context), compute, MemoryKind::activations) : saved;
   }
 };
 
@@ -267,11 +269,11 @@ at::Tensor add_gated_forward(const at::Tensor& y, const at::Tensor& gate, const 
 struct AddGated : torch::autograd::Function<AddGated> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& y, const at::Tensor& gate,
                             const at::Tensor& branch) {
-    context->save_for_backward({gate, branch});
+    keep(context, "gate", {gate, branch});
     return add_gated_forward(y, gate, branch);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     const at::Tensor &gate = saved[0], &branch = saved[1], dy = grads[0].contiguous();
     const at::Tensor d_gate = tensor::empty_like(gate, MemoryKind::activations);
     const at::Tensor d_branch = tensor::empty_like(branch, MemoryKind::activations);
@@ -311,13 +313,13 @@ bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weig
 }  // namespace
 
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
-                   at::ScalarType compute, const Again& again) {
+                   at::ScalarType compute, const Again& again, Wanted wanted) {
   need(fits(x, routing, weights), "experts",
        "x [tokens, hidden], k experts of each token, weights [experts, 2 * width, hidden] and [experts, "
        "hidden, width], and terms of these shapes are needed");
   if (!fused(x)) return plain::experts(x, routing, weights, kind, compute);
   if (records(x) || records(routing.weights)) {
-    return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again);
+    return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again, wanted);
   }
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   const auto readable = [&](const Parameter& w) { return w.encoded() != nullptr || w.dtype() == compute; };
@@ -327,7 +329,7 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
     return decode(operand, routing, weights, kind);
   }
   const Groups groups(routing.experts, weights.gate_up->size(0));
-  return experts_forward(operand, routing.weights, groups, weights, terms, kind).y;
+  return experts_forward(operand, routing.weights, groups, weights, terms, kind, wanted).y;
 }
 
 at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {

@@ -26,9 +26,9 @@ struct ExpertWeights {
 };
 // y = sum over the k experts of each token, in their order, of share * down(act(gate x) * up x). x: [tokens,
 // hidden] -> [tokens, hidden] of type `compute`, sums in float32. Weights, gradients and work of an expert
-// without tokens are not touched. again: as for linear().
+// without tokens are not touched. again, wanted: as for linear().
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
-                   at::ScalarType compute, const Again& again = {});
+                   at::ScalarType compute, const Again& again = {}, Wanted wanted = Wanted::values);
 
 // y + sigmoid(gate) * branch: the output of a shared expert joins that of the others. y, branch: [tokens,
 // hidden]; gate: [tokens, 1].

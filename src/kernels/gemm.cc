@@ -1,124 +1,20 @@
-// oneDNN matmul primitives, kept by shape. A product is cut into tiles by its shape alone and each tile is
-// computed by one thread: oneDNN's own division among threads also cuts sums (A transposed, few rows), so
-// that bits would depend on the machine. Its scratch memory is ours, counted.
+// A product is cut into tiles by its shape alone and each tile is computed by one thread: oneDNN's own
+// division among threads also cuts sums (A transposed, few rows), so that bits would depend on the machine.
+// Its scratch memory is ours, counted.
 #include "kernels/gemm.h"
 
-#include <omp.h>
-
-#include <list>
-#include <map>
-#include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "kernels/op.h"
-#include "tensor/process.h"
+#include "kernels/gemm_products.h"
 
 namespace trl::kernels {
 
 namespace {
 
-using dnnl::memory;
-
-// oneDNN takes its width from OpenMP, when a primitive is made and when it runs. The caller's own is put
-// back.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  const int before_;
-};
-
-struct Product {
-  dnnl::matmul primitive;
-  memory::desc a, b, c, scratch;
-  bool supported = false;
-};
-
-// m, n, k, strides of a, b, c, then flags
-using Key = std::array<int64_t, 7>;
-
-memory::data_type dnnl_type(at::ScalarType type) {
-  if (type == at::kFloat) return memory::data_type::f32;
-  if (type == at::kBFloat16) return memory::data_type::bf16;
-  fail(Status::unsupported, "a matrix product of type {}: float32 and bfloat16 are supported",
-       c10::toString(type));
-}
-
-memory::desc describe(int64_t rows, int64_t cols, int64_t stride, bool transposed, at::ScalarType type) {
-  const memory::dims strides = transposed ? memory::dims{1, stride} : memory::dims{stride, 1};
-  return memory::desc({rows, cols}, dnnl_type(type), strides);
-}
-
-class Products {
- public:
-  std::shared_ptr<const Product> get(const Matrix& a, const Matrix& b, at::ScalarType c_type,
-                                     int64_t c_stride, bool accumulate) {
-    const int64_t flags = (a.type == at::kFloat) | (c_type == at::kFloat) << 1 | a.transposed << 2 |
-                          b.transposed << 3 | accumulate << 4;
-    const Key key{a.rows, b.cols, a.cols, a.stride, b.stride, c_stride, flags};
-    std::lock_guard lock(mutex_);
-    if (const auto found = index_.find(key); found != index_.end()) {
-      recent_.splice(recent_.begin(), recent_, found->second);
-      return recent_.front().second;
-    }
-    const OneThread narrow;
-    recent_.emplace_front(key, make(a, b, c_type, c_stride, accumulate));
-    index_[key] = recent_.begin();
-    if (recent_.size() > kKept) {
-      index_.erase(recent_.back().first);
-      recent_.pop_back();
-    }
-    return recent_.front().second;
-  }
-  const dnnl::engine& engine() const { return engine_; }
-
- private:
-  static constexpr size_t kKept = 512;
-
-  std::shared_ptr<const Product> make(const Matrix& a, const Matrix& b, at::ScalarType c_type,
-                                      int64_t c_stride, bool accumulate) {
-    auto product = std::make_shared<Product>();
-    product->a = describe(a.rows, a.cols, a.stride, a.transposed, a.type);
-    product->b = describe(b.rows, b.cols, b.stride, b.transposed, b.type);
-    product->c = describe(a.rows, b.cols, c_stride, false, c_type);
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (accumulate) {
-      dnnl::post_ops sum;
-      sum.append_sum(1.0f);
-      attributes.set_post_ops(sum);
-    }
-    const dnnl::matmul::desc operation(product->a, product->b, product->c);
-    const dnnl::matmul::primitive_desc chosen(operation, attributes, engine_, /*allow_empty=*/true);
-    product->supported = static_cast<bool>(chosen);
-    if (product->supported) {
-      product->scratch = chosen.scratchpad_desc();
-      product->primitive = dnnl::matmul(chosen);
-    }
-    return product;
-  }
-
-  // Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work.
-  static dnnl::engine silent_engine() {
-    dnnl::set_verbose(0);
-    dnnl::set_jit_dump(0);
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
-  }
-
-  std::mutex mutex_;
-  dnnl::engine engine_ = silent_engine();
-  std::list<std::pair<Key, std::shared_ptr<const Product>>> recent_;
-  std::map<Key, decltype(recent_)::iterator> index_;
-};
-
-// float32 copy of what is stored, for machines whose oneDNN has no bfloat16.
+// In float32: a copy, or where it lies.
 at::Tensor widened(const Matrix& x) {
   const int64_t rows = x.transposed ? x.cols : x.rows;
   const int64_t cols = x.transposed ? x.rows : x.cols;
+  if (x.type == at::kFloat)
+    return at::from_blob(const_cast<void*>(x.data), {rows, cols}, {x.stride, 1}, at::kFloat);
   at::Tensor copy = tensor::empty({rows, cols}, at::kFloat, MemoryKind::workspace);
   for (int64_t r = 0; r < rows; ++r) {
     cpu().convert(static_cast<const uint16_t*>(x.data) + r * x.stride, Type::bf16,
@@ -127,20 +23,32 @@ at::Tensor widened(const Matrix& x) {
   return copy;
 }
 
+// Rows of a bfloat16 C, or C and these, rounded once.
+void round_rows(const float* sum, int64_t rows, int64_t cols, void* c, int64_t c_stride, bool add) {
+  for (int64_t r = 0; r < rows; ++r, sum += cols) {
+    auto* const to = static_cast<uint16_t*>(c) + r * c_stride;
+    if (add) {
+      cpu().add(to, Type::bf16, sum, Type::f32, 1, to, cols);
+    } else {
+      cpu().convert(sum, Type::f32, to, Type::bf16, cols);
+    }
+  }
+}
+
+// For machines whose oneDNN has no bfloat16, and for float32 products into bfloat16, which it never has.
 void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride,
                   float beta) {
   const at::Tensor a_copy = widened(a);
   const at::Tensor b_copy = widened(b);
-  const Matrix wide_a{a_copy.data_ptr(), at::kFloat, a.rows, a.cols, a_copy.size(1), a.transposed};
-  const Matrix wide_b{b_copy.data_ptr(), at::kFloat, b.rows, b.cols, b_copy.size(1), b.transposed};
+  const Matrix wide_a{a_copy.data_ptr(), at::kFloat, a.rows, a.cols, a_copy.stride(0), a.transposed};
+  const Matrix wide_b{b_copy.data_ptr(), at::kFloat, b.rows, b.cols, b_copy.stride(0), b.transposed};
   if (c_type == at::kFloat) return gemm(wide_a, wide_b, c, c_type, c_stride, beta);
-  at::Tensor sum = beta == 0.0f ? tensor::empty({a.rows, b.cols}, at::kFloat, MemoryKind::workspace)
-                                : widened({c, c_type, a.rows, b.cols, c_stride, false});
-  gemm(wide_a, wide_b, sum.data_ptr(), at::kFloat, b.cols, beta);
-  for (int64_t r = 0; r < a.rows; ++r) {
-    cpu().convert(sum.data_ptr<float>() + r * b.cols, Type::f32, static_cast<uint16_t*>(c) + r * c_stride,
-                  Type::bf16, b.cols);
-  }
+  const bool add = beta == 1.0f && a.transposed;  // at the end
+  const at::Tensor sum = beta == 1.0f && !add
+                             ? widened({c, c_type, a.rows, b.cols, c_stride, false})
+                             : tensor::empty({a.rows, b.cols}, at::kFloat, MemoryKind::workspace);
+  gemm(wide_a, wide_b, sum.data_ptr(), at::kFloat, b.cols, add ? 0.0f : beta);
+  round_rows(sum.data_ptr<float>(), a.rows, b.cols, c, c_stride, add);
 }
 
 thread_local bool each_row_by_itself = false;
@@ -182,35 +90,42 @@ struct Tiling {
 
 constexpr size_t kMany = 32;
 
-// A product that one thread computes.
-struct Step {
-  std::shared_ptr<const Product> product;
-  char *a, *b;
-};
 struct Tile {
   std::vector<Step> steps;
-  char* c;
+  Matrix c;
+  bool wide = false;  // float32 sums, of which a bfloat16 C is made at the end
+  bool add = false;   // to that C
+
+  int64_t scratch() const {
+    int64_t bytes = 0;
+    for (const Step& step : steps) bytes = std::max(bytes, step.product->scratch_bytes());
+    return round_up(bytes, 64);
+  }
+  int64_t sum_bytes() const { return wide ? c.rows * c.cols * 4 : 0; }
 };
 
-Matrix part(const Matrix& x, int64_t row, int64_t rows, int64_t col, int64_t cols) {
-  const int64_t at = x.transposed ? col * x.stride + row : row * x.stride + col;
-  const auto size = static_cast<int64_t>(c10::elementSize(x.type));
-  return {static_cast<const char*>(x.data) + at * size, x.type, rows, cols, x.stride, x.transposed};
+int64_t sum_piece(const Multiplication& m) {
+  return m.a.transposed && m.more.empty() ? std::min(m.a.cols, kSumPiece) : m.a.cols;
 }
-
-char* bytes_of(const Matrix& x) { return static_cast<char*>(const_cast<void*>(x.data)); }
 
 // The tile of C from (row, col) on. Without steps: this machine's oneDNN has not all of the products.
 Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64_t row, int64_t col) {
-  Tile tile{{}, bytes_of(c)};
-  bool accumulate = m.beta == 1.0f;
-  const auto add = [&](const Matrix& a, const Matrix& b) {
-    const Matrix pa = part(a, row, c.rows, 0, a.cols), pb = part(b, 0, b.rows, col, c.cols);
-    tile.steps.push_back({products.get(pa, pb, c.type, c.stride, accumulate), bytes_of(pa), bytes_of(pb)});
-    accumulate = true;
+  Tile tile{{}, c};
+  tile.wide = sum_piece(m) < m.a.cols && c.type == at::kBFloat16;
+  tile.add = tile.wide && m.beta == 1.0f;
+  const at::ScalarType type = tile.wide ? at::kFloat : c.type;
+  const int64_t stride = tile.wide ? c.cols : c.stride;
+  bool accumulate = m.beta == 1.0f && !tile.wide;
+  const auto add = [&](const Matrix& a, const Matrix& b, int64_t piece) {
+    for (int64_t first = 0; first < a.cols; first += piece) {
+      const int64_t terms = std::min(piece, a.cols - first);
+      const Matrix pa = part(a, row, c.rows, first, terms), pb = part(b, first, terms, col, c.cols);
+      tile.steps.push_back({products.get(pa, pb, type, stride, accumulate), bytes_of(pa), bytes_of(pb)});
+      accumulate = true;
+    }
   };
-  add(m.a, m.b);
-  for (const Factors& f : m.more) add(f.a, f.b);
+  add(m.a, m.b, sum_piece(m));
+  for (const Factors& f : m.more) add(f.a, f.b, f.a.cols);
   if (!std::all_of(tile.steps.begin(), tile.steps.end(), [](const Step& s) { return s.product->supported; }))
     tile.steps.clear();
   return tile;
@@ -219,7 +134,7 @@ Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64
 // Empty: this machine's oneDNN has not all of the products.
 std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
   const Matrix c{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
-  const Tiling tiling(c.rows, c.cols, m.a.cols, m.a.transposed, many);
+  const Tiling tiling(c.rows, c.cols, sum_piece(m), m.a.transposed, many);
   std::vector<Tile> tiles;
   for (int64_t row = 0; row < c.rows; row += tiling.rows) {
     const int64_t rows = std::min(tiling.rows, c.rows - row);
@@ -232,50 +147,20 @@ std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
   return tiles;
 }
 
-void run(const Step& step, char* c, const dnnl::engine& engine, dnnl::stream& stream, void* scratch) {
-  const Product& product = *step.product;
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.a, engine, step.a)},
-                                            {DNNL_ARG_WEIGHTS, memory(product.b, engine, step.b)},
-                                            {DNNL_ARG_DST, memory(product.c, engine, c)}};
-  if (scratch != nullptr) arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(product.scratch, engine, scratch));
-  product.primitive.execute(stream, arguments);
-  stream.wait();
+void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, uint8_t* work) {
+  uint8_t* const scratch = tile.scratch() > 0 ? work : nullptr;
+  auto* const sum = reinterpret_cast<float*>(work + tile.scratch());
+  char* const c = bytes_of(tile.c);
+  for (const Step& step : tile.steps)
+    run_step(step, tile.wide ? reinterpret_cast<char*>(sum) : c, engine, stream, scratch);
+  if (tile.wide) round_rows(sum, tile.c.rows, tile.c.cols, c, tile.c.stride, tile.add);
 }
-
-// body(i, stream, memory) for each i in [0, count), taken by whichever thread is free, with `bytes` of work
-// memory for each thread.
-template <typename Body>
-void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, const Body& body) {
-  const int64_t width = std::min<int64_t>(tensor::threads(), count);
-  bytes = round_up(bytes, 4096);
-  at::Tensor work;
-  if (bytes > 0) work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
-  std::atomic<int64_t> next{0}, place{0};
-  std::atomic<bool> failed{false};
-  const OneThread narrow;
-  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
-    const int64_t mine = place.fetch_add(1);
-    uint8_t* const memory_at = bytes > 0 ? work.data_ptr<uint8_t>() + mine * bytes : nullptr;
-    try {
-      dnnl::stream stream(engine);
-      for (int64_t i = next.fetch_add(1); i < count && !base::stopped(); i = next.fetch_add(1)) {
-        body(static_cast<size_t>(i), stream, memory_at);
-      }
-    } catch (...) {
-      failed = true;  // nothing may leave a parallel region
-    }
-  });
-  if (failed) fail(Status::internal, "oneDNN: a matrix product failed");
-}
-
-int64_t scratch_bytes(const Product& product) { return static_cast<int64_t>(product.scratch.get_size()); }
 
 void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
   int64_t bytes = 0;
-  for (const Tile& tile : tiles)
-    for (const Step& step : tile.steps) bytes = std::max(bytes, scratch_bytes(*step.product));
-  each_on_a_thread(std::ssize(tiles), bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* scratch) {
-    for (const Step& step : tiles[i].steps) run(step, tiles[i].c, engine, stream, scratch);
+  for (const Tile& tile : tiles) bytes = std::max(bytes, tile.scratch() + tile.sum_bytes());
+  each_on_a_thread(std::ssize(tiles), bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* work) {
+    run(tiles[i], engine, stream, work);
   });
 }
 
@@ -309,9 +194,10 @@ std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m, bool 
 
 void multiply_widened(const Multiplication& m) {
   const auto add = [&](const Factors& f, float beta) {
-    if (f.a.type == at::kFloat && m.more.empty())
+    const bool wide = f.a.type == at::kFloat && m.c_type == at::kFloat;
+    if (wide && m.more.empty())
       fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
-    if (f.a.type == at::kFloat) return gemm(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
+    if (wide) return gemm(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
     gemm_widened(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
   };
   add({m.a, m.b}, m.beta);
@@ -327,17 +213,32 @@ Matrix matrix_of(const at::Tensor& x, bool transposed) {
 
 }  // namespace
 
+namespace {
+
+// What a rehearsal will want to time.
+void note(tensor::Job job, const Matrix& a, int64_t columns) {
+  tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
+  if (rehearsal == nullptr) return;
+  rehearsal->note(
+      {job, {}, a.rows, columns, a.cols, static_cast<int64_t>(c10::elementSize(a.type)), a.transposed},
+      2.0 * static_cast<double>(a.rows) * static_cast<double>(columns) * static_cast<double>(a.cols));
+}
+
+}  // namespace
+
 EachRowByItself::EachRowByItself() : before_(std::exchange(each_row_by_itself, true)) {}
 EachRowByItself::~EachRowByItself() { each_row_by_itself = before_; }
 
 void gemm(at::ArrayRef<Multiplication> all, size_t of) {
   const tensor::Timed timed(tensor::Part::gemm);
-  auto& products = tensor::process_state<Products>();
+  Products& products = kernels::products();
   std::vector<Tile> tiles;
   std::vector<const Multiplication*> widened;
   for (const Multiplication& m : all) {
     check(m);
     if (m.a.rows == 0 || m.b.cols == 0) continue;
+    note(tensor::Job::product, m.a, m.b.cols);
+    for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
     if (m.a.cols == 0) {
       if (m.beta == 0.0f) clear(m);
       continue;
@@ -364,10 +265,13 @@ void gemm(at::ArrayRef<TensorFactors> sum, at::Tensor& c, float beta) {
                                 [](const TensorFactors& f) { return f.a.scalar_type() == at::kFloat; });
   if (wide && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
     at::Tensor copy = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
-    if (beta != 0.0f) copy.copy_(c);
-    gemm(sum, copy, beta);
-    c.copy_(copy);
-    return;
+    const bool add = beta != 0.0f && sum.front().a_transposed;  // at the end
+    if (beta != 0.0f && !add) copy.copy_(c);
+    gemm(sum, copy, add ? 0.0f : beta);
+    return tensor::parallel_for(c.size(0), 16, [&](int64_t begin, int64_t end) {
+      round_rows(copy.data_ptr<float>() + begin * c.size(1), end - begin, c.size(1),
+                 at_byte(c, begin * c.stride(0)), c.stride(0), add);
+    });
   }
   const Factors first = matrices(sum.front());
   Multiplication m{first.a, first.b, c.data_ptr(), c.scalar_type(), c.stride(0), beta};
@@ -423,7 +327,7 @@ struct PanelWork {
   }
   int64_t scratch() const {
     int64_t bytes = 0;
-    each([&](const Product& product) { bytes = std::max(bytes, scratch_bytes(product)); });
+    each([&](const Product& product) { bytes = std::max(bytes, product.scratch_bytes()); });
     return bytes;
   }
   bool supported() const {
@@ -488,11 +392,11 @@ void run(const PanelWork& work, const dnnl::engine& engine, dnnl::stream& stream
     if (work.cut.dense && m.beta == 1.0f) copy_rows(c, c_bytes, result, bytes, rows, bytes);
     const auto& steps = rows == work.cut.rows ? work.steps : work.last;
     char* const to = work.cut.dense ? result : c;
-    run({steps[0], a, b}, to, engine, stream, scratch);
+    run_step({steps[0], a, b}, to, engine, stream, scratch);
     for (size_t i = 0; i < m.more.size(); ++i) {
       const Matrix more_a = part(m.more[i].a, row, rows, 0, m.more[i].a.cols);
       const Matrix more_b = part(m.more[i].b, 0, m.more[i].b.rows, work.first, work.count);
-      run({steps[i + 1], bytes_of(more_a), bytes_of(more_b)}, to, engine, stream, scratch);
+      run_step({steps[i + 1], bytes_of(more_a), bytes_of(more_b)}, to, engine, stream, scratch);
     }
     if (work.cut.dense) copy_rows(result, bytes, c, c_bytes, rows, bytes);
   }
@@ -516,11 +420,13 @@ void multiply_in_turn(const PanelMultiplication& m) {
 
 void gemm(at::ArrayRef<PanelMultiplication> all) {
   const tensor::Timed timed(tensor::Part::gemm);
-  auto& products = tensor::process_state<Products>();
+  Products& products = kernels::products();
   std::vector<PanelWork> work;
   for (const PanelMultiplication& m : all) {
     need(m.a.cols == m.b.rows && m.a.type == m.b.type, "gemm",
          "a product with panels needs A's columns and type");
+    note(tensor::Job::panels, m.a, m.b.cols);
+    for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
     if (m.a.rows > 0 && m.b.cols > 0) cut(products, m, work);
   }
   if (!std::all_of(work.begin(), work.end(), [](const PanelWork& w) { return w.supported(); })) {

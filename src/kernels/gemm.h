@@ -21,6 +21,9 @@ struct Matrix {
 // rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
+// Where A is transposed (the gradient of a weight, a sum over tokens), the sum is made in pieces of kSumPiece
+// terms (cpu_kernels.h): a float32 C gets one after the other, a bfloat16 C their sum. So who adds pieces to
+// a float32 C by products of their own has the bits of one product.
 struct Factors {
   Matrix a, b;
 };

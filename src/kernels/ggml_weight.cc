@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/op.h"
+#include "tensor/mapped_pages.h"
 
 namespace trl::kernels {
 
@@ -16,7 +17,8 @@ class GgmlWeight final : public tensor::Encoded {
         file_(std::move(file)),
         tensor_(tensor),
         kind_(io::find_ggml_type(tensor.type)),
-        row_(std::move(row)) {}
+        row_(std::move(row)),
+        pages_(base::MemoryKind::weights, static_cast<int64_t>(tensor.bytes)) {}
 
   std::string form() const override { return tensor_.type_name; }
   int64_t unit() const override { return block(); }
@@ -62,6 +64,7 @@ class GgmlWeight final : public tensor::Encoded {
   const io::GgufTensor tensor_;
   const io::GgmlType* const kind_;
   const std::function<int64_t(int64_t)> row_;
+  const tensor::MappedPages pages_;  // every step reads all of it
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The language-modelling head with its loss, by tiles of rows: the logits of one tile with their sums, and
 // from them the gradients of the rows and of the head, before the next tile is made. Where several tiles add
-// to a bfloat16 gradient of the head, each element has one more byte until the last tile, so that the sum is
-// exact to 2^-16 instead of 2^-8.
+// to a bfloat16 gradient of the head, each element has one more byte until the last tile (or, where others
+// add to it as well, until they have: tensor::Split), so that the sum is exact to 2^-16 instead of 2^-8.
 #include "kernels/gemm.h"
 #include "kernels/head_rows.h"
 #include "kernels/op.h"
@@ -72,7 +72,7 @@ class Sweep {
   // d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows, added to. Undefined: no
   // gradient of that.
   Sweep(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const at::Tensor& d_head,
+        const HeadOptions& options, HeadSums& sums, const at::Tensor& d_hidden, const tensor::Split& d_head,
         const at::Tensor& d_own)
       : hidden_(hidden),
         patched_(own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr),
@@ -86,9 +86,11 @@ class Sweep {
         options_(options),
         sums_(sums),
         d_hidden_(d_hidden),
-        d_head_(d_head),
+        d_head_(d_head.high),
+        stays_split_(d_head.low.defined()),
         d_own_(d_own),
-        rows_(target_rows(targets, head)) {}
+        rows_(target_rows(targets, head)),
+        low_(d_head.low) {}
 
   void run() {
     const tensor::Timed timed(tensor::Part::head);
@@ -106,7 +108,7 @@ class Sweep {
     operand_ = workspace({rows, width()}, options_.compute);
     packed_ = workspace({bytes.packed / 4}, at::kFloat);
     if (d_hidden_.defined()) shares_ = workspace({kShares, rows, round_up(width(), 16)}, at::kFloat);
-    if (d_head_.defined() && d_head_.scalar_type() == at::kBFloat16 && rows < count)
+    if (d_head_.defined() && d_head_.scalar_type() == at::kBFloat16 && rows < count && !stays_split_)
       low_ = workspace({vocab(), width()}, at::kByte);
     for (int64_t first = 0; first < count; first += rows) {
       run_tile(rows_.data() + first, std::min(rows, count - first));
@@ -167,6 +169,7 @@ class Sweep {
   // row: where the rows of this tile lie in hidden
   void run_tile(const int64_t* row, int64_t rows) {
     const HeadTile tile = this->tile(rows);
+    note(rows);
     tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand_, i * width()),
@@ -187,7 +190,22 @@ class Sweep {
       }
     }
     const std::vector<RowLoss> losses = count_rows(tile, row, stats.data());
-    if (d_hidden_.defined()) gradient(tile, row, stats.data(), losses);
+    if (d_hidden_.defined() || d_head_.defined()) gradient(tile, row, stats.data(), losses);
+  }
+
+  // Logits, and from them the gradients of the rows and of the head.
+  void note(int64_t rows) const {
+    tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
+    if (rehearsal == nullptr) return;
+    const double products = 1.0 + (d_hidden_.defined() ? 1 : 0) + (d_head_.defined() ? 1 : 0);
+    rehearsal->note({tensor::Job::head,
+                     {},
+                     rows,
+                     vocab(),
+                     width(),
+                     static_cast<int64_t>(c10::elementSize(options_.compute))},
+                    2.0 * products * static_cast<double>(rows * vocab()) * static_cast<double>(width()),
+                    products);
   }
 
   std::vector<RowLoss> count_rows(const HeadTile& tile, const int64_t* row, const HeadStats* stats) {
@@ -212,8 +230,8 @@ class Sweep {
   void gradient(HeadTile tile, const int64_t* row, const HeadStats* stats,
                 const std::vector<RowLoss>& losses) {
     if (low_.defined()) tile.low = low_.data_ptr<uint8_t>();
-    tile.low_from = row != rows_.data();
-    tile.low_to = row + tile.rows != rows_.data() + rows_.size();
+    tile.low_from = stays_split_ || row != rows_.data();
+    tile.low_to = stays_split_ || row + tile.rows != rows_.data() + rows_.size();
     const auto pitch = static_cast<size_t>(tile.pitch);
     std::vector<float> top(pitch), scale(pitch), spread(pitch), own(pitch);
     std::vector<int64_t> target(pitch);
@@ -227,14 +245,17 @@ class Sweep {
     }
     const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
     if (d_own_.defined()) add_own_gradient(tile, factors);
-    const int64_t stride = shares_.size(2);
-    std::memset(shares_.data_ptr(), 0, static_cast<size_t>(shares_.nbytes()));
+    const bool of_rows = shares_.defined();
+    if (of_rows && tensor::Rehearsal::current() == nullptr)
+      std::memset(shares_.data_ptr(), 0, static_cast<size_t>(shares_.nbytes()));
     each_part(kShares, [&](int64_t part, int64_t begin, int64_t end, float* work) {
-      float* const share = shares_.data_ptr<float>() + part * shares_.stride(0);
+      float* const share = of_rows ? shares_.data_ptr<float>() + part * shares_.stride(0) : nullptr;
       each_piece(tile, begin, end, work, [&](const HeadTile& piece, int64_t from, int64_t to, float* rest) {
         cpu().head_gradient(piece, factors, from, to, share, rest);
       });
     });
+    if (!of_rows) return;
+    const int64_t stride = shares_.size(2);
     tensor::parallel_for(tile.rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         float* const sum = shares_.data_ptr<float>() + i * stride;
@@ -279,14 +300,40 @@ class Sweep {
   const double loss_scale_;
   const HeadOptions& options_;
   HeadSums& sums_;
-  const at::Tensor d_hidden_, d_head_, d_own_;
+  const at::Tensor d_hidden_, d_head_;
+  const bool stays_split_;
+  const at::Tensor d_own_;
   const std::vector<int64_t> rows_;
+  at::Tensor low_;
   int64_t work_floats_ = 0;
-  at::Tensor logits_, operand_, packed_, shares_, low_;
+  at::Tensor logits_, operand_, packed_, shares_;
 };
+
+// Computes the logits once more and adds to the gradient of the head.
+using Later = std::function<void(const tensor::Split& d_head)>;
 
 struct HeadUses {
   tensor::Use head, own_rows;
+  Later later = {};  // where the gradient would lie about until the embedding's backward
+};
+
+// Rows of the head's gradient whose values are not read from the head: nothing is added to them.
+class KeptRows {
+ public:
+  KeptRows(const tensor::Split& gradient, const OwnRows* own) {
+    if (own == nullptr || !gradient.high.defined()) return;
+    ids_ = at::tensor(at::IntArrayRef(own->ids), at::kLong);
+    rows_.high = gradient.high.index_select(0, ids_);
+    if (gradient.low.defined()) rows_.low = gradient.low.index_select(0, ids_);
+  }
+  void put_back(const tensor::Split& gradient) const {
+    if (rows_.high.defined()) at::Tensor(gradient.high).index_copy_(0, ids_, rows_.high);
+    if (rows_.low.defined()) at::Tensor(gradient.low).index_copy_(0, ids_, rows_.low);
+  }
+
+ private:
+  at::Tensor ids_;
+  tensor::Split rows_;
 };
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
@@ -296,31 +343,37 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     at::Tensor d_hidden = tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations);
     const OwnRows* const own = own_rows(options);
     tensor::Use use(*head), own_use = own != nullptr ? tensor::Use(*own->rows) : tensor::Use();
-    const auto sweep = [&](const at::Tensor& d_head) {
-      at::Tensor d_own, ids, kept;  // the head's own values of these rows were not read
+    const auto sweep = [&](const tensor::Split& d_head) {
+      at::Tensor d_own;
       own_use.add([&](at::Tensor& gradient) { d_own = gradient; });
-      if (own != nullptr && d_head.defined()) {
-        ids = at::tensor(at::IntArrayRef(own->ids), at::kLong);
-        kept = d_head.index_select(0, ids);
-      }
+      const KeptRows kept(d_head, own);
       Sweep(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head, d_own).run();
-      if (kept.defined()) at::Tensor(d_head).index_copy_(0, ids, kept);
+      kept.put_back(d_head);
     };
-    if (use) {
-      use.add(sweep);
+    const bool waits = own == nullptr && use.may_wait();
+    if (use && !waits) {
+      use.add_split(sweep);
     } else {
       sweep({});
     }
-    context->save_for_backward({d_hidden});
-    keep(context, HeadUses{std::move(use), std::move(own_use)});
+    Later later;
+    if (waits) {
+      later = [=, rows = hidden.detach()](const tensor::Split& d_head) {
+        HeadSums again;
+        Sweep(rows, *head, targets, loss_scale, options, again, {}, d_head, {}).run();
+      };
+    }
+    keep(context, tensor::kHead, {d_hidden});
+    keep(context, HeadUses{std::move(use), std::move(own_use), std::move(later)});
     return scalar(sums->loss * loss_scale);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
     auto& uses = kept<HeadUses>(context);
+    if (uses.later) uses.head.add_later(std::exchange(uses.later, {}));
     uses.head.end();
     uses.own_rows.end();
-    return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
+    return {kept(context)[0], {}, {}, {}, {}, {}};
   }
 };
 

@@ -30,9 +30,17 @@ struct Segments {
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 
-// Makes the x of a linear layer once more, bit by bit, so that nothing keeps it for backward. It must hold no
-// graph. Empty: x is kept.
-using Again = std::function<at::Tensor()>;
+// Makes the x of a linear layer once more, bit by bit, so that nothing keeps it for backward.
+struct Again {
+  std::function<at::Tensor(const std::vector<at::Tensor>& from)>
+      make;                           // must hold no graph; empty: x is kept
+  std::vector<at::Tensor> from = {};  // what it is made from, which is kept
+  explicit operator bool() const { return make != nullptr; }
+};
+
+// What an op computes: the values; the values, which are only added to others, so that backward reads none of
+// them; or its graph alone, because they will not be read.
+enum class Wanted : uint8_t { values, added, graph };
 
 // y = x w^T + b. compute: type of the operands of the product, accumulated in float32. y has type `compute`.
 // float32 weights under compute = bfloat16 is autocast: operands are rounded to bfloat16, grad w is float32.
@@ -45,6 +53,7 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
 struct Dropout {
   double rate = 0;   // 0: none; 1: nothing is left
   uint64_t key = 0;  // of the place in the model and in the run (base::counter_seed)
+  int64_t row = 0;   // of the element's first row, where x is a part of a batch
 };
 
 // What an adapter adds to a projection: y += scale (b (a drop(x)) + bias) (LoRA, Hu et al. 2021).
@@ -60,6 +69,8 @@ struct LowRank {
   int64_t rank() const { return a->size(0); }
 };
 
+class Int8Products;  // int8_products.h
+
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.
 struct Projection {
@@ -67,17 +78,21 @@ struct Projection {
   Parameter* bias = nullptr;  // or none
   bool transposed = false;    // the weight is [in, out] (GPT-2)
   LowRank low_rank = {};
+  const Int8Products* int8 = nullptr;  // of the weight, which is frozen: bfloat16 products are in int8
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };
-// Where x has no graph and low-rank factors are trained, one begins here, without a gradient of x.
+// Where x has no graph and low-rank factors are trained, one begins here, without a gradient of x. Of the
+// graph alone, the outputs are zeros where backward does not need them.
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                               at::ScalarType compute, const Again& again = {});
+                               at::ScalarType compute, const Again& again = {},
+                               Wanted wanted = Wanted::values);
 
 // Noise that is added to embeddings: uniform in [-size, size), drawn by counter from the key.
 struct Noise {
   double size = 0;  // 0: none
   uint64_t key = 0;
+  int64_t row = 0;  // of the first of the embeddings, where they are a part of a batch
 };
 // Rows that stand in the place of some of a table's own: tokens that are trained by themselves.
 struct OwnRows {

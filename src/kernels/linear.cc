@@ -5,6 +5,7 @@
 #include "base/counter.h"
 #include "kernels/embedding_terms.h"
 #include "kernels/gemm.h"
+#include "kernels/kept_outputs.h"
 #include "kernels/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -25,36 +26,51 @@ struct LinearState {
 
 bool is_defined(const at::Tensor& x) { return x.defined(); }
 
+// terms_keep: what the terms need in backward; null: there is none of these.
+tensor_list outputs_of(const at::Tensor& x, LowRankTerms& terms, at::ArrayRef<Projection> projections,
+                       tensor_list* terms_keep, Wanted wanted) {
+  if (wanted != Wanted::values || terms.has_magnitudes())
+    return terms.project(x, projections, terms_keep, wanted);
+  tensor_list all = made(Output::product, "linear", [&] {
+    tensor_list keeps;
+    const bool keeping = terms_keep != nullptr || KeptOutputs::current() != nullptr;
+    tensor_list outputs = terms.project(x, projections, keeping ? &keeps : nullptr);
+    outputs.insert(outputs.end(), keeps.begin(), keeps.end());
+    return outputs;
+  });
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(projections.size());
+  if (terms_keep != nullptr) terms_keep->assign(end, all.end());
+  all.erase(end, all.end());
+  return all;
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   // anchor: where x has no graph, and one begins here.
   static tensor_list forward(AutogradContext* context, const at::Tensor& x,
                              const c10::optional<at::Tensor>& /*anchor*/, const Projections& projections,
-                             at::ScalarType compute, const Again& again) {
+                             at::ScalarType compute, const Again& again, Wanted wanted) {
     const at::Tensor operand = converted(x, compute, MemoryKind::activations);
     LinearState state{projections, {}, {}, LowRankTerms(projections), x.scalar_type(), compute};
     tensor_list low_rank_keeps;
-    tensor_list outputs = state.low_rank.project(operand, projections, &low_rank_keeps);
+    tensor_list outputs = outputs_of(operand, state.low_rank, projections, &low_rank_keeps, wanted);
     bool trains = state.low_rank.needs_input();  // a weight: its gradient needs x
     for (const Projection& p : projections) {
       if (state.weights.emplace_back(*p.weight)) trains = true;
       state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
     }
-    if (trains && again) keep_again(context, again);
+    if (trains && again) keep(context, "linear", again);
     tensor_list saved{trains && !again ? operand : at::Tensor()};
     saved.insert(saved.end(), low_rank_keeps.begin(), low_rank_keeps.end());
-    context->save_for_backward(std::move(saved));
+    keep(context, "linear", saved);
     keep(context, std::move(state));
     return outputs;
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<LinearState>(context);
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     at::Tensor operand = saved[0];
-    if (const Again again = taken(context)) {
-      const at::NoGradGuard no_grad;
-      operand = converted(again(), state.compute, MemoryKind::activations);
-    }
+    if (has_recipe(context)) operand = converted(made_again(context), state.compute, MemoryKind::activations);
     const at::ArrayRef<at::Tensor> low_rank_kept = at::ArrayRef<at::Tensor>(saved).slice(1);
     for (size_t i = 0; i < grads.size(); ++i) {
       if (grads[i].defined()) grads[i] = grads[i].contiguous();
@@ -74,7 +90,7 @@ struct Linear : torch::autograd::Function<Linear> {
       if (grads[i].defined()) add_weight_gradient(state, i, grads[i], operand);
       state.weights[i].end();
     }
-    return {dx, {}, {}, {}, {}};
+    return {dx, {}, {}, {}, {}, {}};
   }
 
  private:
@@ -143,11 +159,27 @@ std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row
   return positions;
 }
 
+// A stretch of a sum, as float32 and back.
+void load_part(const tensor::Split& sum, int64_t begin, int64_t count, float* to) {
+  cpu().convert(at_byte(sum.high, begin), type_of(sum.high), to, Type::f32, count);
+  if (!sum.low.defined()) return;
+  const auto* const high = static_cast<const uint16_t*>(sum.high.data_ptr()) + begin;
+  const uint8_t* const low = sum.low.data_ptr<uint8_t>() + begin;
+  for (int64_t i = 0; i < count; ++i) to[i] = tensor::joined(high[i], low[i]);
+}
+void store_part(const float* from, int64_t begin, int64_t count, const tensor::Split& sum) {
+  if (!sum.low.defined())
+    return cpu().convert(from, Type::f32, at_byte(sum.high, begin), type_of(sum.high), count);
+  auto* const high = static_cast<uint16_t*>(sum.high.data_ptr()) + begin;
+  uint8_t* const low = sum.low.data_ptr<uint8_t>() + begin;
+  for (int64_t i = 0; i < count; ++i) tensor::split(from[i], high[i], low[i]);
+}
+
 // A row of the gradient is summed in float32, in the order of its tokens, and rounded once: in a bfloat16 sum
 // of a hundred terms the last ones would be lost. Columns are divided among the threads.
 void scatter_add_rows(const at::Tensor& dy, float scale, const at::Tensor& ids, int64_t padding_row,
-                      at::Tensor& grad) {
-  const int64_t width = grad.size(1);
+                      const tensor::Split& grad) {
+  const int64_t width = grad.high.size(1);
   const int32_t* const id = ids.data_ptr<int32_t>();
   const std::vector<int64_t> positions = by_id(id, ids.size(0), padding_row);
   constexpr int64_t kUnit = 64, kColumns = 1024;
@@ -157,13 +189,12 @@ void scatter_add_rows(const at::Tensor& dy, float scale, const at::Tensor& ids, 
       const int64_t count = std::min(std::min(end * kUnit, width) - first, kColumns);
       for (size_t i = 0; i < positions.size();) {
         const int64_t row = id[positions[i]];
-        char* const place = at_byte(grad, row * width + first);
-        cpu().convert(place, type_of(grad), sum.data(), Type::f32, count);
+        load_part(grad, row * width + first, count, sum.data());
         for (; i < positions.size() && id[positions[i]] == row; ++i) {
           const char* const term = at_byte(dy, positions[i] * width + first);
           cpu().add(sum.data(), Type::f32, term, type_of(dy), scale, sum.data(), count);
         }
-        cpu().convert(sum.data(), Type::f32, place, type_of(grad), count);
+        store_part(sum.data(), row * width + first, count, grad);
       }
     }
   });
@@ -182,7 +213,8 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
   tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
     std::array<float, 1024> piece;
     for (int64_t t = begin; t < end; ++t) {
-      const base::CounterKey key = base::counter_key({options.noise.key, static_cast<uint64_t>(t)});
+      const base::CounterKey key =
+          base::counter_key({options.noise.key, static_cast<uint64_t>(options.noise.row + t)});
       for (int64_t first = 0; first < width; first += std::ssize(piece)) {
         const int64_t count = std::min(width - first, std::ssize(piece));
         char* const place = at_byte(x, t * width + first);
@@ -229,21 +261,22 @@ struct Embedding : torch::autograd::Function<Embedding> {
                          scale};
     tensor_list saved{ids, {}, {}};
     const at::Tensor rows = looked_up(*w, ids, options, state.terms, saved[1], saved[2]);
-    context->save_for_backward(std::move(saved));
+    keep(context, "embedding", saved);
     keep(context, std::move(state));
     return finished(rows, options);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<EmbeddingState>(context);
     const at::Tensor dy = grads[0].contiguous();
-    const tensor_list saved = context->get_saved_variables();
-    state.table.add([&](at::Tensor& gradient) {
+    const tensor_list saved = kept(context);
+    state.table.add_split([&](const tensor::Split& gradient) {
       const at::Tensor read = tables_own(saved[0], saved[2], state.padding_row);
       scatter_add_rows(dy, state.scale, read, state.padding_row, gradient);
     });
     state.table.end();
-    state.own_rows.add(
-        [&](at::Tensor& gradient) { scatter_add_rows(dy, state.scale, saved[2], kTablesOwn, gradient); });
+    state.own_rows.add_split([&](const tensor::Split& gradient) {
+      scatter_add_rows(dy, state.scale, saved[2], kTablesOwn, gradient);
+    });
     state.own_rows.end();
     if (!state.terms.empty()) {
       const at::Tensor d_rows = branch_gradient(dy, dy.scalar_type(), static_cast<double>(state.scale));
@@ -256,16 +289,17 @@ struct Embedding : torch::autograd::Function<Embedding> {
 }  // namespace
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                               at::ScalarType compute, const Again& again) {
+                               at::ScalarType compute, const Again& again, Wanted wanted) {
   for (const Projection& p : projections) check(x, p);
   if (!fused(x)) return plain::linear(x, projections, compute);
   c10::optional<at::Tensor> anchor;
   if (at::GradMode::is_enabled() && !x.requires_grad() &&
       std::any_of(projections.begin(), projections.end(), trains_terms))
     anchor = graph_start();
-  if (records(x) || anchor) return Linear::apply(x, anchor, projections.vec(), compute, again);
+  if (records(x) || anchor) return Linear::apply(x, anchor, projections.vec(), compute, again, wanted);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  return LowRankTerms(projections).project(operand, projections, nullptr);
+  LowRankTerms terms(projections);
+  return outputs_of(operand, terms, projections, nullptr, wanted);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,

@@ -35,6 +35,14 @@ at::Tensor bias_of(const Projection& p) {
   return p.bias != nullptr ? at::Tensor(*p.bias->read()) : at::Tensor();
 }
 
+// In the place of outputs that are not read.
+tensor_list zeros(const at::Tensor& x, at::ArrayRef<Projection> projections) {
+  tensor_list all;
+  for (const Projection& p : projections)
+    all.push_back(tensor::zeros({x.size(0), p.out()}, x.scalar_type(), MemoryKind::activations));
+  return all;
+}
+
 }  // namespace
 
 at::Tensor scaled(Parameter& w, double scale, at::ScalarType type) {
@@ -57,6 +65,11 @@ LowRankTerms::LowRankTerms(at::ArrayRef<Projection> projections) {
 bool LowRankTerms::needs_input() const {
   return std::any_of(terms_.begin(), terms_.end(),
                      [](const Term& term) { return static_cast<bool>(term.a); });
+}
+
+bool LowRankTerms::has_magnitudes() const {
+  return std::any_of(terms_.begin(), terms_.end(),
+                     [](const Term& term) { return term.factors().magnitude != nullptr; });
 }
 
 bool LowRankTerms::drops() const {
@@ -98,11 +111,13 @@ at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
 
 // Kept are what all terms make of x, their dropout's words, and what magnitudes are multiplied with.
 tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                                  tensor_list* kept) {
-  if (empty()) return kernels::project(x, projections);
+                                  tensor_list* kept, Wanted wanted) {
+  const bool values = wanted != Wanted::graph || has_magnitudes();
+  if (empty()) return values ? kernels::project(x, projections) : zeros(x, projections);
   if (kept != nullptr) kept->resize(1 + terms_.size());
   const at::Tensor r = reduced(in_their_type(x), kept);
   if (kept != nullptr) (*kept)[0] = r;
+  if (!values) return zeros(x, projections);
   std::vector<TensorFactors> added(projections.size());
   for (const Term& term : terms_)
     added[term.output] = {columns(r, term), false, *read(*term.factors().b, r.scalar_type()), true};
@@ -137,10 +152,13 @@ void LowRankTerms::backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<a
     at::Tensor& dy = d_outputs[term.output];
     if (!dy.defined()) continue;
     term.magnitude.add([&](at::Tensor& gradient) {
-      const at::Tensor d_gain = gain_gradient(dy, y, bias_of(term.projection));
-      for (int64_t i = 0; i < d_gain.numel(); ++i)
-        d_gain.data_ptr<float>()[i] /= term.norms.data_ptr<float>()[i];
-      add_in_place(gradient, d_gain);
+      add_in_pieces(dy.size(0), gradient, [&](int64_t first, int64_t count, at::Tensor& sum) {
+        const at::Tensor d_gain =
+            gain_gradient(dy.narrow(0, first, count), y.narrow(0, first, count), bias_of(term.projection));
+        for (int64_t i = 0; i < d_gain.numel(); ++i)
+          d_gain.data_ptr<float>()[i] /= term.norms.data_ptr<float>()[i];
+        add_in_place(sum, d_gain);
+      });
     });
     dy = with_gain(dy, gain(term), {});
   }
@@ -165,9 +183,11 @@ void LowRankTerms::backward(tensor_list& d_outputs, at::ArrayRef<Projection> pro
       term.b.add(
           [&](at::Tensor& gradient) { gemm(dy, true, columns(kept[0], term), false, gradient, 1.0f); });
       term.bias.add([&](at::Tensor& gradient) {
-        at::Tensor sums = at::zeros({dy.size(1)}, at::kFloat);
-        add_column_sums(dy, sums);
-        add_in_place(gradient, sums.mul_(term.factors().scale));
+        add_in_pieces(dy.size(0), gradient, [&](int64_t first, int64_t count, at::Tensor& sum) {
+          at::Tensor sums = at::zeros({dy.size(1)}, at::kFloat);
+          add_column_sums(dy.narrow(0, first, count), sums);
+          add_in_place(sum, sums.mul_(term.factors().scale));
+        });
       });
     }
     for (tensor::Use* use : {&term.a, &term.b, &term.bias, &term.magnitude}) use->end();
@@ -199,22 +219,32 @@ void LowRankTerms::add_dropped(const at::Tensor& d_reduced, at::ArrayRef<at::Ten
   }
 }
 
-// Without dropout all of them read the same x: one product makes them.
+// Without dropout all of them read the same x: one product of each piece of the sum makes them.
 void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words,
                                       const at::Tensor& x) const {
-  at::Tensor all;
-  if (!drops() && terms_.size() > 1) {
-    all = tensor::empty({width_, x.size(1)}, at::kFloat, MemoryKind::workspace);
-    gemm(d_reduced, true, x, false, all);
-  }
-  for (size_t i = 0; i < terms_.size(); ++i) {
-    const Term& term = terms_[i];
-    term.a.add([&](at::Tensor& gradient) {
-      if (all.defined()) return add_in_place(gradient, all.narrow(0, term.first, term.factors().rank()));
-      const at::Tensor own = drops() ? dropped(x, term.factors().dropout, words[i]) : x;
-      gemm(columns(d_reduced, term), true, own, false, gradient, 1.0f);
+  const auto each = [&](const auto& body) {
+    for (size_t i = 0; i < terms_.size(); ++i)
+      terms_[i].a.add([&](at::Tensor& gradient) { body(i, gradient); });
+  };
+  if (drops() || terms_.size() == 1) {
+    return each([&](size_t i, at::Tensor& gradient) {
+      const at::Tensor own = drops() ? dropped(x, terms_[i].factors().dropout, words[i]) : x;
+      gemm(columns(d_reduced, terms_[i]), true, own, false, gradient, 1.0f);
     });
   }
+  at::Tensor all = tensor::empty({width_, x.size(1)}, at::kFloat, MemoryKind::workspace);
+  tensor_list sums(terms_.size());  // the gradients, or in the place of bfloat16 ones
+  each([&](size_t i, at::Tensor& gradient) { sums[i] = wide_sum(gradient); });
+  for (int64_t first = 0; first < x.size(0); first += kSumPiece) {
+    const int64_t count = std::min(kSumPiece, x.size(0) - first);
+    gemm(d_reduced.narrow(0, first, count), true, x.narrow(0, first, count), false, all);
+    each([&](size_t i, at::Tensor&) {
+      add_in_place(sums[i], all.narrow(0, terms_[i].first, terms_[i].factors().rank()));
+    });
+  }
+  each([&](size_t i, at::Tensor& gradient) {
+    if (!sums[i].is_same(gradient)) add_to(sums[i], gradient);
+  });
 }
 
 }  // namespace trl::kernels

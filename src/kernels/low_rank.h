@@ -20,9 +20,11 @@ class LowRankTerms {
 
   bool empty() const { return width_ == 0; }
   bool needs_input() const;  // in backward: an a is trained
+  bool has_magnitudes() const;
   // What the projections and the terms make of x, which has the type of the products. kept: what backward
-  // needs beside x; null: there is none.
-  tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, tensor_list* kept);
+  // needs beside x; null: there is none. Without values the outputs are zeros, unless backward needs them.
+  tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, tensor_list* kept,
+                      Wanted wanted = Wanted::values);
 
   // d_outputs: the gradients of the outputs (undefined: there is none), which become those of what was there
   // before magnitudes. x may be undefined where no a is trained. dx becomes the gradient of x, of projections

@@ -152,7 +152,7 @@ at::Tensor norm_backward(const at::Tensor& dy, const at::Tensor& d_sum, const at
 }
 
 void save(AutogradContext* context, const at::Tensor& x, const Statistics& statistics, NormState state) {
-  context->save_for_backward({x, statistics.rstd, statistics.mean});
+  keep(context, "norm", {x, statistics.rstd, statistics.mean});
   keep(context, std::move(state));
 }
 Statistics saved_statistics(const tensor_list& saved) {
@@ -165,11 +165,12 @@ Statistics saved_statistics(const tensor_list& saved) {
 struct NormNode : torch::autograd::Function<NormNode> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Norm& norm) {
     const Statistics statistics(x, norm.kind);
+    at::Tensor y = norm_forward(x, {}, norm, 1, statistics).normed;
     save(context, x, statistics, NormState(norm));
-    return norm_forward(x, {}, norm, 1, statistics).normed;
+    return y;
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     auto& state = kept<NormState>(context);
     return {norm_backward(grads[0].contiguous(), {}, saved[0], saved_statistics(saved), state), {}};
   }
@@ -191,7 +192,7 @@ struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<NormState>(context);
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     at::Tensor dx = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
     if (grads[1].defined()) {
       dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved_statistics(saved), state);

@@ -10,6 +10,7 @@
 #include "kernels/path.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
+#include "tensor/saved.h"
 #include "tensor/use.h"
 
 namespace trl::kernels {
@@ -98,6 +99,7 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
 }
 
 void convert(const at::Tensor& from, const at::Tensor& to);  // of one size
+void add_to(const at::Tensor& from, const at::Tensor& to);   // of one size; rounded once
 // A copy of x in `type`; x itself when it has it.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
@@ -114,13 +116,27 @@ inline void check_rate(const Dropout& dropout) {
 }
 inline Drop drop_of(const Dropout& dropout) {
   return {dropout.key, static_cast<int32_t>(std::lround(dropout.rate * 0x1p24)),
-          dropout.rate < 1 ? static_cast<float>(1 / (1 - dropout.rate)) : 0.0f};
+          dropout.rate < 1 ? static_cast<float>(1 / (1 - dropout.rate)) : 0.0f, dropout.row};
 }
 // gated() of [gate | up] without a graph, and the gradient of [gate | up].
 at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up);
 at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::Tensor& gate_up);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
 void add_column_sums(const at::Tensor& x, at::Tensor& sum);
+// Where the pieces of a sum go that a gradient gains: a float32 gradient itself, else zeros to be added to
+// it.
+inline at::Tensor wide_sum(const at::Tensor& gradient) {
+  if (gradient.scalar_type() == at::kFloat) return gradient;
+  return tensor::zeros(gradient.sizes(), at::kFloat, MemoryKind::workspace);
+}
+// body(first, count, sum) adds some rows' part of a sum over all rows to a float32 sum, piece by piece.
+template <typename Body>
+void add_in_pieces(int64_t rows, at::Tensor& gradient, const Body& body) {
+  at::Tensor sum = wide_sum(gradient);
+  for (int64_t first = 0; first < rows; first += kSumPiece)
+    body(first, std::min(kSumPiece, rows - first), sum);
+  if (!sum.is_same(gradient)) add_to(sum, gradient);
+}
 // y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
 struct SkinnyProduct {
   at::Tensor w, bias, y;  // bias: may be undefined
@@ -148,18 +164,52 @@ State& kept(AutogradContext* context) {
   return static_cast<Capsule<State>*>(capsule.get())->state;  // saved_data holds it
 }
 
-inline void keep_again(AutogradContext* context, const Again& again) {
-  context->saved_data["again"] = at::IValue::make_capsule(c10::make_intrusive<Capsule<Again>>(again));
-}
-// Nodes of a graph live until its end, what they saved only until their own backward; so the recipe goes
-// then.
-inline Again taken(AutogradContext* context) {
-  const auto entry = context->saved_data.find("again");
-  if (entry == context->saved_data.end()) return {};
+// What a node of a graph keeps for its backward, and no longer: nodes live until the end of their graph.
+// Tensors go through the policy of tensor/saved.h; by: the op's name for it. Backward takes each of them
+// once.
+template <typename State>
+State taken(AutogradContext* context, const char* key) {
+  const auto entry = context->saved_data.find(key);
+  if (entry == context->saved_data.end())
+    fail(Status::internal, "backward came a second time through a graph that keeps nothing any more");
   const auto capsule = entry->second.toCapsule();
-  Again again = static_cast<const Capsule<Again>*>(capsule.get())->state;
-  context->saved_data.erase("again");
-  return again;
+  State state = std::move(static_cast<Capsule<State>*>(capsule.get())->state);
+  context->saved_data.erase(entry);
+  return state;
+}
+inline std::vector<tensor::Saved> saved(const tensor_list& tensors, std::string_view by) {
+  std::vector<tensor::Saved> all;
+  for (const at::Tensor& x : tensors) all.emplace_back(x, by);
+  return all;
+}
+inline tensor_list brought(const std::vector<tensor::Saved>& saved) {
+  tensor_list tensors;
+  for (const tensor::Saved& x : saved) tensors.push_back(x.get());
+  return tensors;
+}
+
+inline void keep(AutogradContext* context, std::string_view by, const tensor_list& tensors) {
+  context->saved_data["tensors"] =
+      at::IValue::make_capsule(c10::make_intrusive<Capsule<std::vector<tensor::Saved>>>(saved(tensors, by)));
+}
+inline tensor_list kept(AutogradContext* context) {
+  return brought(taken<std::vector<tensor::Saved>>(context, "tensors"));
+}
+
+// In place of one more tensor: how it is made again.
+struct Recipe {
+  std::vector<tensor::Saved> from;
+  std::function<at::Tensor(const tensor_list&)> make;
+};
+inline void keep(AutogradContext* context, std::string_view by, const Again& again) {
+  context->saved_data["again"] = at::IValue::make_capsule(
+      c10::make_intrusive<Capsule<Recipe>>(Recipe{saved(again.from, by), again.make}));
+}
+inline bool has_recipe(AutogradContext* context) { return context->saved_data.count("again") > 0; }
+inline at::Tensor made_again(AutogradContext* context) {
+  const Recipe recipe = taken<Recipe>(context, "again");
+  const at::NoGradGuard no_grad;
+  return recipe.make(brought(recipe.from));
 }
 
 }  // namespace trl::kernels

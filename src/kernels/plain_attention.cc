@@ -24,10 +24,11 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionOp
 // What dropout multiplies the weights of a document by: [kv_heads, heads / kv_heads, queries, keys].
 at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& dropout, Range queries,
                           const std::vector<Range>& keys) {
-  const int64_t heads = q.size(1);
+  const int64_t heads = q.size(1), row = dropout.row;
+  const Range rows{(row + queries.begin) * heads, (row + queries.end) * heads};
   std::vector<at::Tensor> parts;
   for (const Range& range : keys)
-    parts.push_back(dropout_factors(dropout, {queries.begin * heads, queries.end * heads}, range));
+    parts.push_back(dropout_factors(dropout, rows, {row + range.begin, row + range.end}));
   return at::cat(parts, 1)
       .to(q.device())
       .view({queries.end - queries.begin, kv_heads, heads / kv_heads, -1})

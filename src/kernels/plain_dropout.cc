@@ -24,7 +24,8 @@ at::Tensor dropout_factors(const Dropout& dropout, Range rows, Range columns) {
 
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout) {
   const int64_t width = x.size(-1), rows = width > 0 ? x.numel() / width : 0;
-  const at::Tensor factors = dropout_factors(dropout, {0, rows}, {0, width}).to(x.device());
+  const at::Tensor factors =
+      dropout_factors(dropout, {dropout.row, dropout.row + rows}, {0, width}).to(x.device());
   return (x.to(wide_type(x)) * factors.view(x.sizes())).to(x.scalar_type());
 }
 

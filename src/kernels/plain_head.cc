@@ -141,7 +141,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     } else {
       sweep({});
     }
-    context->save_for_backward({d_hidden});
+    keep(context, tensor::kHead, {d_hidden});
     keep(context, HeadUses{std::move(use), std::move(own_use)});
     return scalar(sums->loss * loss_scale, hidden);
   }
@@ -150,7 +150,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     auto& uses = kept<HeadUses>(context);
     uses.head.end();
     uses.own_rows.end();
-    return {context->get_saved_variables()[0], {}, {}, {}, {}, {}};
+    return {kept(context)[0], {}, {}, {}, {}, {}};
   }
 };
 

@@ -40,15 +40,14 @@ struct LookupState {
 struct Lookup : torch::autograd::Function<Lookup> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, const at::Tensor& ids,
                             Parameter* w) {
-    if (w->has_gradient()) context->save_for_backward({ids});
+    if (w->has_gradient()) keep(context, "embedding", {ids});
     keep(context, LookupState{tensor::Use(*w), w->padding_row});
     return at::embedding(w->read()->detach(), ids);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     auto& state = kept<LookupState>(context);
-    state.table.add([&](at::Tensor& gradient) {
-      add_rows(grads[0], context->get_saved_variables()[0], state.padding_row, gradient);
-    });
+    state.table.add(
+        [&](at::Tensor& gradient) { add_rows(grads[0], kept(context)[0], state.padding_row, gradient); });
     state.table.end();
     return {{}, {}, {}};
   }
@@ -59,7 +58,7 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   at::Tensor values = tensor::empty({tokens, width}, at::kFloat, MemoryKind::workspace);
   auto* const value = values.data_ptr<float>();
   for (int64_t t = 0; t < tokens; ++t) {
-    const base::CounterKey key = base::counter_key({noise.key, static_cast<uint64_t>(t)});
+    const base::CounterKey key = base::counter_key({noise.key, static_cast<uint64_t>(noise.row + t)});
     for (int64_t i = 0; i < width; ++i) {
       value[t * width + i] =
           static_cast<float>(noise.size) * base::counter_uniform(key, static_cast<uint32_t>(i));

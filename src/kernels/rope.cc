@@ -28,13 +28,13 @@ std::pair<at::Tensor, at::Tensor> turn(const at::Tensor& q, const at::Tensor& k,
 struct Turn : torch::autograd::Function<Turn> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
                              const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout) {
-    context->save_for_backward({cos, sin});
+    keep(context, "rope", {cos, sin});
     keep(context, layout);
     const auto [turned_q, turned_k] = turn(q, k, cos, sin, layout, false);
     return {turned_q, turned_k};
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     const auto [dq, dk] = turn(grads[0].contiguous(), grads[1].contiguous(), saved[0], saved[1],
                                kept<RopeLayout>(context), true);
     return {dq, dk, {}, {}, {}};

@@ -71,13 +71,13 @@ void spread_gradient(const float* d_weight, const float* p, const int32_t* chose
 struct Choose : torch::autograd::Function<Choose> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& logits, int64_t k, bool normalised) {
     const Routing routing = choose_experts(logits, k, normalised);
-    context->save_for_backward({logits, routing.experts});
+    keep(context, "route", {logits, routing.experts});
     context->mark_non_differentiable({routing.experts});
     keep(context, normalised);
     return {routing.weights, routing.experts};
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto saved = context->get_saved_variables();
+    const tensor_list saved = kept(context);
     const at::Tensor &logits = saved[0], &chosen = saved[1], d_weights = grads[0].contiguous();
     const int64_t experts = logits.size(1), k = chosen.size(1);
     const at::Tensor dz = tensor::empty_like(logits, MemoryKind::activations);
@@ -137,7 +137,7 @@ Balance balance_of(at::ArrayRef<at::Tensor> logits, int64_t k) {
 struct BalanceLoss : torch::autograd::Function<BalanceLoss> {
   static at::Tensor forward(AutogradContext* context, at::ArrayRef<at::Tensor> logits, int64_t k) {
     Balance balance = balance_of(logits, k);
-    context->save_for_backward(logits.vec());
+    keep(context, "balance", tensor_list(logits.vec()));
     keep(context, balance);
     return scalar(balance.loss());
   }
@@ -150,7 +150,7 @@ struct BalanceLoss : torch::autograd::Function<BalanceLoss> {
     std::vector<float> g;
     for (const double assigned : balance.assigned) g.push_back(static_cast<float>(scale * assigned));
     tensor_list gradients;
-    for (const at::Tensor& logits : context->get_saved_variables()) {
+    for (const at::Tensor& logits : kept(context)) {
       const at::Tensor dz = tensor::empty_like(logits, MemoryKind::activations);
       const at::Tensor work = tensor::empty({pieces_of(logits), experts}, at::kFloat, MemoryKind::workspace);
       each_row(logits, [&](int64_t piece, int64_t row, const float* p) {

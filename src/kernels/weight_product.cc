@@ -1,6 +1,7 @@
 #include "kernels/weight_product.h"
 
 #include "kernels/four_bit_weight.h"
+#include "kernels/int8_products.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
@@ -57,11 +58,21 @@ void multiply_panels(const at::Tensor& a, Parameter& w, bool transposed, const T
   gemm(m);
 }
 
-at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors& added) {
+bool in_int8(const Projection& p, at::ScalarType compute) {
+  return p.int8 != nullptr && compute == at::kBFloat16 && p.int8->are_of(p);
+}
+
+// narrow: gets those that are left to be done in int8.
+at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors& added,
+                   std::vector<Int8Multiplication>& narrow) {
   const at::ScalarType compute = x.scalar_type();
   at::Tensor y = tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations);
   const float beta = p.bias != nullptr ? 1.0f : 0.0f;
   if (p.bias != nullptr) fill_rows(y, *read(*p.bias, compute));
+  if (in_int8(p, compute)) {
+    narrow.push_back(p.int8->forward(y, added, beta));
+    return y;
+  }
   if (!p.transposed && in_panels(*p.weight, compute)) {
     multiply_panels(x, *p.weight, true, added, y, beta);
     return y;
@@ -92,14 +103,16 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                                 at::ArrayRef<TensorFactors> added) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
-  const bool skinny =
-      x.size(0) <= kSkinnyRows &&
-      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
-        return !p.transposed && (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
-      });
+  const bool skinny = x.size(0) <= kSkinnyRows &&
+                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
+                        return !p.transposed && !in_int8(p, compute) &&
+                               (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
+                      });
   if (!skinny) {
+    std::vector<Int8Multiplication> narrow;
     for (size_t i = 0; i < projections.size(); ++i)
-      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i]));
+      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i], narrow));
+    if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
     return outputs;
   }
   std::vector<SkinnyProduct> products;
@@ -117,27 +130,32 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   return outputs;
 }
 
+// What is added goes with the last of them.
 void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
                     const TensorFactors& added, at::Tensor& dx) {
   std::vector<TensorFactors> sum;
-  std::vector<size_t> in_panels_too;
+  std::vector<size_t> narrow, in_panels_too;
   for (size_t i = 0; i < projections.size(); ++i) {
     const Projection& p = projections[i];
     if (!dys[i].defined()) continue;
     const at::ScalarType compute = dys[i].scalar_type();
-    if (!p.transposed && in_panels(*p.weight, compute)) {
+    if (in_int8(p, compute)) {
+      narrow.push_back(i);
+    } else if (!p.transposed && in_panels(*p.weight, compute)) {
       in_panels_too.push_back(i);
     } else {
       sum.push_back({dys[i], false, *read(*p.weight, compute), p.transposed});
     }
   }
+  size_t left = narrow.size() + in_panels_too.size() + (sum.empty() ? 0 : 1);
+  const auto with_it = [&] { return --left == 0 ? added : TensorFactors(); };
   float beta = 0;
-  for (const size_t i : in_panels_too) {
-    const bool last = sum.empty() && i == in_panels_too.back();
-    multiply_panels(dys[i], *projections[i].weight, false, last ? added : TensorFactors(), dx, beta);
-    beta = 1;
-  }
-  if (!sum.empty() && added.a.defined()) sum.push_back(added);
+  for (const size_t i : narrow)
+    projections[i].int8->input_gradient(dys[i], with_it(), dx, std::exchange(beta, 1.0f));
+  for (const size_t i : in_panels_too)
+    multiply_panels(dys[i], *projections[i].weight, false, with_it(), dx, std::exchange(beta, 1.0f));
+  const bool alone = narrow.empty() && in_panels_too.empty();
+  if ((alone || !sum.empty()) && added.a.defined()) sum.push_back(added);
   if (!sum.empty()) gemm(sum, dx, beta);
 }
 

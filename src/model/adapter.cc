@@ -196,6 +196,7 @@ void Adapter::replace(Parameter** place, const adapter::Tensor& tensor) {
   Parameter* const made = make(own, original.dtype(), original.device());
   set(*made, *original.read());
   made->decay = original.decay;
+  made->embedding = original.embedding;
   made->padding_row = original.padding_row;
   replaced_.push_back({place, made, slots_[tensor.module].layer});
 }

@@ -7,6 +7,7 @@
 #include "model/lora_start.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::model {
 
@@ -28,6 +29,15 @@ void check_divisible(const Slot& slot) {
       "init_lora_weights: olora and pissa take a part out of the weights, and {} is held as {}, which is "
       "never changed: give true, false, gaussian or orthogonal, or open the model in float32 or bfloat16",
       slot.module.name, encoded->form());
+}
+
+// Whether a module's terms begin as a part of its weight. Throws what finding that part would throw.
+bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
+  using adapter::ModuleKind;
+  if (slot.module.kind == ModuleKind::embedding || slot.module.kind == ModuleKind::experts) return false;
+  values.check(rank);
+  if (values.needs_weight()) check_divisible(slot);
+  return values.needs_weight();
 }
 
 }  // namespace
@@ -54,6 +64,10 @@ LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
 }
 
 void Adapter::start(Term& term, LoraStart& values) {
+  if (tensor::Rehearsal::current() != nullptr) {
+    if (begins_in_weight(slots_[term.slot], values, term.factors.rank())) keep_rest(term, {}, {});
+    return;
+  }
   const kernels::LowRank& factors = term.factors;
   const LoraFactors first = drawn(term, values);
   write_values(*factors.a, first.a);
@@ -66,12 +80,13 @@ void Adapter::start(Term& term, LoraStart& values) {
   if (first.base.defined()) keep_rest(term, first.a, first.b);
 }
 
+// In a rehearsal a and b are undefined.
 void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
-  const auto kept = [](const at::Tensor& values) {
-    return tensor::empty(values.sizes(), at::kFloat, tensor::MemoryKind::weights).copy_(values);
+  const auto like = [](const Parameter& factor) {
+    return tensor::empty(factor.shape(), at::kFloat, tensor::MemoryKind::weights);
   };
-  term.first_a = kept(a);
-  term.first_b = kept(b);
+  term.first_a = like(*term.factors.a);
+  term.first_b = like(*term.factors.b);
   const Slot& slot = slots_[term.slot];
   Parameter& weight = **slot.weight;
   if (term.rest == nullptr) {
@@ -80,6 +95,9 @@ void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
     term.rest = rests_.emplace_back(std::make_unique<Parameter>(weight.name, std::move(values))).get();
     replaced_.push_back({slot.weight, term.rest, slot.layer});
   }
+  if (!a.defined()) return;
+  term.first_a.copy_(a);
+  term.first_b.copy_(b);
   const at::Tensor rest = LoraStart::rest(matrix_of(slot), term.first_a, term.first_b, term.factors.scale);
   write_values(*term.rest, slot.module.kind == adapter::ModuleKind::conv1d ? rest.t() : rest);
 }
@@ -97,6 +115,16 @@ void Adapter::start_again(const std::string& directory) {
          "numbers, and the adapter's files do not hold it: convert the adapter to plain LoRA with PEFT "
          "(path_initial_model_for_weight_conversion)",
          directory, *config_.pissa_iterations);
+  }
+  for (const Term& term : terms_) {
+    const Slot& slot = slots_[term.slot];
+    const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+    if (encoded == nullptr || slot.module.kind == adapter::ModuleKind::embedding) continue;
+    fail(Status::unsupported,
+         "{}: init_lora_weights: the adapter began as a part of the weights and belongs to what is left of "
+         "them, and {} is held as {}, which is never changed: open the model in float32 or bfloat16, or "
+         "convert the adapter to plain LoRA with PEFT (path_initial_model_for_weight_conversion)",
+         directory, slot.module.name, encoded->form());
   }
   start(0);
 }

@@ -21,8 +21,9 @@ struct BlockAttention {
   kernels::AttentionOptions options = {};
   double weight_dropout = 0, out_dropout = 0;  // rates in training
 
-  // x: [tokens, hidden] -> [tokens, hidden]. again: as for kernels::linear().
-  at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
+  // x: [tokens, hidden] -> [tokens, hidden]. again, wanted: as for kernels::linear().
+  at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                     kernels::Wanted wanted = kernels::Wanted::values) const;
 
  private:
   std::vector<at::Tensor> split(const at::Tensor& qkv) const;

@@ -21,8 +21,9 @@ struct BlockExperts {
     at::Tensor y;       // [tokens, hidden]
     at::Tensor router;  // [tokens, experts], before the softmax
   };
-  // x: [tokens, hidden]. again: as for kernels::linear().
-  Result forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
+  // x: [tokens, hidden]. again, wanted: as for kernels::linear().
+  Result forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                 kernels::Wanted wanted = kernels::Wanted::values) const;
 };
 
 }  // namespace trl::model

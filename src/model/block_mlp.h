@@ -15,12 +15,22 @@ struct BlockMlp {
   kernels::Projection out = {};
   double out_dropout = 0;  // rate in training
 
-  // x: [tokens, hidden] -> [tokens, hidden]. again: as for kernels::linear().
-  at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context) const;
-  // The same from what `in` makes of x.
-  at::Tensor from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context) const;
+  // x: [tokens, hidden] -> [tokens, hidden], by tiles of tokens where there are many. again, wanted: as for
+  // kernels::linear().
+  at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                     kernels::Wanted wanted = kernels::Wanted::values) const;
+  // The same from what `in` makes of x, all tokens at once.
+  at::Tensor from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context,
+                       kernels::Wanted wanted = kernels::Wanted::values) const;
+
+  // Bytes of what is as wide as this part and exists of each token of a tile at once, in backward.
+  int64_t bytes_per_token(at::ScalarType compute) const;
 
  private:
+  at::Tensor whole(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                   kernels::Wanted wanted) const;
+  int64_t tile_tokens(int64_t tokens, const LayerContext& context) const;
+  std::vector<const kernels::Parameter*> parameters() const;
   at::Tensor activate(const std::vector<at::Tensor>& x) const;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "memory/checkpoint.h"
+#include "memory/recompute.h"
 #include "model/embedding_rows.h"
 #include "model/special_tokens.h"
 #include "tensor/device.h"
@@ -116,12 +116,15 @@ void Decoder::check(const ForwardInput& input) const {
   }
 }
 
-LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) const {
+LayerContext Decoder::context(const ForwardInput& input, const ForwardOptions& options) const {
   LayerContext context;
-  context.compute = compute(wanted);
+  context.compute = compute(options.compute);
+  context.attention = options.attention;
+  context.tiles = options.tiles;
   context.segments = input.segments;
+  context.first = input.first;
   const auto add = [&](const RopeConfig& rope) {
-    const RopeTables host = rope_tables(rope, config().head_dim, input.position_ids);
+    const RopeTables host = rope_tables(rope, config().head_dim, input.position_ids, input.reach);
     context.ropes.push_back({host.cos.to(device_), host.sin.to(device_)});
   };
   if (config().rope.type != "none") add(config().rope);
@@ -133,15 +136,18 @@ LayerContext Decoder::context(const ForwardInput& input, at::ScalarType wanted) 
 at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& options) {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
+  kernels::Noise noise = options.noise;
+  noise.row = input.first;
   at::Tensor x = kernels::embedding(anchor, input.input_ids, *embedding_,
                                     {.scale = config().embedding_scale,
-                                     .noise = options.noise,
+                                     .noise = noise,
                                      .multiplier = config().embedding_multiplier,
                                      .low_rank = embedding_terms_,
                                      .own_rows = &embedding_rows_});
   if (positions_ != nullptr) x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
   if (!options.random) return x;
-  return kernels::dropout(x, {config().dropout.embedding, part_of(*options.random, layers_.size())});
+  const uint64_t key = part_of(*options.random, layers_.size());
+  return kernels::dropout(x, {config().dropout.embedding, key, input.first});
 }
 
 bool Decoder::trains(size_t begin, size_t end) const {
@@ -173,8 +179,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   check(input);
   Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
   adapters_.enter(adapter, options.random);
-  LayerContext shared = context(input, options.compute);
-  shared.attention = options.attention;
+  LayerContext shared = context(input, options);
   const int64_t first = at::GradMode::is_enabled() ? first_trained_layer(adapter) : -1;
   const bool upon_frozen = adapter != nullptr && config().experts.count == 0;
   const int64_t frozen = upon_frozen ? frozen_layers(adapter) : 0;
@@ -191,11 +196,13 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
     if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));
     if (i == first && !begins_in_projections(adapter, first)) x = kernels::recorded(x);
     const at::AutoGradMode recording(at::GradMode::is_enabled() && i >= first);
-    const std::vector<at::Tensor> outputs = memory::checkpoint_all(
-        x, options.checkpoint,
+    const std::vector<at::Tensor> outputs = memory::recompute(
+        x, options.recompute.of_layer(i),
         [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
           adapters_.enter(adapter, key);  // when it runs again, another one may be there
-          const DecoderLayer::Result result = unit->forward(stream, shared);
+          LayerContext own = shared;
+          own.again = memory::computes_again();
+          const DecoderLayer::Result result = unit->forward(stream, own);
           return result.router.defined() ? std::vector{result.stream, result.router}
                                          : std::vector{result.stream};
         },
@@ -214,8 +221,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
 std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   adapters_.enter(options.adapter.value_or(adapters_.in_use()));
-  LayerContext shared = context(input, options.compute);
-  shared.attention = options.attention;
+  LayerContext shared = context(input, options);
   std::vector<at::Tensor> states{embed(input)};
   for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared).stream);
   states.back() = kernels::norm(states.back(), norm_);
@@ -257,7 +263,7 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
       std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
   check(input);
   adapters_.enter(adapters_.in_use());
-  LayerContext shared = context(input, wanted);
+  LayerContext shared = context(input, {.compute = wanted});
   shared.past = cache.length;
   at::Tensor x = embed(input);
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -26,6 +26,7 @@ class Decoder final : public Model {
   std::vector<Carried> carried() const override;
   std::vector<StoredPart> stored(const Parameter& parameter) const override;
   Adapters& adapters() override { return adapters_; }
+  std::shared_ptr<void> multiply_in_int8() override;
   Parameter& head() override { return *head_; }
   const kernels::OwnRows& head_rows() const override { return head_rows_; }
   at::ScalarType dtype() const override { return dtype_; }
@@ -56,7 +57,7 @@ class Decoder final : public Model {
   bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
   int64_t frozen_layers(const Adapter* adapter) const;
   at::Tensor below(const ForwardInput& input, const ForwardOptions& options, int64_t layers);
-  LayerContext context(const ForwardInput& input, at::ScalarType wanted) const;
+  LayerContext context(const ForwardInput& input, const ForwardOptions& options) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
   // One pass over the layers; the positions follow what the cache holds.
   at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);

@@ -25,7 +25,12 @@ ForwardInput filled(const ForwardInput& input) {
   segments->cu_seqlens.push_back(static_cast<int32_t>(tokens + more));
   segments->max_length = std::max(segments->max_length, more);
   if (!segments->prefix.empty()) segments->prefix.push_back(-1);
-  return {with_zeros(input.input_ids, more), with_zeros(input.position_ids, more), segments};
+  return {with_zeros(input.input_ids, more),
+          with_zeros(input.position_ids, more),
+          segments,
+          {},
+          input.first,
+          input.reach};
 }
 
 }  // namespace
@@ -53,8 +58,9 @@ at::Tensor Decoder::below(const ForwardInput& input, const ForwardOptions& optio
   const kernels::EachRowByItself by_itself;
   const bool fused = kernels::fused(device_) && options.attention == nullptr;
   const ForwardInput whole = fused ? filled(input) : input;
-  LayerContext shared = context(whole, options.compute);
-  shared.attention = options.attention;
+  LayerContext shared = context(whole, options);
+  shared.tile_unit = 3 * kernels::kSumPiece;
+  static_assert(3 * kernels::kSumPiece % kernels::kRowsTogether == 0);
   at::Tensor x = embed(whole, options);
   for (int64_t i = 0; i < layers; ++i) {
     if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));

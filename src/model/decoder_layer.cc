@@ -7,15 +7,22 @@ namespace {
 // A norm costs little beside the products that read it: it is made again in backward.
 kernels::Again again(const at::Tensor& stream, const Norm& norm) {
   if (norm.weight == nullptr) return {};
-  return [kept = stream.detach(), norm] { return kernels::norm(kept, norm); };
+  return {[norm](const std::vector<at::Tensor>& from) { return kernels::norm(from[0], norm); }, {stream}};
+}
+
+// Of what is added to the stream and to nothing else, after the norm if there is one.
+kernels::Wanted wanted_before(const Norm& norm, const LayerContext& context) {
+  if (norm.weight != nullptr) return kernels::Wanted::values;
+  return context.again ? kernels::Wanted::graph : kernels::Wanted::added;
 }
 
 }  // namespace
 
 DecoderLayer::Result DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) const {
   const auto [before, input] = residual(x, {}, attention_norm);
+  const auto wanted = parallel ? wanted_before(attention_post_norm, context) : kernels::Wanted::values;
   const at::Tensor attended =
-      normed(attention.forward(input, again(before, attention_norm), context), attention_post_norm);
+      normed(attention.forward(input, again(before, attention_norm), context, wanted), attention_post_norm);
   if (parallel) {
     const bool own = mlp_norm.weight != nullptr;
     const BlockExperts::Result fed =
@@ -30,8 +37,9 @@ DecoderLayer::Result DecoderLayer::forward(const at::Tensor& x, const LayerConte
 
 BlockExperts::Result DecoderLayer::feed(const at::Tensor& x, const kernels::Again& recipe,
                                         const LayerContext& context) const {
-  if (experts) return experts->forward(x, recipe, context);
-  return {mlp.forward(x, recipe, context), {}};
+  const kernels::Wanted wanted = wanted_before(mlp_post_norm, context);
+  if (experts) return experts->forward(x, recipe, context, wanted);
+  return {mlp.forward(x, recipe, context, wanted), {}};
 }
 
 std::vector<kernels::Projection*> DecoderLayer::projections() {

@@ -6,6 +6,7 @@
 
 #include "tensor/blas_threads.h"
 #include "tensor/counted.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::model {
 
@@ -52,6 +53,7 @@ at::Tensor EmbeddingRows::head(const at::Tensor& weight) {
 
 template <typename Draw>
 void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
+  if (tensor::Rehearsal::current() != nullptr) return;
   at::Tensor piece = at::empty({2 * kPieceDraws}, weight.options());
   for (int64_t left = rows_ * weight.size(1); left > 0;) {
     const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;  // never fewer than 16 in the end
@@ -64,6 +66,7 @@ void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
 at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
   const int64_t kept = std::min(rows_, weight.size(0));
   at::Tensor out = tensor::empty({rows_, weight.size(1)}, weight.scalar_type(), tensor::MemoryKind::weights);
+  if (tensor::Rehearsal::current() != nullptr) return out;
   out.narrow(0, 0, kept).copy_(weight.narrow(0, 0, kept));
   if (rows_ > kept) draw_new_rows(weight, out.narrow(0, kept, rows_ - kept));
   return out;

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "base/counter.h"
+#include "kernels/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"
 #include "model/rope.h"
+#include "model/tile_sizes.h"
 
 namespace trl::model {
 
@@ -28,10 +30,19 @@ struct LayerContext {
   int64_t past = 0;             // positions in the cache before this call
   // Training: what the dropout of this layer is drawn from; otherwise there is none.
   std::optional<uint64_t> random = {};
+  TileSizes tiles = {};
+  int64_t tile_unit = kernels::kSumPiece;  // tokens of a tile are a multiple of it
+  int64_t first = 0;                       // row of the batch, where a part of it is computed by itself
+  bool again = false;  // a second time, for the graph: what the layer's last op gives is not read
 
   kernels::Dropout dropout(double rate, DropPlace place) const {
     if (!random || rate == 0) return {};
-    return {rate, base::counter_seed({*random, static_cast<uint64_t>(place)})};
+    return {rate, base::counter_seed({*random, static_cast<uint64_t>(place)}), first};
+  }
+  // With the dropout of the rows that are computed.
+  std::vector<kernels::Projection> placed(std::vector<kernels::Projection> projections) const {
+    for (kernels::Projection& p : projections) p.low_rank.dropout.row = first;
+    return projections;
   }
 };
 

@@ -59,13 +59,17 @@ Loader::Loader(const ModelConfig& config, const WeightSource& source, at::Scalar
 tensor::Parameter* Loader::embedding() {
   tensor::Parameter* embedding =
       matrix(std::string(names_.embedding), config_.vocab_size, config_.hidden_size);
+  embedding->embedding = true;
   embedding->padding_row = config_.pad_token_id;
   return embedding;
 }
 
 tensor::Parameter* Loader::positions() {
   if (names_.positions.empty()) return nullptr;
-  return matrix(std::string(names_.positions), config_.max_position_embeddings, config_.hidden_size);
+  tensor::Parameter* positions =
+      matrix(std::string(names_.positions), config_.max_position_embeddings, config_.hidden_size);
+  positions->embedding = true;
+  return positions;
 }
 
 tensor::Parameter* Loader::head(tensor::Parameter* embedding) {

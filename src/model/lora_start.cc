@@ -62,6 +62,11 @@ LoraStart::LoraStart(const config::LoraConfig& config, uint64_t seed, at::Scalar
 
 bool LoraStart::needs_weight() const { return init_ == LoraInit::olora || init_ == LoraInit::pissa; }
 
+void LoraStart::check(int64_t r) const {
+  if (init_ == LoraInit::orthogonal && r % 2 != 0)
+    fail_key("init_lora_weights", "init_lora_weights: orthogonal needs an even rank, and r is {}", r);
+}
+
 LoraFactors LoraStart::rounded(LoraFactors factors) const {
   for (at::Tensor* const values : {&factors.a, &factors.b, &factors.bias}) {
     if (values->defined()) *values = values->to(weights_).to(at::kFloat);
@@ -123,9 +128,7 @@ LoraFactors LoraStart::experts(int64_t experts, int64_t in, int64_t out, int64_t
 // https://datta0.github.io/posts/rethink-lora-init: the rows of a and the columns of b are combinations of
 // two halves of an orthogonal matrix, so that b a is zero without either being so.
 LoraFactors LoraStart::orthogonal(int64_t in, int64_t out, int64_t r) {
-  if (r % 2 != 0) {
-    fail_key("init_lora_weights", "init_lora_weights: orthogonal needs an even rank, and r is {}", r);
-  }
+  check(r);
   const at::Tensor q = std::get<0>(at::linalg_qr(normal({r, r}, generator_)));
   const at::Tensor odd = q.slice(0, 0, r, 2), even = q.slice(0, 1, r, 2);
   LoraFactors factors;

@@ -25,8 +25,10 @@ class LoraStart {
 
   // Whether linear() needs the module's weight.
   bool needs_weight() const;
+  // Throws Error(invalid_config) where `orthogonal` meets an odd rank.
+  void check(int64_t r) const;
   // Each module once, in the order of Selection::targets. weight: float32 [out, in], of a Conv1D too; where
-  // it is not needed it may be undefined. Throws Error(invalid_config) where `orthogonal` meets an odd rank.
+  // it is not needed it may be undefined. Throws what check() does.
   LoraFactors linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight = {});
   // What olora and pissa leave of a weight. All float32: weight [out, in], a [r, in], b [out, r].
   static at::Tensor rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scaling);

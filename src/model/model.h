@@ -12,12 +12,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "config/quantization.h"
+#include "config/recompute.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
 #include "model/config.h"
 #include "model/stored_part.h"
+#include "model/tile_sizes.h"
 #include "tensor/parameter.h"
 
 namespace trl::model {
@@ -29,13 +31,17 @@ struct ForwardInput {
   at::Tensor position_ids;  // int32 [tokens]
   kernels::SegmentsPtr segments;
   at::Tensor states = {};  // what Model::frozen_states gives for all of it, or undefined
+  // Of a part of a batch, which is computed as within the whole: the place of its first token there, on which
+  // follows what is random, and the positions that the whole reaches (0: those of the input), on which some
+  // rotary embeddings depend.
+  int64_t first = 0, reach = 0;
 };
 
 struct ForwardOptions {
   // Of linear layers and attention; bfloat16 over float32 weights is autocast. bfloat16 weights compute in
   // bfloat16.
   at::ScalarType compute = at::kFloat;
-  bool checkpoint = false;                          // recompute each decoder layer in backward
+  config::Recompute recompute = {};                 // of the decoder layers, in backward
   kernels::Noise noise = {};                        // of the embeddings
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   bool router_loss = false;                         // of a mixture of experts
@@ -43,6 +49,7 @@ struct ForwardOptions {
   // none.
   std::optional<uint64_t> random = {};
   std::optional<Adapter*> adapter = {};  // null: the model alone; none: the one in use
+  TileSizes tiles = {};
 };
 
 struct Output {
@@ -87,6 +94,10 @@ class Model {
   std::vector<Parameter*> all_parameters();          // and those of its adapters
   // From here on a trainer trains this adapter alone, and a forward takes it that names none.
   void train_only(Adapter& adapter);
+  // Until the result goes, bfloat16 products with the projections of the layers, experts' apart, are in 8-bit
+  // integers, for which it holds two bytes for each of their elements. The weights themselves stay. Throws
+  // Error(unsupported) where the machine has no such products, or a weight is held in blocks or on a GPU.
+  virtual std::shared_ptr<void> multiply_in_int8() = 0;
   // Weights beside the language model, which are saved as they came.
   struct Carried {
     std::string name;

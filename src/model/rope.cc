@@ -99,11 +99,12 @@ double rope_attention_factor(const RopeConfig& rope) {
   return rope.mscale != 0 && rope.mscale_all_dim != 0 ? of(rope.mscale) / of(rope.mscale_all_dim) : of(1);
 }
 
-RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids) {
+RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids,
+                       int64_t reach) {
   const int64_t tokens = position_ids.numel();
   const int32_t* positions = position_ids.data_ptr<int32_t>();
-  const int64_t length = tokens > 0 ? int64_t{*std::max_element(positions, positions + tokens)} + 1 : 0;
-  const std::vector<float> inverse = inverse_frequencies(rope, head_dim, length);
+  if (reach == 0 && tokens > 0) reach = int64_t{*std::max_element(positions, positions + tokens)} + 1;
+  const std::vector<float> inverse = inverse_frequencies(rope, head_dim, reach);
   const auto factor = static_cast<float>(rope_attention_factor(rope));
   const auto width = static_cast<int64_t>(inverse.size());
   RopeTables tables{tensor::empty({tokens, width}, at::kFloat, tensor::MemoryKind::activations),

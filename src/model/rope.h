@@ -18,7 +18,8 @@ double rope_attention_factor(const RopeConfig& rope);
 struct RopeTables {
   at::Tensor cos, sin;  // float32 [tokens, frequencies]
 };
-// position_ids: int32 [tokens] on the host.
-RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids);
+// position_ids: int32 [tokens] on the host. reach: positions that their batch reaches; 0: what they reach.
+RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids,
+                       int64_t reach = 0);
 
 }  // namespace trl::model

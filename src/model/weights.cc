@@ -11,6 +11,7 @@
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
 #include "tensor/parallel.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::model {
 
@@ -23,7 +24,7 @@ constexpr int64_t kBuffer = 4096;  // elements converted at once, on the stack; 
 template <typename Body>
 void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) {
   constexpr int64_t kStretch = int64_t{8} << 20;
-  if (rows == 0) return;
+  if (rows == 0 || tensor::Rehearsal::current() != nullptr) return;
   const int64_t size = static_cast<int64_t>(bytes) / rows;
   const int64_t at_once = std::max<int64_t>(1, kStretch / std::max<int64_t>(1, size));
   const auto part = [&](int64_t begin) {

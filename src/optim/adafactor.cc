@@ -35,7 +35,7 @@ Shape shape_of(const Parameter& parameter) {
   return shape;
 }
 
-struct State {
+struct Moments {
   at::Tensor row, column;  // exp_avg_sq_row, exp_avg_sq_col; of a vector: none, exp_avg_sq
   at::Tensor exp_avg;      // with a first moment
 };
@@ -43,12 +43,9 @@ struct State {
 class Adafactor final : public Optimizer {
  public:
   Adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options, const Common& common)
-      : parameters_(trained(std::move(parameters))), options_(options), common_(common) {
+      : Optimizer(std::move(parameters)), options_(options), common_(common) {
     for (const Parameter* p : parameters_) states_.push_back(new_state(*p));
   }
-
-  int64_t steps() const override { return steps_; }
-  void set_steps(int64_t steps) override { steps_ = steps; }
 
   std::vector<StateTensor> state() const override {
     std::vector<StateTensor> out;
@@ -62,26 +59,23 @@ class Adafactor final : public Optimizer {
     return out;
   }
 
-  void step(double learning_rate, double grad_scale) override {
-    ++steps_;
-    for (size_t p = 0; p < parameters_.size(); ++p) {
-      const tensor::Writing values = parameters_[p]->write();
-      const double rate_now = rate(*values, learning_rate);
-      if (kernels::fused(*values)) {
-        step_parameter(p, values, rate_now, grad_scale);
-      } else {
-        step_plain(p, values, rate_now, grad_scale);
-      }
+ private:
+  void update(size_t p, double learning_rate, double grad_scale) override {
+    const tensor::Writing values = parameters_[p]->write();
+    const double rate_now = rate(*values, learning_rate);
+    if (kernels::fused(*values)) {
+      step_parameter(p, values, rate_now, grad_scale);
+    } else {
+      step_plain(p, values, rate_now, grad_scale);
     }
   }
 
- private:
-  State new_state(const Parameter& parameter) const {
+  Moments new_state(const Parameter& parameter) const {
     const auto zeros = [&](const std::vector<int64_t>& sizes) {
       return tensor::zeros(sizes, at::kFloat, base::MemoryKind::optimizer, parameter.device());
     };
     std::vector<int64_t> rows = parameter.shape().vec(), columns = rows;
-    State state;
+    Moments state;
     if (rows.size() >= 2) {
       rows.pop_back();
       columns.erase(columns.end() - 2);
@@ -108,7 +102,7 @@ class Adafactor final : public Optimizer {
   // The same in ATen's operators, as transformers writes it.
   void step_plain(size_t p, const tensor::Writing& values, double rate_now, double grad_scale) {
     const Parameter& parameter = *parameters_[p];
-    State& state = states_[p];
+    Moments& state = states_[p];
     plain::Weights weights = plain::weights_of(parameter, values, grad_scale, common_);
     const at::Tensor square = weights.grad.square() + options_.epsilon;
     const double keep2 = beta2();
@@ -140,7 +134,7 @@ class Adafactor final : public Optimizer {
   }
   plain::Keys keys(size_t p, const Shape& shape, int64_t m) const {
     plain::Keys keys{{}, shape.block * shape.columns};
-    if (!common_.stochastic_rounding) return keys;
+    if (!common_.stochastic_rounding || parameters_[p]->dtype() != at::kBFloat16) return keys;
     for (int64_t b = 0; b < shape.blocks; ++b) keys.keys.push_back(key(p, shape.first(m, b)));
     return keys;
   }
@@ -149,16 +143,12 @@ class Adafactor final : public Optimizer {
     const Parameter& parameter = *parameters_[p];
     const Shape shape = shape_of(parameter);
     const int64_t block = shape.block, blocks = shape.blocks;
+    const Slice whole = slice_of(parameter, values, grad_scale, common_);
     const auto matrix = [&](int64_t m, int64_t b) {
-      MatrixRows part;
-      part.slice = slice_of(parameter, values, grad_scale, common_);
-      part.columns = shape.columns;
       const int64_t first = shape.first(m, b);
-      part.slice.count = std::min(block, shape.rows - b * block) * shape.columns;
-      const int64_t offset = first * (part.slice.bf16 ? 2 : 4);
-      part.slice.value = static_cast<char*>(part.slice.value) + offset;
-      part.slice.grad = static_cast<const char*>(part.slice.grad) + offset;
-      if (part.slice.stochastic) part.slice.key = key(p, first);
+      MatrixRows part{part_of(whole, first, std::min(block, shape.rows - b * block) * shape.columns),
+                      shape.columns};
+      if (whole.stochastic) part.slice.key = key(p, first);
       return part;
     };
     const auto each_block = [&](const auto& body) {
@@ -233,11 +223,9 @@ class Adafactor final : public Optimizer {
     }
   }
 
-  const std::vector<Parameter*> parameters_;
   const AdafactorOptions options_;
   const Common common_;
-  std::vector<State> states_;
-  int64_t steps_ = 0;
+  std::vector<Moments> states_;
 };
 
 }  // namespace

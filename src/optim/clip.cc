@@ -1,4 +1,5 @@
 #include "kernels/path.h"
+#include "optim/norm_of_parts.h"
 #include "optim/optim.h"
 #include "optim/pieces.h"
 #include "optim/plain.h"
@@ -15,9 +16,13 @@ std::vector<at::Tensor> gradients(const std::vector<Parameter*>& parameters) {
   return all;
 }
 
-double l2_norm(const std::vector<at::Tensor>& tensors) {
-  if (!tensors.empty() && !kernels::fused(tensors[0])) return plain::l2_norm(tensors);
-  const std::vector<Piece> pieces = pieces_of(tensors);
+namespace {
+
+// Of each piece of the tensors.
+std::vector<double> square_sums(const std::vector<at::Tensor>& tensors) {
+  std::vector<int64_t> counts;
+  for (const at::Tensor& x : tensors) counts.push_back(x.numel());
+  const std::vector<Piece> pieces = pieces_of(counts);
   std::vector<double> sums(pieces.size());
   tensor::parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -29,8 +34,35 @@ double l2_norm(const std::vector<at::Tensor>& tensors) {
               : sum_squares(static_cast<const uint16_t*>(x.data_ptr()) + piece.begin, piece.count);
     }
   });
+  return sums;
+}
+
+double add_up(double total, const std::vector<double>& sums) {
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace
+
+double l2_norm(const std::vector<at::Tensor>& tensors) {
+  if (!tensors.empty() && !kernels::fused(tensors[0])) return plain::l2_norm(tensors);
+  return std::sqrt(add_up(0, square_sums(tensors)));
+}
+
+double NormOfParts::add(size_t index, const at::Tensor& x) {
+  if (!kernels::fused(x)) {
+    plain_[index] = plain::own_norm(x);
+    const auto norm = plain_[index].item<double>();
+    return norm * norm;
+  }
+  sums_[index] = square_sums({x});
+  return add_up(0, sums_[index]);
+}
+
+double NormOfParts::norm() const {
+  if (!plain_.empty() && plain_[0].defined()) return plain::norm_of(plain_);
   double total = 0;
-  for (double sum : sums) total += sum;
+  for (const std::vector<double>& sums : sums_) total = add_up(total, sums);
   return std::sqrt(total);
 }
 

@@ -36,11 +36,11 @@ double sum_squares_of(const T* x, int64_t count) {
   return sum;
 }
 
-// body(gradient row, row index), compiled for each instruction set.
+// body(gradient row, row index), compiled for each instruction set; T: of the gradient.
 template <typename T, typename Body>
 void each_row(const MatrixRows& matrix, const Body& body) {
   run([&] {
-    const T* const grad = static_cast<const T*>(matrix.slice.grad);
+    const T* const grad = static_cast<const T*>(matrix.slice.grad.data);
     const int64_t rows = matrix.slice.count / matrix.columns;
     for (int64_t r = 0; r < rows; ++r) body(grad + r * matrix.columns, r);
   });
@@ -76,14 +76,14 @@ double sum_update_squares_of(const MatrixRows& matrix, const float* row, const f
   return sum;
 }
 
-template <bool kRandom, bool kAveraged, typename T>
+template <bool kRandom, bool kAveraged, typename V, typename G>
 void apply_of(const MatrixRows& matrix, const float* row, const float* column, float* exp_avg,
               const FactoredStep& step) {
   const Slice& slice = matrix.slice;
   const int64_t columns = matrix.columns;
   const float keep = static_cast<float>(step.keep);
-  each_row<T>(matrix, [&](const T* grad, int64_t r) {
-    T* const value = static_cast<T*>(slice.value) + r * columns;
+  each_row<G>(matrix, [&](const G* grad, int64_t r) {
+    V* const value = static_cast<V*>(slice.value.data) + r * columns;
     float* const mean = kAveraged ? exp_avg + r * columns : nullptr;
     const float by = row[r], grad_scale = slice.grad_scale, scale = step.scale;
     const float beta1 = step.beta1, rest1 = step.rest1;
@@ -103,28 +103,34 @@ void apply_of(const MatrixRows& matrix, const float* row, const float* column, f
   });
 }
 
-template <bool kRandom, typename T>
+template <bool kRandom, typename V>
 void apply_of(const MatrixRows& matrix, const float* row, const float* column, float* exp_avg,
               const FactoredStep& step) {
-  if (exp_avg != nullptr) return apply_of<kRandom, true, T>(matrix, row, column, exp_avg, step);
-  apply_of<kRandom, false, T>(matrix, row, column, exp_avg, step);
+  const bool narrow = matrix.slice.grad.codec == Codec::bf16;
+  const auto apply =
+      exp_avg != nullptr
+          ? (narrow ? apply_of<kRandom, true, V, uint16_t> : apply_of<kRandom, true, V, float>)
+          : (narrow ? apply_of<kRandom, false, V, uint16_t> : apply_of<kRandom, false, V, float>);
+  apply(matrix, row, column, exp_avg, step);
 }
 
 }  // namespace
 
 void add_squares(const MatrixRows& matrix, double epsilon, double* row_sums, double* column_sums) {
-  if (matrix.slice.bf16) return add_squares_of<uint16_t>(matrix, epsilon, row_sums, column_sums);
+  if (matrix.slice.grad.codec == Codec::bf16)
+    return add_squares_of<uint16_t>(matrix, epsilon, row_sums, column_sums);
   add_squares_of<float>(matrix, epsilon, row_sums, column_sums);
 }
 
 double sum_update_squares(const MatrixRows& matrix, const float* row, const float* column) {
-  return matrix.slice.bf16 ? sum_update_squares_of<uint16_t>(matrix, row, column)
-                           : sum_update_squares_of<float>(matrix, row, column);
+  return matrix.slice.grad.codec == Codec::bf16 ? sum_update_squares_of<uint16_t>(matrix, row, column)
+                                                : sum_update_squares_of<float>(matrix, row, column);
 }
 
 void apply_factored(const MatrixRows& matrix, const float* row, const float* column, float* exp_avg,
                     const FactoredStep& step) {
-  if (!matrix.slice.bf16) return apply_of<false, float>(matrix, row, column, exp_avg, step);
+  if (matrix.slice.value.codec == Codec::f32)
+    return apply_of<false, float>(matrix, row, column, exp_avg, step);
   if (matrix.slice.stochastic) return apply_of<true, uint16_t>(matrix, row, column, exp_avg, step);
   apply_of<false, uint16_t>(matrix, row, column, exp_avg, step);
 }

@@ -7,7 +7,7 @@ namespace trl::optim {
 
 namespace {
 
-constexpr int64_t kAlignment = 32;  // elements: 64 bytes of the smaller type
+constexpr int64_t kAlignment = 64;  // elements: 64 bytes of the smallest type
 constexpr int64_t kBytesPerPart = 1 << 20;
 
 int64_t padded(int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
@@ -29,27 +29,57 @@ void FlatViews::zero() {
   for (const at::Tensor& buffer : buffers) clear(buffer);
 }
 
-FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters, base::MemoryKind kind) {
+namespace {
+
+constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kByte};
+
+int64_t count_of(const std::vector<tensor::Parameter*>& parameters, const std::vector<at::ScalarType>& types,
+                 at::ScalarType type) {
+  int64_t count = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (types[i] == type) count += padded(parameters[i]->count());
+  }
+  return count;
+}
+
+}  // namespace
+
+FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
+                     const std::vector<at::ScalarType>& types, const Allocate& allocate) {
   FlatViews flat;
   flat.views.resize(parameters.size());
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    int64_t count = 0;
-    for (const tensor::Parameter* p : parameters) {
-      if (p->dtype() == type) count += padded(p->count());
-    }
+  for (const at::ScalarType type : kTypes) {
+    const int64_t count = count_of(parameters, types, type);
     if (count == 0) continue;
-    const at::Tensor buffer = tensor::empty({count}, type, kind, parameters[0]->device());
+    const at::Tensor buffer = allocate(count, type);
     int64_t begin = 0;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const tensor::Parameter& parameter = *parameters[i];
-      if (parameter.dtype() != type) continue;
+      if (types[i] != type) continue;
       flat.views[i] = buffer.narrow(0, begin, parameter.count()).view(parameter.shape());
       begin += padded(parameter.count());
     }
     flat.buffers.push_back(buffer);
   }
+  return flat;
+}
+
+FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
+                     const std::vector<at::ScalarType>& types, base::MemoryKind kind) {
+  FlatViews flat = flat_views(parameters, types, [&](int64_t count, at::ScalarType type) {
+    return tensor::empty({count}, type, kind, parameters[0]->device());
+  });
   flat.zero();
   return flat;
+}
+
+int64_t flat_bytes(const std::vector<tensor::Parameter*>& parameters,
+                   const std::vector<at::ScalarType>& types) {
+  int64_t bytes = 0;
+  for (const at::ScalarType type : kTypes) {
+    bytes += count_of(parameters, types, type) * static_cast<int64_t>(c10::elementSize(type));
+  }
+  return bytes;
 }
 
 }  // namespace trl::optim

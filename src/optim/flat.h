@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <vector>
 
 #include "base/memory.h"
@@ -10,12 +11,19 @@
 
 namespace trl::optim {
 
-// Zeroed, with each parameter's shape and type.
+// With each parameter's shape; types: of each, float32, bfloat16 or uint8.
 struct FlatViews {
   std::vector<at::Tensor> buffers;  // one per type that occurs
   std::vector<at::Tensor> views;    // one per parameter
   void zero();
 };
-FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters, base::MemoryKind kind);
+// allocate: gives each of the buffers, of so many elements, uninitialised.
+using Allocate = std::function<at::Tensor(int64_t count, at::ScalarType type)>;
+FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
+                     const std::vector<at::ScalarType>& types, const Allocate& allocate);
+FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
+                     const std::vector<at::ScalarType>& types, base::MemoryKind kind);  // zeros
+int64_t flat_bytes(const std::vector<tensor::Parameter*>& parameters,
+                   const std::vector<at::ScalarType>& types);  // that the buffers take
 
 }  // namespace trl::optim

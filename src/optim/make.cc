@@ -4,33 +4,44 @@
 
 namespace trl::optim {
 
-std::vector<Parameter*> trained(std::vector<Parameter*> parameters) {
-  std::erase_if(parameters, [](const Parameter* p) { return !p->has_gradient(); });
-  return parameters;
-}
-
 Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
                const Common& common) {
   Slice slice;
-  slice.value = values->data_ptr();
-  slice.grad = parameter.gradient().data_ptr();
+  slice.value = span_of(*values);
+  slice.grad = span_of(parameter.gradient());
   slice.count = parameter.count();
-  slice.bf16 = parameter.dtype() == at::kBFloat16;
   slice.grad_scale = static_cast<float>(grad_scale);
   slice.weight_decay = parameter.decay ? common.weight_decay : 0.0;
-  slice.stochastic = common.stochastic_rounding;
+  slice.stochastic = common.stochastic_rounding && slice.value.codec == Codec::bf16;
   return slice;
 }
+
+namespace {
+
+void refuse_paged_on_device(const std::vector<Parameter*>& parameters) {
+  for (const Parameter* p : parameters) {
+    if (p->device().is_cpu()) continue;
+    fail_key("optim",
+             "optim: a paged one is refused, because the model is on {}, and files are mapped for weights on "
+             "the CPU: give its name without paged_, or use_cpu: true",
+             p->device().str());
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
                                           const config::TrainingArguments& arguments) {
   using config::Optim;
-  const Common common{arguments.weight_decay, arguments.stochastic_rounding,
-                      static_cast<uint64_t>(arguments.seed)};
+  const Common common{arguments.weight_decay,
+                      arguments.stochastic_rounding,
+                      static_cast<uint64_t>(arguments.seed),
+                      {arguments.optim_states, arguments.optim_8bit_embeddings, arguments.optim_directory}};
   const bool bf16 = std::any_of(parameters.begin(), parameters.end(), [](const Parameter* p) {
     return p->has_gradient() && p->dtype() == at::kBFloat16;
   });
   if (common.stochastic_rounding && !bf16) config::refuse_stochastic_rounding();
+  if (!common.states.directory.empty()) refuse_paged_on_device(parameters);
   const auto elementwise = [&](Rule rule) {
     return make_elementwise(std::move(parameters), std::move(rule), common);
   };
@@ -45,6 +56,8 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
       return elementwise(adagrad(arguments.optim_args));
     case Optim::lion:
       return elementwise(lion(arguments.adam_beta1, arguments.adam_beta2));
+    case Optim::ademamix:
+      return elementwise(ademamix(arguments.optim_args.ademamix));
     case Optim::adafactor:
       break;
   }

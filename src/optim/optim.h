@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "config/training_arguments.h"
+#include "memory/paged_memory.h"
 #include "tensor/parameter.h"
 
 namespace trl::optim {
@@ -18,17 +20,34 @@ using tensor::Parameter;
 struct StateTensor {
   std::string name;
   at::Tensor value;
+  std::shared_ptr<const memory::PagedMemory> paged = {};  // where it lies in a file
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // grad_scale multiplies every gradient as it is read (clipping folded in).
-  virtual void step(double learning_rate, double grad_scale) = 0;
+  // A whole step. grad_scale multiplies every gradient as it is read (clipping folded in).
+  void step(double learning_rate, double grad_scale);
+  // The same in parts, with the same bits: begin_step(), then each parameter with a gradient once, in any
+  // order. Each has all threads to itself.
+  void begin_step() { ++steps_; }
+  void step(const Parameter& parameter, double learning_rate, double grad_scale);
+
   // All that a later step depends on, beside the weights: what a checkpoint holds.
-  virtual int64_t steps() const = 0;
-  virtual void set_steps(int64_t steps) = 0;
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
   virtual std::vector<StateTensor> state() const = 0;
+
+ protected:
+  explicit Optimizer(std::vector<Parameter*> parameters);  // keeps those with a gradient
+  virtual void update(size_t parameter, double learning_rate, double grad_scale) = 0;
+  virtual void update_all(double learning_rate, double grad_scale);
+
+  const std::vector<Parameter*> parameters_;
+  int64_t steps_ = 0;  // the one that is being made, or the last
+
+ private:
+  const std::unordered_map<const Parameter*, size_t> indices_;
 };
 // The one that `optim` and `optim_args` name, as Trainer makes it. Parameters without a gradient have no
 // state.

@@ -16,6 +16,6 @@ struct Piece {
   int64_t count;
 };
 
-std::vector<Piece> pieces_of(const std::vector<at::Tensor>& tensors);
+std::vector<Piece> pieces_of(const std::vector<int64_t>& counts);  // of tensors with so many elements
 
 }  // namespace trl::optim

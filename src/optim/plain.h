@@ -7,6 +7,7 @@
 
 #include "base/counter.h"
 #include "optim/rules.h"
+#include "optim/states.h"
 
 namespace trl::optim::plain {
 
@@ -20,8 +21,8 @@ void store(const at::Tensor& value, at::Tensor to, const Keys& keys);  // value:
 // One parameter in a step.
 struct Weights {
   at::Tensor value;
-  at::Tensor grad;                  // float32, scaled
-  std::array<at::Tensor, 3> state;  // in the order of the rule's list
+  at::Tensor grad;             // float32, scaled
+  std::array<State, 3> state;  // in the order of the rule's list
   double weight_decay = 0;
   Keys keys;
 };
@@ -34,7 +35,14 @@ void update(Weights& weights, const Sgd& step);
 void update(Weights& weights, const Rmsprop& step);
 void update(Weights& weights, const Adagrad& step);
 void update(Weights& weights, const Lion& step);
+void update(Weights& weights, const Ademamix& step);
+
+// The codes of update.h in blocks over the flattened tensor; float32 on the other side.
+at::Tensor decode(const at::Tensor& codes, const at::Tensor& absmax, Codec codec);
+void encode(const at::Tensor& values, Codec codec, at::Tensor codes, at::Tensor absmax);
 
 double l2_norm(const std::vector<at::Tensor>& tensors);
+at::Tensor own_norm(const at::Tensor& x);              // float64
+double norm_of(const std::vector<at::Tensor>& norms);  // of all, from the norm of each
 
 }  // namespace trl::optim::plain

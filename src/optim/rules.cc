@@ -2,14 +2,15 @@
 // in double.
 #include "optim/rules.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trl::optim {
 
 Rule adam(const AdamOptions& o) {
   Rule rule;
-  rule.state = {"exp_avg", "exp_avg_sq"};
-  if (o.amsgrad) rule.state.push_back("max_exp_avg_sq");
+  rule.state = {{"exp_avg"}, {"exp_avg_sq", Codec::unsigned_dynamic}};
+  if (o.amsgrad) rule.state.push_back({"max_exp_avg_sq", Codec::unsigned_dynamic});
   rule.at = [o](int64_t step, double learning_rate) -> Update {
     const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(step));
     const double correction2 = 1.0 - std::pow(o.beta2, static_cast<double>(step));
@@ -32,7 +33,7 @@ Rule adam(const AdamOptions& o) {
 Rule sgd(const config::OptimArguments& o) {
   Rule rule;
   const bool buffered = o.momentum != 0;
-  if (buffered) rule.state = {"momentum_buffer"};
+  if (buffered) rule.state = {{"momentum_buffer"}};
   rule.maximize = o.maximize;
   rule.at = [o, buffered](int64_t step, double learning_rate) -> Update {
     Sgd sgd{};
@@ -50,9 +51,9 @@ Rule sgd(const config::OptimArguments& o) {
 
 Rule rmsprop(const config::OptimArguments& o) {
   Rule rule;
-  rule.state = {"square_avg"};
-  if (o.centered) rule.state.push_back("grad_avg");
-  if (o.momentum > 0) rule.state.push_back("momentum_buffer");
+  rule.state = {{"square_avg"}};
+  if (o.centered) rule.state.push_back({"grad_avg"});
+  if (o.momentum > 0) rule.state.push_back({"momentum_buffer"});
   rule.maximize = o.maximize;
   rule.at = [o](int64_t, double learning_rate) -> Update {
     Rmsprop step{};
@@ -70,7 +71,7 @@ Rule rmsprop(const config::OptimArguments& o) {
 
 Rule adagrad(const config::OptimArguments& o) {
   Rule rule;
-  rule.state = {"sum"};
+  rule.state = {{"sum"}};
   rule.initial = o.initial_accumulator_value;
   rule.maximize = o.maximize;
   rule.at = [o](int64_t step, double learning_rate) -> Update {
@@ -86,7 +87,7 @@ Rule adagrad(const config::OptimArguments& o) {
 // Chen et al. 2023.
 Rule lion(double beta1, double beta2) {
   Rule rule;
-  rule.state = {"exp_avg"};
+  rule.state = {{"exp_avg"}};
   rule.at = [=](int64_t, double learning_rate) -> Update {
     Lion lion{};
     lion.beta1 = static_cast<float>(beta1);
@@ -95,6 +96,45 @@ Rule lion(double beta1, double beta2) {
     lion.rest2 = static_cast<float>(1.0 - beta2);
     lion.learning_rate = learning_rate;
     return lion;
+  };
+  return rule;
+}
+
+namespace {
+
+// Pagliardini et al. 2024, section 3: alpha and beta3 grow to what they are over the first steps, alpha in
+// equal parts, beta3 so that the half-life does.
+double alpha_at(const config::AdemamixArguments& o, double step) {
+  return o.t_alpha == 0 ? o.alpha : std::min(step * o.alpha / static_cast<double>(o.t_alpha), o.alpha);
+}
+double beta3_at(const config::AdemamixArguments& o, double step) {
+  if (o.t_beta3 == 0) return o.beta3;
+  const double first = std::log(o.beta1), last = std::log(o.beta3);
+  const double share = step / static_cast<double>(o.t_beta3);
+  return std::min(std::exp(first * last / ((1 - share) * last + share * first)), o.beta3);
+}
+
+}  // namespace
+
+Rule ademamix(const config::AdemamixArguments& o) {
+  Rule rule;
+  rule.state = {{"exp_avg"}, {"exp_avg_slow"}, {"exp_avg_sq", Codec::unsigned_dynamic}};
+  rule.at = [o](int64_t t, double learning_rate) -> Update {
+    const auto step = static_cast<double>(t);
+    const double beta3 = beta3_at(o, step);
+    Ademamix out{};
+    out.beta1 = static_cast<float>(o.beta1);
+    out.beta2 = static_cast<float>(o.beta2);
+    out.beta3 = static_cast<float>(beta3);
+    out.rest1 = static_cast<float>(1.0 - o.beta1);
+    out.rest2 = static_cast<float>(1.0 - o.beta2);
+    out.rest3 = static_cast<float>(1.0 - beta3);
+    out.correction1 = static_cast<float>(1.0 - std::pow(o.beta1, step));
+    out.root_correction = static_cast<float>(std::sqrt(1.0 - std::pow(o.beta2, step)));
+    out.alpha = static_cast<float>(alpha_at(o, step));
+    out.epsilon = static_cast<float>(o.eps);
+    out.learning_rate = learning_rate;
+    return out;
   };
   return rule;
 }

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "optim/optim.h"
+#include "optim/states.h"
 #include "optim/update.h"
 
 namespace trl::optim {
@@ -12,13 +13,14 @@ namespace trl::optim {
 struct Common {
   double weight_decay = 0;  // of parameters that decay
   bool stochastic_rounding = false;
-  uint64_t seed = 0;  // of stochastic rounding
+  uint64_t seed = 0;      // of stochastic rounding
+  StateForm states = {};  // of elementwise ones
 };
 
-using Update = std::variant<Adam, Sgd, Rmsprop, Adagrad, Lion>;
+using Update = std::variant<Adam, Sgd, Rmsprop, Adagrad, Lion, Ademamix>;
 // An elementwise optimizer: torch's names of its buffers, and the update of a step, which counts from 1.
 struct Rule {
-  std::vector<std::string> state;
+  std::vector<StateKind> state;
   double initial = 0;  // what the buffers start with
   bool maximize = false;
   std::function<Update(int64_t step, double learning_rate)> at;
@@ -36,6 +38,7 @@ Rule sgd(const config::OptimArguments& options);
 Rule rmsprop(const config::OptimArguments& options);
 Rule adagrad(const config::OptimArguments& options);
 Rule lion(double beta1, double beta2);
+Rule ademamix(const config::AdemamixArguments& options);
 
 // Shazeer & Stern 2018, as transformers' Adafactor; the defaults are Trainer's. State is float32.
 struct AdafactorOptions {
@@ -53,6 +56,5 @@ std::unique_ptr<Optimizer> make_adafactor(std::vector<Parameter*> parameters, co
 // A whole parameter as one slice, but for state and key.
 Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
                const Common& common);
-std::vector<Parameter*> trained(std::vector<Parameter*> parameters);  // those with a gradient
 
 }  // namespace trl::optim

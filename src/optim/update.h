@@ -9,18 +9,33 @@
 
 namespace trl::optim {
 
-// A stretch of one parameter, read and written once by an update. State buffers have the weight's type.
+// How the elements of an array are stored. The last two: 8-bit codes of io/four_bit.h's dynamic types, times
+// the largest magnitude of their block (Dettmers et al. 2022, arXiv 2110.02861).
+enum class Codec : uint8_t { f32, bf16, dynamic, unsigned_dynamic };
+inline constexpr int64_t kBlock = 256;  // elements from a multiple of it on
+inline bool is_coded(Codec codec) { return codec >= Codec::dynamic; }
+inline int64_t element_size(Codec codec) { return codec == Codec::f32 ? 4 : codec == Codec::bf16 ? 2 : 1; }
+
+struct Span {
+  void* data = nullptr;
+  Codec codec = Codec::f32;
+  float* absmax = nullptr;  // of each block; codes alone have it
+};
+
+// A stretch of one parameter, read and written once by an update. Its arrays are stored independently of each
+// other.
 struct Slice {
-  void* value = nullptr;
-  const void* grad = nullptr;
-  std::array<void*, 3> state = {};  // in the order of the update's list
+  Span value;
+  Span grad;                       // is only read
+  std::array<Span, 3> state = {};  // in the order of the update's list; all are codes or none is
   int64_t count = 0;
-  bool bf16 = false;
   float grad_scale = 1;
   double weight_decay = 0;
   bool stochastic = false;    // bfloat16 weights: round up with the probability of the part that is cut off
   base::CounterKey key = {};  // of this stretch in this step
 };
+// begin: of codes a multiple of kBlock. The key is that of the slice.
+Slice part_of(const Slice& slice, int64_t begin, int64_t count);
 
 struct Adam {  // state: exp_avg, exp_avg_sq, and max_exp_avg_sq of AMSGrad
   float beta1, beta2;
@@ -50,11 +65,27 @@ struct Lion {  // state: exp_avg
   float beta1, beta2, rest1, rest2;
   double learning_rate;
 };
+struct Ademamix {  // state: exp_avg, exp_avg_slow, exp_avg_sq
+  float beta1, beta2, beta3;
+  float rest1, rest2, rest3;
+  float correction1;      // 1 - beta1^t
+  float root_correction;  // sqrt(1 - beta2^t)
+  float alpha, epsilon;
+  double learning_rate;
+};
 void update(const Slice& slice, const Adam& step);
 void update(const Slice& slice, const Sgd& step);
 void update(const Slice& slice, const Rmsprop& step);
 void update(const Slice& slice, const Adagrad& step);
 void update(const Slice& slice, const Lion& step);
+void update(const Slice& slice, const Ademamix& step);
+
+// What the 256 codes of a type stand for.
+const float* code_values(Codec codec);
+// One block, or the first `count` values of it: its largest magnitude, and the nearest code of each value. As
+// bitsandbytes 0.50.2 has it on the CPU, a value is first put on the nearest of 65,536 points from -absmax to
+// absmax, so 0 in a block of others becomes the code nearest to absmax / 65,535.
+void encode(const float* values, int64_t count, Codec codec, uint8_t* codes, float* absmax);
 
 // Adafactor's three passes over rows of a matrix; the update of an element is row[i] * column[j] * gradient.
 struct MatrixRows {

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "telemetry/chart.h"
 #include "telemetry/length_profile.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::telemetry {
 
@@ -296,6 +297,10 @@ class Figure {
           kEdge, y_ + 43, "small",
           limit.rows_cut == 0 ? "no row is cut" : percent(limit.rows_cut, profile_.rows) + " of rows cut");
       size_t lines = 0;
+      if (limit.peak_bytes > 0) {
+        body_ += text(kEdge, y_ + 60, "small", "peak " + bytes_text(static_cast<double>(limit.peak_bytes)));
+        lines = 1;
+      }
       for (size_t i = 0; i < limit.layouts.size(); ++i)
         lines = std::max(
             lines, cell(limit.layouts[i], first + step * static_cast<double>(i), y_ + 14, step - 16, widest));

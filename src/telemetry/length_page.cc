@@ -5,6 +5,7 @@
 #include "telemetry/chart.h"
 #include "telemetry/length_profile.h"
 #include "telemetry/page.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::telemetry {
 
@@ -45,13 +46,22 @@ std::string lengths_table(const LengthProfile& profile) {
 }
 
 std::string cuts_table(const LengthProfile& profile) {
-  std::string rows =
-      row("", "th", {"max_length", "rows cut", "", "tokens cut off", "", "rows without a trained token", ""});
+  const bool peaks = std::any_of(profile.limits.begin(), profile.limits.end(),
+                                 [](const LengthLimit& limit) { return limit.peak_bytes > 0; });
+  std::vector<std::string> names = {
+      "max_length", "rows cut", "", "tokens cut off", "", "rows without a trained token", ""};
+  if (peaks) names.push_back("predicted peak");
+  std::string rows = row("", "th", names);
   for (const LengthLimit& limit : profile.limits) {
-    rows += row("", "td",
-                {grouped(limit.max_length), grouped(limit.rows_cut), percent(limit.rows_cut, profile.rows),
-                 grouped(limit.tokens_cut), percent(limit.tokens_cut, profile.tokens),
-                 grouped(limit.rows_dropped), percent(limit.rows_dropped, profile.rows)});
+    std::vector<std::string> cells = {grouped(limit.max_length),
+                                      grouped(limit.rows_cut),
+                                      percent(limit.rows_cut, profile.rows),
+                                      grouped(limit.tokens_cut),
+                                      percent(limit.tokens_cut, profile.tokens),
+                                      grouped(limit.rows_dropped),
+                                      percent(limit.rows_dropped, profile.rows)};
+    if (peaks) cells.push_back(bytes_text(static_cast<double>(limit.peak_bytes)));
+    rows += row("", "td", cells);
   }
   return card("Rows longer than max_length", "wide", rows);
 }
@@ -96,6 +106,8 @@ std::string to_html(const LengthProfile& profile) {
         "because they were cut off, their row has nothing left to train on, or the last batch is left out "
         "(dataloader_drop_last).</footer>\n";
   }
+  if (!profile.no_peaks.empty())
+    body += fmt::format("<footer>No peak is predicted: {}</footer>\n", html_text(profile.no_peaks));
   return html_page("Token lengths of " + base::file_name(profile.name),
                    html_text(fmt::format("{}: {}", profile.name, profile.format)), body, kLengthsStyle);
 }

@@ -48,6 +48,7 @@ base::Json to_value(const LengthLimit& limit, const LengthProfile& profile) {
                     {"rows_dropped", limit.rows_dropped},
                     {"tokens_cut", limit.tokens_cut},
                     {"tokens_cut_share", share(limit.tokens_cut, profile.tokens)}};
+  if (limit.peak_bytes > 0) out["peak_bytes"] = limit.peak_bytes;
   if (limit.layouts.empty()) return out;
   base::Json& strategies = out["strategies"] = base::Json::object();
   for (const LayoutCost& cost : limit.layouts) {
@@ -97,6 +98,7 @@ std::string to_json(const LengthProfile& profile) {
   for (const LengthDistribution& of : profile.lengths) out["lengths"][of.name] = to_value(of);
   out["max_lengths"] = base::Json::array();
   for (const LengthLimit& limit : profile.limits) out["max_lengths"].push_back(to_value(limit, profile));
+  if (!profile.no_peaks.empty()) out["no_peaks"] = profile.no_peaks;
   return out.dump(2);
 }
 

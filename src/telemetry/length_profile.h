@@ -61,6 +61,7 @@ struct LengthLimit {
   int64_t rows_cut = 0;             // longer than max_length
   int64_t rows_dropped = 0;         // without a trained token within max_length; packing drops none
   int64_t tokens_cut = 0;           // beyond max_length
+  int64_t peak_bytes = 0;           // predicted of training with it; 0: not known
   std::vector<LayoutCost> layouts;  // in the order of kLayouts; none for preference rows
 };
 
@@ -75,6 +76,7 @@ struct LengthProfile {
   // rows have prompt+chosen and prompt+rejected instead of total, and prompt where it is a column.
   std::vector<LengthDistribution> lengths;
   std::vector<LengthLimit> limits;  // shortest first
+  std::string no_peaks;             // why no peak is predicted where one was asked for
 };
 
 std::string to_json(const LengthProfile& profile);

@@ -5,6 +5,7 @@
 
 #include "telemetry/chart.h"
 #include "telemetry/length_profile.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::telemetry {
 
@@ -116,6 +117,7 @@ std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, i
              ? "no row is cut"
              : fmt::format("{} of rows cut, {} of tokens cut off", percent(limit.rows_cut, profile.rows),
                            percent(limit.tokens_cut, profile.tokens));
+  if (limit.peak_bytes > 0) out += "; peak " + bytes_text(static_cast<double>(limit.peak_bytes));
   out += "\n";
   if (limit.rows_dropped > 0) {
     out += fmt::format("  {} of rows keep no trained token; all but packing drops them\n",
@@ -153,6 +155,7 @@ std::string to_text(const LengthProfile& profile, int64_t columns) {
   }
   const int64_t widest = widest_layout(profile);
   for (const LengthLimit& limit : profile.limits) out += limit_text(limit, profile, widest, columns);
+  if (!profile.no_peaks.empty()) out += wrapped("no peak is predicted: " + profile.no_peaks, columns);
   return out;
 }
 

@@ -31,6 +31,8 @@ struct RecordTo {
   std::string logging_dir;  // of tensorboard; empty: a folder of its own in output_dir/runs
   std::string title;        // of the report
   Facts facts, options;     // of the report: what the run is, and what was set
+  std::function<Facts()> memory =
+      {};  // of the report: what was predicted of each term, and measured; or none
 };
 
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);

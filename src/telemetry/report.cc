@@ -1,13 +1,12 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
 // was. Written when a run is over or stands still, from the whole log_history; only the throughput, which
 // takes clock times, begins where this process began.
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cmath>
 #include <ctime>
 
 #include "base/files.h"
+#include "base/resident.h"
 #include "telemetry/chart.h"
 #include "telemetry/page.h"
 #include "telemetry/recorder.h"
@@ -69,13 +68,6 @@ std::string utc_time() {
   gmtime_r(&now, &utc);
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                      utc.tm_hour, utc.tm_min);
-}
-
-// The most that the process has had resident.
-std::string peak_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return fmt::format("{:.2f} GB", static_cast<double>(usage.ru_maxrss) * 1024 / 1e9);
 }
 
 std::string table(std::string_view title, const Facts& rows) {
@@ -164,7 +156,8 @@ class Report final : public Recorder {
     if (const double* tokens = last(history, "num_tokens"))
       shown.emplace_back("tokens", grouped(static_cast<int64_t>(*tokens)));
     shown.emplace_back("time", duration(seconds()));
-    shown.emplace_back("peak resident memory", peak_memory());
+    shown.emplace_back("peak resident memory",
+                       fmt::format("{:.2f} GB", static_cast<double>(base::peak_resident_bytes()) / 1e9));
     return html_numbers(shown);
   }
 
@@ -182,7 +175,8 @@ class Report final : public Recorder {
     out += card(
         {"Entropy", {series(history, "entropy", "train"), series(history, "eval_entropy", "eval")}, false});
     out += "</div>\n<div class=\"tables\">\n" + table("Run", to_.facts) +
-           table("Options that differ from their defaults", to_.options) + "</div>\n";
+           table("Options that differ from their defaults", to_.options) +
+           (to_.memory ? table("Memory, predicted and measured", to_.memory()) : std::string()) + "</div>\n";
     out += "<footer>The pointer on a curve shows its values.</footer>\n";
     return html_page(to_.title, fmt::format("{} &middot; {}", html_text(outcome), utc_time()), out,
                      kChartStyle);

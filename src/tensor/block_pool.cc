@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
+#include "engine/error_capture.h"
 
 namespace trl::tensor {
 
@@ -23,6 +25,7 @@ class OwnHost final : public engine::Host {
   }
   int64_t memory_limit() noexcept override { return counter_.limit(); }
   int64_t memory_now() noexcept override { return counter_.now(); }
+  int64_t memory_peak(int32_t kind) noexcept override { return counter_.peak(static_cast<MemoryKind>(kind)); }
 
  private:
   base::MemoryCounter counter_;
@@ -58,6 +61,17 @@ void* map_pages(int64_t bytes) {
   return data;
 }
 
+// Small ones are real, and zero as the others.
+void* allocate_nothing(int64_t bytes) {
+  if (bytes < kMapped) {
+    void* const small = std::aligned_alloc(64, static_cast<size_t>(bytes));
+    return small == nullptr ? nullptr : std::memset(small, 0, static_cast<size_t>(bytes));
+  }
+  void* const raw = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return raw == MAP_FAILED ? nullptr : raw;
+}
+
 void* allocate(int64_t bytes) {
   return bytes < kMapped ? std::aligned_alloc(64, static_cast<size_t>(bytes)) : map_pages(bytes);
 }
@@ -71,13 +85,12 @@ void release_pages(const Block& block) {
 }
 
 bool worth_storing(const Block& block) {
-  return block.bytes >= kMapped &&
-         (block.kind == MemoryKind::activations || block.kind == MemoryKind::workspace);
+  return block.bytes >= kMapped && block.kind != MemoryKind::weights && block.kind != MemoryKind::optimizer;
 }
 
 }  // namespace
 
-BlockPool::BlockPool() : own_(std::make_unique<OwnHost>()), host_(own_.get()) {}
+BlockPool::BlockPool(Pages pages) : pages_(pages), own_(std::make_unique<OwnHost>()), host_(own_.get()) {}
 BlockPool::~BlockPool() { trim(); }
 
 void BlockPool::set_host(engine::Host* host) {
@@ -129,6 +142,8 @@ void BlockPool::charge(int64_t bytes, MemoryKind kind) {
   if (host_->try_charge(index, bytes)) return;
   drop_oldest(0);
   if (host_->try_charge(index, bytes)) return;
+  engine::ErrorCapture why;
+  why.check(host_->why_refused(index, bytes, why));
   throw Error(
       Status::out_of_memory,
       fmt::format("runtime.host_memory_limit: {} bytes of {} do not fit: {} bytes in use, limit {} bytes",
@@ -149,6 +164,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
   Block block{nullptr, bytes, kind};
   const bool stored = worth_storing(block) && take_stored(bytes, &block);
   block.kind = kind;
+  block.zero = !stored && block.bytes >= kMapped;
   if (!stored) drop_oldest(std::max<int64_t>(0, most_used_bytes_ - used_bytes_ - bytes));
   try {
     charge(block.bytes, kind);
@@ -156,7 +172,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
     if (stored) release_pages(block);
     throw;
   }
-  if (!stored) block.data = allocate(block.bytes);
+  if (!stored) block.data = pages_ == Pages::real ? allocate(block.bytes) : allocate_nothing(block.bytes);
   if (block.data == nullptr) {
     host_->release(static_cast<int32_t>(kind), block.bytes);
     fail(Status::out_of_memory, "{} bytes of {}: the system has no memory left, {} bytes in use", block.bytes,

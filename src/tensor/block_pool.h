@@ -15,12 +15,14 @@ struct Block {
   void* data = nullptr;
   int64_t bytes = 0;  // capacity, as charged
   base::MemoryKind kind = base::MemoryKind::workspace;
+  bool zero = false;  // fresh pages
 };
 
 // any thread
 class BlockPool {
  public:
-  BlockPool();
+  enum class Pages : uint8_t { real, none };  // none: of a rehearsal; addresses that take no memory
+  explicit BlockPool(Pages pages = Pages::real);
   ~BlockPool();
   void set_host(engine::Host* host);
   Block take(int64_t bytes, base::MemoryKind kind);  // throws Error(out_of_memory); 64-byte aligned
@@ -33,6 +35,7 @@ class BlockPool {
   void reserve_place();
   void charge(int64_t bytes, base::MemoryKind kind);
   void drop_oldest(int64_t stored_limit) noexcept;
+  const Pages pages_;
   std::mutex mutex_;
   std::unique_ptr<class OwnHost> own_;
   engine::Host* host_;

@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "base/plain_arithmetic.h"
 #include "tensor/parts.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::tensor {
 
@@ -19,9 +20,11 @@ int threads();
 
 // body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw. A long one
 // may return early where base::stopped(): parallel_for itself polls before and behind it, and throws then.
+// In a rehearsal the body is not called.
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
   base::poll();
+  if (Rehearsal::current() != nullptr) return;
   const Timed timed(Part::elementwise);
   const int64_t parts = std::min<int64_t>(threads(), (count + grain - 1) / (grain > 0 ? grain : 1));
   if (parts <= 1) {

@@ -66,8 +66,9 @@ Reading Parameter::read_either(at::ScalarType type, Convert convert) {
   return keeps_copies_ ? read(type, convert) : read();
 }
 
-void Parameter::keep_copies(bool keep) {
+void Parameter::keep_copies(bool keep, bool brief) {
   keeps_copies_ = keep;
+  brief_copies_ = brief;
   if (!keep) copy_ = at::Tensor();
 }
 
@@ -95,11 +96,16 @@ void Parameter::hold(at::Tensor numbers) {
 
 void Parameter::decode() { hold(decoded(*encoded_, encoded_type_, MemoryKind::weights)); }
 
-void Parameter::begin_training(at::Tensor gradient) {
+void Parameter::begin_training_in(std::optional<at::ScalarType> gradient) {
   if (has_trainer_) fail(Status::busy, "the model is being trained by another trainer");
-  if (gradient.defined()) need_numbers(*this, "trained");
-  if (gradient.defined()) gradient_ = std::make_shared<Gradient>(Gradient{std::move(gradient)});
+  if (gradient) need_numbers(*this, "trained");
+  if (gradient) gradient_ = std::make_shared<Gradient>(shape().vec(), *gradient, device());
   has_trainer_ = true;
+}
+
+void Parameter::begin_training(at::Tensor gradient) {
+  begin_training_in(gradient.defined() ? std::optional(gradient.scalar_type()) : std::nullopt);
+  if (gradient_) gradient_->lend(std::move(gradient));
 }
 
 void Parameter::end_training() {
@@ -108,14 +114,16 @@ void Parameter::end_training() {
   has_trainer_ = false;
 }
 
-const at::Tensor& Parameter::gradient() const {
+Gradient& Parameter::own_gradient() const {
   if (!has_gradient()) fail(Status::internal, "{} has no gradient", name);
-  return gradient_->sum;
+  return *gradient_;
 }
 
-void Parameter::on_complete(std::function<void()> event) {
-  if (!has_gradient()) fail(Status::internal, "{} has no gradient", name);
-  gradient_->complete = std::move(event);
-}
+at::ScalarType Parameter::gradient_type() const { return own_gradient().type(); }
+const at::Tensor& Parameter::gradient() const { return own_gradient().value(); }
+void Parameter::collect_late() { own_gradient().late = true; }
+void Parameter::collect_in_parts() { own_gradient().in_parts = true; }
+void Parameter::drop_gradient() { own_gradient().drop(); }
+void Parameter::on_complete(std::function<void()> event) { own_gradient().complete = std::move(event); }
 
 }  // namespace trl::tensor

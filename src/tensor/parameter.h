@@ -1,15 +1,16 @@
 // A weight of a model. Its values are read and written in scopes, so that where they lie and in which form is
 // the parameter's own affair. Gradients are not autograd's: the backward of each kernel adds to them through
-// a Use (use.h), so a gradient is written once and its buffer can be a view into one flat bucket.
+// a Use (use.h), so that a gradient takes memory from its first addition on, and until it is dropped.
 #pragma once
 #include <ATen/ATen.h>
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "tensor/encoded.h"
+#include "tensor/gradient.h"
 
 namespace trl::tensor {
 
@@ -48,13 +49,6 @@ class Writing {
   const at::Tensor values_;
 };
 
-// A gradient while a trainer lives.
-struct Gradient {
-  at::Tensor sum;    // of the parameter's shape
-  int64_t uses = 0;  // that graphs have made and not yet ended
-  std::function<void()> complete = {};
-};
-
 // Moved only before it is used; exclusive.
 class Parameter {
  public:
@@ -66,6 +60,7 @@ class Parameter {
   std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
   bool decay = true;         // weight decay applies
   bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
+  bool embedding = false;    // rows are looked up in it
   int64_t padding_row = -1;  // of an embedding: looking it up trains nothing (nn.Embedding's padding_idx)
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
@@ -84,9 +79,12 @@ class Parameter {
   // For a kernel that converts by itself, piece by piece: in `type` only if that costs no memory beyond the
   // copies that are kept; else as they are stored.
   Reading read_either(at::ScalarType type, Convert convert);
-  void keep_copies(
-      bool keep);  // from now on; a copy takes as much as it has elements, times those of its type
+  // From now on; a copy takes as much as it has elements, times those of its type. brief: what a piece of the
+  // graph reads that is computed again in backward is not kept between (Reads::end_piece).
+  void keep_copies(bool keep, bool brief = false);
   bool keeps_copies() const { return keeps_copies_; }
+  bool copies_are_brief() const { return brief_copies_; }
+  void drop_copy() { copy_ = at::Tensor(); }  // the next reading makes it again
   Writing write();
   void replace(at::Tensor values);  // by those of another shape; not while a trainer lives
 
@@ -98,27 +96,35 @@ class Parameter {
   void hold(at::Tensor numbers);
   void decode();
 
-  // A trainer lives from here to end_training(). gradient: zero, of the parameter's shape; undefined: it is
-  // not trained. Error(busy): another trainer lives.
+  // A trainer lives from here to end_training(). Error(busy): another trainer lives. With a type, a gradient
+  // of that type (kFloat or kBFloat16) is collected; without, none.
+  void begin_training_in(std::optional<at::ScalarType> gradient);
+  // The same into a buffer of the caller's, of the parameter's shape; undefined: none is collected.
   void begin_training(at::Tensor gradient);
   void end_training();
   bool has_trainer() const { return has_trainer_; }
   // Is a gradient collected? Where not, no kernel does any arithmetic for it.
   bool has_gradient() const { return gradient_ != nullptr; }
-  const at::Tensor& gradient() const;  // has_gradient()
+  at::ScalarType gradient_type() const;  // these: has_gradient()
+  const at::Tensor& gradient() const;    // what was added since it was dropped; zero: nothing
+  void drop_gradient();                  // with its memory
+  void collect_late();                   // from now on: Gradient::late
+  void collect_in_parts();               // until it is dropped: Gradient::in_parts
   // Called in each backward pass as soon as nothing will add to the gradient any more, on the thread of that
-  // backward: here a step within backward, sharding and offloading will begin. See Use.
-  void on_complete(std::function<void()> event);  // has_gradient()
+  // backward. See Use.
+  void on_complete(std::function<void()> event);
 
  private:
   friend class Use;
   friend class Writing;
+  Gradient& own_gradient() const;  // Error(internal): it has none
   at::Tensor values_;
   std::shared_ptr<const Encoded> encoded_;  // in place of values_
   at::ScalarType encoded_type_ = at::kFloat;
   at::Tensor copy_;  // in another type, if copies are kept
   bool copy_is_current_ = false;
   bool keeps_copies_ = false;
+  bool brief_copies_ = false;
   bool has_trainer_ = false;
   std::shared_ptr<Gradient> gradient_;
 };

@@ -14,10 +14,16 @@ Use::~Use() {
 
 void Use::end() {
   if (!std::exchange(open_, false)) return;
-  if (--gradient_->uses == 0 && gradient_->complete) gradient_->complete();
+  gradient_->end_use();
 }
 
-void Reads::note(const Parameter& parameter) {
+void Reads::end_piece() const {
+  for (Parameter* parameter : parameters_) {
+    if (parameter->copies_are_brief()) parameter->drop_copy();
+  }
+}
+
+void Reads::note(Parameter& parameter) {
   if (current_ == nullptr || !parameter.has_gradient()) return;
   auto& all = current_->parameters_;
   if (std::find(all.begin(), all.end(), &parameter) == all.end()) all.push_back(&parameter);

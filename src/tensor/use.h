@@ -24,10 +24,22 @@ class Use {
   ~Use();
 
   explicit operator bool() const { return gradient_ != nullptr; }
-  // body(at::Tensor& gradient) adds to it; not called where there is none.
+  // body(at::Tensor& gradient) adds to it. The type is the gradient's own, or a wider one while other uses
+  // are open: so who adds in several parts holds a second use meanwhile. Not called where there is none.
   template <typename Body>
   void add(const Body& body) const {
-    if (gradient_ != nullptr) body(gradient_->sum);
+    if (gradient_ != nullptr) body(gradient_->place());
+  }
+  // The same with a Split, on the CPU: its low part is defined where others add to a bfloat16 sum too.
+  template <typename Body>
+  void add_split(const Body& body) const {
+    if (gradient_ != nullptr) body(gradient_->split_place());
+  }
+  // Whether what this use adds may wait, and others are open, so that it would take memory meanwhile.
+  bool may_wait() const { return gradient_ != nullptr && gradient_->late && gradient_->uses > 1; }
+  // body(const Split&) adds when the next use adds, before it, or at last when no use is open.
+  void add_later(std::function<void(const Split&)> body) const {
+    if (gradient_ != nullptr) gradient_->waiting_.push_back(std::move(body));
   }
   // This use adds nothing and reads no values any more: the event may change them. A second call does
   // nothing.
@@ -48,12 +60,13 @@ class Reads {
   Reads& operator=(const Reads&) = delete;
 
   std::vector<Use> uses() const;  // one of each that has a gradient
-  static void note(const Parameter& parameter);
+  void end_piece() const;         // brief copies of these go
+  static void note(Parameter& parameter);
 
  private:
   static inline constinit thread_local Reads* current_ = nullptr;
   Reads* const before_;
-  std::vector<const Parameter*> parameters_;
+  std::vector<Parameter*> parameters_;
 };
 
 }  // namespace trl::tensor

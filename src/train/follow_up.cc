@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "base/resident.h"
+#include "train/batch_parts.h"
 #include "train/trainer.h"
 
 namespace trl::train {
@@ -138,6 +140,7 @@ void Trainer::log(telemetry::Record record, bool of_training) {
 }
 
 const telemetry::Record& Trainer::evaluate() {
+  check_whole();
   should_evaluate_ = should_evaluate_ && setup_.eval != nullptr;
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const at::AutoGradMode without_graph(false);
@@ -153,10 +156,17 @@ const telemetry::Record& Trainer::evaluate() {
   for (;;) {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
-    const MethodLoss result =
-        method_->loss(forward(window[0], std::nullopt), window[0], method_->plan(window, false));
-    loss.add(result.loss.item<double>(), window[0].rows);
-    means.add(result.metrics);
+    const std::unique_ptr<BatchLoss> of_batch = method_->loss(window[0], method_->plan(window, false));
+    float value = 0;
+    each_part(
+        parts_of(window[0], arguments().max_tokens_per_pass), *of_batch,
+        [&](const MicroBatch& part) { return forward(part, std::nullopt); },
+        [&](const at::Tensor& share, bool) {
+          value += share.item<float>();
+          return true;
+        });
+    loss.add(static_cast<double>(value), window[0].rows);
+    means.add(of_batch->metrics());
     seen += window[0].rows;
     batches.window_done();
   }
@@ -179,6 +189,7 @@ const telemetry::Record& Trainer::evaluate() {
 double Trainer::seconds() const { return seconds_before_ + (begun_ ? seconds_since(started_) : 0.0); }
 
 void Trainer::finish() {
+  check_whole();
   if (!finished_) {
     load_best();
     const double steps = static_cast<double>(state_.global_step);
@@ -189,6 +200,10 @@ void Trainer::finish() {
     record.set("total_flos", state_.total_flos);
     record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
     write_means(record);
+    if (setup_.predicted_peak > 0) {
+      record.set_integer("predicted_peak_bytes", setup_.predicted_peak);
+      record.set_integer("peak_resident_bytes", base::peak_resident_bytes());
+    }
     finished_ = stop_ = state_.should_training_stop = true;
     log(std::move(record));
     emit(engine::EventKind::train_end, state_.log_history.back());

@@ -10,6 +10,7 @@
 #include "kernels/gemm.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::train {
 
@@ -147,6 +148,7 @@ FrozenLayers::FrozenLayers(const Setup& setup)
       options_(options_of(setup)),
       layers_(model_.frozen_layers()),
       longest_(longest_document(model_.config())) {
+  if (tensor::Rehearsal::current() != nullptr) return;  // weights have no numbers, and nothing is read
   const base::Json json = about(setup);
   base::Json named = json;
   named.erase("model");
@@ -164,7 +166,9 @@ base::Json FrozenLayers::about(const Setup& setup) const {
           {"weights", digest(model_.frozen_parameters())},
           {"config", digest(model_.config_json())},
           {"dtype", c10::toString(model_.dtype())},
-          {"products", c10::toString(options_.compute)},
+          {"products", setup.arguments.frozen_compute == config::FrozenCompute::int8
+                           ? "int8"
+                           : c10::toString(options_.compute)},
           {"libtrl", fmt::format("{}, {}, oneDNN {}", TRL_VERSION_STRING, kernels::cpu().name,
                                  kernels::onednn_version())}};
 }
@@ -176,7 +180,7 @@ void FrozenLayers::count(engine::BatchSource& source, Need& need) const {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) return;
     const kernels::Segments& segments = *window[0].segments;
-    for (size_t d = 0; d + 1 < segments.cu_seqlens.size() && segments.max_length <= longest_; ++d) {
+    for (size_t d = 0; d + 1 < segments.cu_seqlens.size() && window[0].reach <= longest_; ++d) {
       const std::string name = key(window[0], d);
       if (!need.documents.insert(std::stoull(name.substr(0, 16), nullptr, 16)).second) continue;
       const auto tokens = static_cast<uint64_t>(rows(window[0].input_ids, segments, d).numel());
@@ -228,8 +232,10 @@ at::Tensor FrozenLayers::compute(const MicroBatch& batch, const std::vector<size
 at::Tensor FrozenLayers::states(const MicroBatch& batch) {
   const at::NoGradGuard no_grad;
   const kernels::Segments& segments = *batch.segments;
-  if (segments.max_length > longest_)
-    return model_.frozen_states({batch.input_ids, batch.position_ids, batch.segments}, options_);
+  if (batch.reach > longest_) {
+    return model_.frozen_states(
+        {batch.input_ids, batch.position_ids, batch.segments, {}, batch.first, batch.reach}, options_);
+  }
   const at::Tensor all = tensor::empty({batch.input_ids.numel(), model_.config().hidden_size}, model_.dtype(),
                                        tensor::MemoryKind::activations);
   const size_t documents = segments.cu_seqlens.size() - 1;
@@ -250,6 +256,7 @@ at::Tensor FrozenLayers::states(const MicroBatch& batch) {
   if (missing.empty()) return all;
   const at::Tensor computed = compute(batch, missing);
   check_bits(batch, missing, computed);
+  if (tensor::Rehearsal::current() != nullptr) return all;
   int64_t at = 0;
   for (const size_t d : missing) {
     const at::Tensor part = rows(all, segments, d);
@@ -270,6 +277,7 @@ void FrozenLayers::check_bits(const MicroBatch& batch, const std::vector<size_t>
   if (std::exchange(checked_, true)) return;
   const at::Tensor again = compute(batch, {documents.back(), documents.front()});
   const int64_t count = rows(batch.input_ids, *batch.segments, documents.front()).numel();
+  if (tensor::Rehearsal::current() != nullptr) return;
   if (bytes_of(again.narrow(0, again.size(0) - count, count)) == bytes_of(states.narrow(0, 0, count))) return;
   fail(Status::unsupported,
        "cache_frozen_layers: on this machine the bits of a row depend on the other rows of its batch, so "

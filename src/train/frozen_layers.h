@@ -15,7 +15,8 @@ namespace trl::train {
 class FrozenLayers {
  public:
   // While the trainer of this model lives. Reads all rows once to say how many bytes they take, and throws
-  // Error(io) where the disk has not so many left, Error(invalid_config) where nothing can be kept.
+  // Error(io) where the disk has not so many left, Error(invalid_config) where nothing can be kept. In a
+  // rehearsal no states are on disk, as in a first run.
   explicit FrozenLayers(const Setup& setup);
 
   // Of all documents of the batch, for ForwardInput::states. What is not on disk is computed, and written.
@@ -36,7 +37,7 @@ class FrozenLayers {
   model::Model& model_;
   const model::ForwardOptions options_;
   const int64_t layers_;
-  int64_t longest_;  // a batch with a longer document is not kept
+  int64_t longest_;  // a batch that reaches further is not kept
   std::string owner_;
   std::unique_ptr<memory::StateFiles> files_;
   bool checked_ = false;

@@ -17,11 +17,6 @@ namespace trl::train {
 // Values of one micro-batch, averaged unweighted over those between two logs.
 using MethodMetrics = std::vector<std::pair<std::string_view, double>>;
 
-struct MethodLoss {
-  at::Tensor loss;  // float32 scalar; without a graph when there is nothing to learn from
-  MethodMetrics metrics;
-};
-
 // What the parts of a loss are divided by.
 struct Divisors {
   double items = 1;    // sums over tokens (num_items_in_batch)
@@ -35,15 +30,31 @@ struct Place {
   int64_t micro_batch = 0;  // in the window
 };
 
+// The loss of one micro-batch, which goes through the model whole, or in parts one after the other.
+class BatchLoss {
+ public:
+  virtual ~BatchLoss() = default;
+  // Whether a share depends on all parts, as that of a loss does which is not a sum over documents. Then each
+  // of several parts goes forward once more, without a graph, to measure(), before the first share is asked
+  // for: what each output is weighted by is known before the first backward.
+  virtual bool measures() const { return false; }
+  virtual void measure(const model::Output& /*output*/, const MicroBatch& /*part*/) {}
+  // float32 scalar; without a graph when there is nothing to learn from. Over all parts, values and gradients
+  // add up to those of the micro-batch.
+  virtual at::Tensor share(const model::Output& output, const MicroBatch& part) = 0;
+  virtual MethodMetrics metrics() const = 0;  // of the micro-batch, after its last share
+};
+
 class Method {
  public:
   virtual ~Method() = default;
   // Of a window; evaluation (not training) plans each batch by itself.
   virtual Divisors plan(std::span<const MicroBatch> window, bool training) const = 0;
-  // Without a place: evaluation. states: ForwardInput's.
+  // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
                                 const at::Tensor& states = {}) = 0;
-  virtual MethodLoss loss(const model::Output& output, const MicroBatch& batch, const Divisors& divisors) = 0;
+  // Does not outlive the method.
+  virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, const Divisors& divisors) = 0;
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.

@@ -52,6 +52,8 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.segments = copy_segments(batch);
   own.input_ids = copy(batch.input_ids, batch.tokens);
   own.position_ids = copy(batch.position_ids, batch.tokens);
+  for (int64_t i = 0; i < batch.tokens; ++i)
+    own.reach = std::max<int64_t>(own.reach, int64_t{batch.position_ids[i]} + 1);
   const at::Tensor labels = copy(batch.labels, batch.tokens);
   own.targets = loss::shift_labels(labels, *own.segments);
   own.labels = loss::count_targets(labels);

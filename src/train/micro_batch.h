@@ -10,11 +10,14 @@
 
 namespace trl::train {
 
+// Or a part of one (batch_parts.h), of which only the first five members are its own.
 struct MicroBatch {
   at::Tensor input_ids;     // int32 [tokens]
   at::Tensor position_ids;  // int32 [tokens]
   at::Tensor targets;       // int32 [tokens], next token or -100 (loss::shift_labels)
   kernels::SegmentsPtr segments;
+  int64_t first = 0;  // of a part: the place of its first token in the whole
+  int64_t reach = 0;  // the last position, plus 1
   std::vector<int64_t> row_ids;
   int64_t rows = 0;
   int64_t width = 0;     // of TRL's input_ids, whose padding is not here

@@ -157,6 +157,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   optimizer_->set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);
   schedule_.load(numbers_of(json.at("schedule")));
   run_ = from.run();
+  last_checkpoint_ = from.directory();
   state_.epoch = state.epoch;
   state_.global_step = state.global_step;
   state_.total_flos = state.total_flos;
@@ -193,7 +194,9 @@ bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& be
   const auto changed = [&](const char* name) {
     return now.value(name, Json()) != before.value(name, Json());
   };
-  if (!changed("optim") && (!changed("optim_args") || from.has(optimizer_->state()))) return true;
+  if (!changed("optim") && !changed("optim_8bit_embeddings") &&
+      (!changed("optim_args") || from.has(optimizer_->state())))
+    return true;
   warn("the optimizer begins anew: its states in {} are those of optim {}, optim_args {}", from.directory(),
        before.value("optim", "null"), before.value("optim_args", "null"));
   return false;

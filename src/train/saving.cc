@@ -8,6 +8,7 @@
 namespace trl::train {
 
 void Trainer::save_model(const std::string& given) {
+  check_whole();
   const std::string& directory = given.empty() ? arguments().output_dir : given;
   if (const model::Adapter* const adapter = setup_.model->adapters().trained())
     return checkpoint::save_adapter(directory, *adapter, setup_.files, checkpoint::kRunTags,
@@ -16,6 +17,7 @@ void Trainer::save_model(const std::string& given) {
 }
 
 void Trainer::save_merged(const std::string& given) {
+  check_whole();
   model::Adapters& adapters = setup_.model->adapters();
   if (adapters.trained() == nullptr) {
     fail_key("save.kind",
@@ -45,6 +47,7 @@ void Trainer::save_checkpoint(const std::string& directory) {
 }
 
 void Trainer::write_checkpoint(const std::string& directory) {
+  check_whole();
   telemetry::TrainerState state = state_;
   state.should_save = true;  // as Trainer's control says while it saves
   state.should_training_stop = stop_;
@@ -66,6 +69,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   }
   checkpoint::save_checkpoint(directory, contents, setup_.write_fault);
   state_.best_model_checkpoint = state.best_model_checkpoint;
+  if (contents.resumable) last_checkpoint_ = directory;
 }
 
 // The checkpoint is saved: what cannot be removed is no reason to stop.

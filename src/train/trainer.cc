@@ -7,10 +7,14 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/pages.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/directory_lock.h"
 #include "tensor/parts.h"
+#include "tensor/rehearsal.h"
+#include "train/batch_parts.h"
 #include "train/frozen_layers.h"
+#include "train/offloading.h"
 #include "train/step_profile.h"
 
 namespace trl::train {
@@ -32,6 +36,18 @@ int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& par
   return count;
 }
 
+std::optional<at::ScalarType> gradient_type(const config::TrainingArguments& arguments) {
+  using config::GradientType;
+  if (arguments.gradient_dtype == GradientType::of_weights) return std::nullopt;
+  return arguments.gradient_dtype == GradientType::float32 ? at::kFloat : at::kBFloat16;
+}
+
+std::vector<const MicroBatch*> all_of(const std::vector<MicroBatch>& window) {
+  std::vector<const MicroBatch*> all;
+  for (const MicroBatch& batch : window) all.push_back(&batch);
+  return all;
+}
+
 std::string row_list(const std::vector<const MicroBatch*>& batches) {
   constexpr size_t kNamed = 16;
   std::string out;
@@ -45,10 +61,22 @@ std::string row_list(const std::vector<const MicroBatch*>& batches) {
   return out;
 }
 
+std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model) {
+  if (arguments.frozen_compute != config::FrozenCompute::int8) return {};
+  if (model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat) != at::kBFloat16) {
+    fail_key(
+        "frozen_compute",
+        "frozen_compute: int8 takes the place of products in bfloat16, and these are in float32: give bf16: "
+        "true, or dtype: bfloat16, or frozen_compute: auto");
+  }
+  return model.multiply_in_int8();
+}
+
 }  // namespace
 
 struct Trainer::Pass {
   float loss = 0;  // of the window
+  double norm = std::nan("");
   float loss_since_log = 0;
   Means means;      // since the last log
   Means own_means;  // of the window
@@ -80,7 +108,8 @@ Trainer::Trainer(Setup setup)
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->all_parameters()),
       method_(make_method(arguments(), *setup_.model, setup_.attention)),
-      gradients_(parameters_),
+      int8_(int8_products(arguments(), *setup_.model)),
+      gradients_(parameters_, gradient_type(arguments())),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
       schedule_(arguments(), plan_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size),
@@ -97,19 +126,39 @@ Trainer::Trainer(Setup setup)
     fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
          config.family->experts.jitter.key, config.experts.jitter);
   }
+  if (arguments().optimizer_in_backward) backward_step_.emplace(gradients_, *optimizer_);
   if (!arguments().cache_frozen_layers.empty()) frozen_ = std::make_unique<FrozenLayers>(setup_);
+  if (arguments().offload) offloading_ = std::make_unique<Offloading>(setup_, path());
 }
 
 Trainer::~Trainer() = default;
 
 bool Trainer::step() {
   if (finished_) return false;
+  check_whole();
   try {
     return run_step();
   } catch (const Error& error) {
+    if (backward_step_ && backward_step_->torn())
+      throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
     if (error.status() != Status::cancelled) throw;
     fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, plan_.max_steps);
   }
+}
+
+std::string Trainer::torn(const std::string& why) const {
+  return fmt::format(
+      "optimizer_in_backward: step {} ended in the middle of its updates, so some weights are those after it "
+      "and the others those before it, and this trainer cannot go on ({}); {}",
+      state_.global_step + 1, why,
+      last_checkpoint_.empty()
+          ? "no checkpoint was saved: begin the run again"
+          : fmt::format("go on from the last checkpoint: resume_from_checkpoint: {}", last_checkpoint_));
+}
+
+void Trainer::check_whole() const {
+  if (backward_step_ && backward_step_->torn())
+    fail(Status::invalid_argument, "{}", torn("an earlier call said why"));
 }
 
 bool Trainer::run_step() {
@@ -124,6 +173,12 @@ bool Trainer::run_step() {
   return true;
 }
 
+void Trainer::rehearse() {
+  const kernels::PathScope scope(path());
+  const tensor::Stage stage("backward");  // what is none of the others
+  update();
+}
+
 void Trainer::begin() {
   if (begun_) return;
   using checkpoint::Others;
@@ -133,7 +188,9 @@ void Trainer::begin() {
                                 arguments().save_strategy == config::Strategy::no ? Others::keep
                                 : arguments().overwrite_output_dir && !resumed_   ? Others::remove
                                                                                   : Others::refuse);
+  need_disks();
   begun_ = true;
+  base::give_back_pages();
   started_ = Clock::now();
   if (!resumed_) should_evaluate_ = arguments().eval_on_start;
   telemetry::Record about;
@@ -156,29 +213,73 @@ bool Trainer::update() {
     in_epoch_ = epoch_complete_ = true;
     return false;
   }
-  Pass pass = run_window(window);
-  const double norm = pass.skipped ? std::nan("") : grad_norm();
-  std::vector<const MicroBatch*> all;
-  for (const MicroBatch& batch : window) all.push_back(&batch);
-  base::poll();
-  setup_.model->check_files();
-  if (!pass.skipped) pass.skipped = !accepts(norm, "gradient norm", all);
   const double learning_rate = schedule_.learning_rate(state_.global_step);
-  if (!pass.skipped) {
-    const tensor::Timed timed(tensor::Part::optimizer);
-    const base::InterruptScope whole(nullptr);  // once begun it is done
-    optimizer_->step(learning_rate, optim::clip_scale(norm, arguments().max_grad_norm));
-  }
+  Pass pass = backward_step_ ? learn_in_backward(window, learning_rate) : learn(window, learning_rate);
+  gradients_.drop();
   const MethodMetrics parts = profile.metrics(window);
   pass.means.add(parts);
   pass.own_means.add(parts);
-  after_update(pass, norm, learning_rate);
+  after_update(pass, learning_rate);
   return true;
 }
 
-void Trainer::zero_gradients() {
+Trainer::Pass Trainer::learn(const std::vector<MicroBatch>& window, double learning_rate) {
+  Pass pass = run_window(window, [&](const at::Tensor& loss, const MicroBatch& batch, bool last_part) {
+    if (last_part && &batch == &window.back()) gradients_.begin_last_backward({});
+    if (last_part) gradients_.end_parts();
+    if (loss.requires_grad()) loss.backward();
+  });
+  if (!pass.skipped) pass.norm = grad_norm();
+  base::poll();
+  setup_.model->check_files();
+  if (!pass.skipped) pass.skipped = !accepts(pass.norm, "gradient norm", all_of(window));
+  if (pass.skipped) return pass;
   const tensor::Timed timed(tensor::Part::optimizer);
-  gradients_.begin_step();
+  const base::InterruptScope whole(nullptr);  // once begun it is done
+  optimizer_->step(learning_rate, grad_scale(pass.norm));
+  return pass;
+}
+
+// The window has one micro-batch, in one part. Where clipping needs a norm and no step before gives it, a
+// backward without updates finds it.
+Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate) {
+  std::optional<BackwardStep::Updates> updates;
+  double norm = std::nan("");
+  const auto run = [&] {
+    return run_window(window, [&](const at::Tensor& loss, const MicroBatch&, bool) {
+      norm = backward_step_->run(updates, [&] {
+        if (loss.requires_grad()) loss.backward();
+      });
+    });
+  };
+  std::optional<double> scale = arguments().max_grad_norm > 0 ? previous_scale() : 1.0;
+  if (!scale) {
+    run();
+    accepts(norm, "gradient norm", all_of(window));
+    scale = optim::clip_scale(norm, arguments().max_grad_norm);
+  }
+  updates = {learning_rate, *scale, [&](const tensor::Parameter& p, bool finite) {
+               setup_.model->check_files();
+               if (finite || arguments().on_nonfinite == config::OnNonfinite::proceed) return;
+               throw Error(Status::invalid_argument,
+                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {})",
+                                       p.name, state_.global_step + 1, row_list(all_of(window))),
+                           "on_nonfinite");
+             }};
+  Pass pass = run();
+  pass.norm = norm;
+  return pass;
+}
+
+// clip_by_previous_norm. None: no step before this one has a norm that is finite.
+std::optional<double> Trainer::previous_scale() const {
+  if (!arguments().clip_by_previous_norm || state_.global_step <= skipped_ || !std::isfinite(grad_norm_))
+    return std::nullopt;
+  return optim::clip_scale(grad_norm_, arguments().max_grad_norm);
+}
+
+double Trainer::grad_scale(double norm) const {
+  return previous_scale().value_or(optim::clip_scale(norm, arguments().max_grad_norm));
 }
 
 double Trainer::grad_norm() const {
@@ -186,35 +287,66 @@ double Trainer::grad_norm() const {
   return optim::l2_norm(optim::gradients(parameters_));
 }
 
-Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window) {
-  zero_gradients();
+// A copy of a weight in the type that is computed in saves conversions. Of many tokens, which take more
+// memory than few, a conversion is a small part of the time: where layers are computed again, and one
+// micro-batch makes the step, copies are kept while a layer is at work.
+void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
+  using Copies = Gradients::Copies;
+  constexpr int64_t kMany = 2048;
+  const bool again = arguments().recompute.form != config::Recomputed::nothing;
+  const bool brief = again && window.size() == 1 && window[0].elements >= kMany;
+  gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
+                        : brief                                             ? Copies::brief
+                                                                            : Copies::kept);
+  // no layer's, so its copy would stay
+  if (brief && setup_.model->head().has_gradient()) setup_.model->head().keep_copies(false);
+}
+
+Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const Backward& backward) {
+  begin_collecting(window);
   const at::AutoGradMode with_graph(true);
   const Divisors divisors = method_->plan(window, true);
-  Pass pass{0, loss_since_log_, means_, {}, num_tokens_, state_.num_input_tokens_seen, state_.total_flos};
+  const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
+  Pass pass;
+  pass.loss_since_log = loss_since_log_;
+  pass.means = means_;
+  pass.num_tokens = num_tokens_;
+  pass.tokens_seen = state_.num_input_tokens_seen;
+  pass.flos = state_.total_flos;
   for (const MicroBatch& batch : window) {
     pass.num_tokens += batch.counted_tokens;
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
     const Place place{state_.global_step, &batch - window.data()};
-    const MethodLoss result = method_->loss(forward(batch, place), batch, divisors);
-    const float loss = result.loss.item<float>();
+    const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
+    const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, divisors);
+    if (parts.size() > 1) gradients_.begin_parts();
+    float loss = 0;
+    each_part(
+        parts, *of_batch, [&](const MicroBatch& part) { return forward(part, place); },
+        [&](const at::Tensor& share, bool last) {
+          loss += share.item<float>();
+          pass.skipped = !accepts(loss, "loss", {&batch});
+          if (!pass.skipped) backward(share, batch, last);
+          return !pass.skipped;
+        });
     pass.loss += loss;
-    pass.skipped = !accepts(loss, "loss", {&batch});
     if (pass.skipped) continue;
-    if (result.loss.requires_grad()) result.loss.backward();
     // logging_nan_inf_filter: such a loss counts as the mean so far (Trainer._inner_training_loop)
     pass.loss_since_log +=
         arguments().logging_nan_inf_filter && !std::isfinite(loss)
             ? pass.loss_since_log / static_cast<float>(1 + state_.global_step - last_logged_step_)
             : loss;
-    pass.means.add(result.metrics);
-    pass.own_means.add(result.metrics);
+    pass.means.add(of_batch->metrics());
+    pass.own_means.add(of_batch->metrics());
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
 }
 
 model::Output Trainer::forward(const MicroBatch& batch, const std::optional<Place>& training) {
+  if (offloading_ && at::GradMode::is_enabled()) offloading_->need_room(batch, *method_);
+  const tensor::Stage stage(training ? "forward" : "evaluation");
   return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());
 }
 
@@ -238,7 +370,7 @@ bool Trainer::accepts(double value, std::string_view what,
   return false;
 }
 
-void Trainer::after_update(const Pass& pass, double norm, double learning_rate) {
+void Trainer::after_update(const Pass& pass, double learning_rate) {
   training_mode_ = true;
   batches_.window_done();
   ++updates_in_epoch_;
@@ -248,7 +380,7 @@ void Trainer::after_update(const Pass& pass, double norm, double learning_rate) 
   } else {
     loss_since_log_ = pass.loss_since_log;
     means_ = pass.means;
-    grad_norm_ = norm;
+    grad_norm_ = pass.norm;
   }
   num_tokens_ = pass.num_tokens;
   learning_rate_ = learning_rate;
@@ -275,7 +407,7 @@ void Trainer::after_update(const Pass& pass, double norm, double learning_rate) 
 
   metrics_ = {};
   metrics_.set("loss", static_cast<double>(pass.loss));
-  metrics_.set("grad_norm", norm);
+  metrics_.set("grad_norm", pass.norm);
   metrics_.set("learning_rate", learning_rate);
   if (pass.skipped) metrics_.set_integer("skipped_steps", 1);
   pass.own_means.write(metrics_, "");

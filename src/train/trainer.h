@@ -3,6 +3,12 @@
 // are repeated from the start by the next call, so a step happened or it did not. What follows an update
 // (log, evaluate, save, end of the epoch) is remembered until it is done. The order of everything is
 // transformers' Trainer's.
+//
+// With optimizer_in_backward the update begins in the middle of backward. All that can be known before (the
+// loss, a request to stop, changed files of the model) is looked at before; a request to stop that comes
+// later waits until backward ends. What else fails then, a gradient that is not finite or memory that runs
+// out, leaves some weights updated and others not: the trainer says so, naming its last checkpoint, and
+// refuses everything from there on.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -19,7 +25,9 @@
 #include "optim/optim.h"
 #include "optim/schedule.h"
 #include "telemetry/trainer_state.h"
+#include "train/backward_step.h"
 #include "train/batches.h"
+#include "train/disk_room.h"
 #include "train/gradients.h"
 #include "train/means.h"
 #include "train/method.h"
@@ -28,6 +36,7 @@
 namespace trl::train {
 
 class FrozenLayers;
+class Offloading;
 
 struct Setup {
   config::TrainingArguments arguments;
@@ -36,12 +45,14 @@ struct Setup {
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
+  int64_t longest_row = 0;                                   // tokens that a row may have; 0: not known
   engine::EventSink* events = nullptr;                       // or null
   std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
   engine::GgufVocabulary vocabulary = {};                    // of save_format gguf; outlives the trainer
   base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
   const base::WriteFault* write_fault = nullptr;             // of the tests
+  int64_t predicted_peak = 0;                                // resident bytes; 0: nobody asked
 };
 
 // Our kernels, and those of plug-ins, are for the CPU: what asks for them is refused with a model elsewhere.
@@ -63,6 +74,12 @@ class Trainer {
   // weights are as before, and this trainer is of no use.
   void resume(const std::string& directory);
   void resume_as_configured();  // resume_from_checkpoint
+  // One update on the next batches, in a tensor::Rehearsal: no file is written. The setup has neither events
+  // nor log, and on_nonfinite is proceed; of no other use afterwards than evaluate().
+  void rehearse();
+  // What this run takes on disks from here on; headers and small files left out. Activations: those of what
+  // was rehearsed.
+  DiskNeeds disk_needs() const;
 
   const telemetry::Record& metrics() const { return metrics_; }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
@@ -76,19 +93,33 @@ class Trainer {
   }
   struct Pass;  // what the micro-batches of one window add up to
 
+  // Gets the loss of a part of a micro-batch, which may have no graph.
+  using Backward = std::function<void(const at::Tensor& loss, const MicroBatch& batch, bool last_part)>;
+
   bool run_step();
   void begin();
   bool update();
-  void zero_gradients();
+  Pass learn(const std::vector<MicroBatch>& window, double learning_rate);
+  Pass learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate);
+  std::optional<double> previous_scale() const;
+  double grad_scale(double norm) const;
+  void check_whole() const;  // Error: a step was torn
+  std::string torn(const std::string& why) const;
+  void begin_collecting(const std::vector<MicroBatch>& window);
   double grad_norm() const;
   int64_t tokens_seen(const MicroBatch& batch) const;
-  Pass run_window(const std::vector<MicroBatch>& window);
+  Pass run_window(const std::vector<MicroBatch>& window, const Backward& backward);
   model::Output forward(const MicroBatch& batch, const std::optional<Place>& training);
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
-  void after_update(const Pass& pass, double norm, double learning_rate);
+  void after_update(const Pass& pass, double learning_rate);
   void follow_up();
   void save_due();
   void write_model(const std::string& directory);
+  int64_t model_bytes() const;       // of the model at the end
+  int64_t weight_bytes() const;      // of a checkpoint's weights
+  int64_t checkpoint_bytes() const;  // of these and the optimizer's states
+  int64_t state_file_bytes() const;
+  void need_disks();
   std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();
@@ -117,9 +148,12 @@ class Trainer {
   const Plan plan_;
   const std::vector<tensor::Parameter*> parameters_;
   const std::unique_ptr<Method> method_;
+  const std::shared_ptr<void> int8_;  // frozen_compute: int8
   Gradients gradients_;
-  std::unique_ptr<FrozenLayers> frozen_;  // null: nothing is kept of them
+  std::unique_ptr<FrozenLayers> frozen_;    // null: nothing is kept of them
+  std::unique_ptr<Offloading> offloading_;  // null: activations stay in memory
   const std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<BackwardStep> backward_step_;  // optimizer_in_backward
   optim::Schedule schedule_;
   Batches batches_;
   double flos_per_token_ = 0;
@@ -139,7 +173,8 @@ class Trainer {
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;
-  std::string run_;  // one name for all its checkpoints
+  std::string run_;              // one name for all its checkpoints
+  std::string last_checkpoint_;  // the newest that this trainer wrote or went on from
 
   std::shared_ptr<void> lock_;  // of output_dir, from the first step to the end
   bool begun_ = false;

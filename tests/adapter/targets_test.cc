@@ -111,7 +111,8 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"llama", R"({"target_modules": ["mlp"]})", "target_modules: model.layers.0.mlp is a group of modules"},
       {"llama", R"({"target_modules": ["k_proj"], "r": 17})",
        "r: 17 does not fit model.layers.0.self_attn.k_proj of 16 x 32: give 1 to 16"},
-      {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"q_proj": 33}})", "r: 33 does not fit"},
+      {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"q_proj": 33}})",
+       "rank_pattern: 33 does not fit"},
       {"llama", R"({"target_modules": ["q_proj"], "layers_to_transform": [2]})",
        "layers_to_transform: 2 is not a layer of this model: give 0 to 1"},
       {"llama", R"({"target_modules": "q_(proj"})",
@@ -119,7 +120,8 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"a)(b": 2}})",
        "rank_pattern: 'a)(b' is not a valid regular expression"},
       {"llama", R"({"target_modules": ["q_proj"], "modules_to_save": ["nothing"]})",
-       "modules_to_save: nothing matches no module"},
+       "modules_to_save: nothing matches no module; there are embed_tokens, q_proj, k_proj, v_proj, o_proj, "
+       "gate_proj, up_proj, down_proj, input_layernorm, post_attention_layernorm, norm, lm_head"},
       {"llama", R"({"target_modules": ["q_proj"], "target_parameters": ["down_proj"]})",
        "target_parameters: 'down_proj' is not a parameter that can have an adapter; those that can are "
        "q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight, gate_proj.weight, up_proj.weight, "

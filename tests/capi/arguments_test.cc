@@ -173,6 +173,12 @@ std::vector<Case> cases() {
            return trl_trainer_create(nullptr, as<trl_config>(h), nullptr, nullptr, o, e);
          });
        }},
+      {"trl_trainer_plan",
+       [](void* h, trl_error** e) {
+         return with_out<const char>([&](const char** o) {
+           return trl_trainer_plan(as<trl_runtime>(h), nullptr, nullptr, o, nullptr, e);
+         });
+       }},
       {"trl_trainer_step",
        [](void* h, trl_error** e) {
          return with_out<const trl_metrics>(
@@ -418,7 +424,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 83);
+  EXPECT_EQ(functions, 84);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "model/open.h"
 #include "support/error_of.h"
 #include "support/golden.h"
+#include "support/seeded_model.h"
 
 namespace trl::checkpoint {
 namespace {
@@ -143,6 +144,7 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
       {{{"use_dora", true}}, "DoRA"},
       {{{"init_lora_weights", "pissa"}}, "what olora and pissa take out of the weights (init_lora_weights)"},
       {{{"bias", "all"}}, "biases"},
+      {{{"lora_bias", true}}, "biases"},
       {{{"modules_to_save", {"norm"}}}, "modules that are saved whole (modules_to_save)"},
       {{{"trainable_token_indices", {1}}}, "single trained tokens (trainable_token_indices)"},
       {{{"target_modules", {"embed_tokens"}}}, "an adapter of an embedding that is the output head too"},
@@ -161,6 +163,29 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
                                     "adapter and convert the model instead",
                                     adapter.path(), what)));
     EXPECT_FALSE(base::file_exists(adapter.file("out.gguf")));
+  }
+}
+
+// Of parameters as PEFT 0.21 saves them, and of the modules of single experts as it did upon transformers 4.
+TEST(AdapterGguf, ThoseOfExpertsAreRefused) {
+  const base::Json& recorded = test::golden_json("adapters/experts.json");
+  for (const char* name : {"mixtral_experts", "mixtral_all", "mixtral_old", "mixtral_old_w2"}) {
+    const base::Json& one = recorded[name];
+    const test::SeededModel base(one["model"].get<std::string>());
+    const TemporaryDirectory adapter;
+    adapter.write("adapter_config.json", one["config"].dump());
+    const auto error = test::error_of([&] {
+      convert_adapter_to_gguf(adapter.path(), base.directory.path(), adapter.file("out.gguf"), "auto",
+                              nullptr);
+    });
+    EXPECT_EQ(error,
+              std::pair(Status::unsupported,
+                        fmt::format("{}: adapters of experts, routers and other parameters "
+                                    "(target_parameters) are not written to GGUF by this version: merge "
+                                    "the adapter and convert the model instead",
+                                    adapter.path())))
+        << name;
+    EXPECT_FALSE(base::file_exists(adapter.file("out.gguf"))) << name;
   }
 }
 

@@ -131,8 +131,10 @@ int cut_within(const TemporaryDirectory& directory, int point) {
   const base::InterruptScope scope(&cut);
   int result = 1;
   try {
-    const at::Tensor hidden =
-        model->forward(test::forward_input({std::vector<int32_t>(100, 7)}), {.checkpoint = true}).hidden;
+    const at::Tensor hidden = model
+                                  ->forward(test::forward_input({std::vector<int32_t>(100, 7)}),
+                                            {.recompute = {config::Recomputed::layers}})
+                                  .hidden;
     hidden.sum().backward();
     model->check_files();
     if (!cut.has_cut()) result = -1;

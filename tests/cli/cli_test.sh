@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -134,6 +134,7 @@ case_tokenize_prints_ids_pieces_and_texts() {
 }
 # What a terminal gets: script makes one.
 case_tokens_are_coloured_on_a_terminal() {
+  script -qec true /dev/null >/dev/null 2>&1 || { echo 'no pseudo-terminal can be made here'; exit 77; }
   printf '{"prompt": "Who?", "completion": " Ines."}\n' >rows.jsonl
   local green=$'\033[32mtrained\t' dim=$'\033[2m-\t' cyan=$'\033[36m' end=$'\033[0m\t'
   local rows="$trl template --model_name_or_path $model --dataset_name rows.jsonl"
@@ -365,10 +366,12 @@ case_a_misspelt_flag_is_one_of_the_command() {
   run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "the nearest is --type"
   run 2 tokenize --model_name_or_path "$model" --tex x; says err "the nearest is --text"
 }
-# waits_for_signals PID: until it catches SIGINT (bit 1)
+# waits_for_signals PID: until it catches SIGINT (bit 1), as trl: before, the process is still a shell, which
+# would end and remove the directory.
 waits_for_signals() {
   local caught=0
   for _ in $(seq 100); do
+    [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$trl")" ] || { sleep 0.1; continue; }
     caught=$(sed -n 's/^SigCgt:\s*//p' "/proc/$1/status" || echo 0)
     (( (0x$caught & 0x2) == 0x2 )) && return
     sleep 0.1
@@ -409,6 +412,42 @@ case_saves_as_gguf() {
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
 case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }
 case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: a file is expected"; }
+estimate=(estimate --model_name_or_path "$model" --max_length 128 --max_steps 20 --output_dir nothing)
+case_estimate_tells_memory_time_and_disk() {
+  run 0 "${estimate[@]}"; says out "optimizer state"; says out "peak"; says out "tokens/s"; says out "for 20 steps"
+  says out "for the model"; [ ! -e nothing ] || die "output_dir was made"
+  run 0 "${estimate[@]}" --json --report plan.html
+  grep -q '"peak_bytes"' out || die "no numbers"; grep -q "<svg" plan.html || die "no picture"
+  run 0 "${estimate[@]}" --dataset_name "$rows"; says out "for 20 steps"
+}
+case_estimate_refuses_what_is_wrong() {
+  run 2 estimate; says err "--model_name_or_path is needed"
+  run 2 "${estimate[@]}" --max_length null; says err "max_length"
+  run 1 "${estimate[@]}" --report gone/plan.html; says err "gone"
+  run 1 "${estimate[@]}" --report .; says err "is a folder"
+  run 1 estimate --model_name_or_path gone --max_steps 2; says err "gone"
+  run 1 "${estimate[@]}" --dataset_name gone.jsonl --report plan.html; says err "gone.jsonl"
+  run 2 "${estimate[@]}" --max_length -4; says err "max_length"
+  run 2 "${estimate[@]}" --use_peft --optimizer_in_backward --gradient_accumulation_steps 2; says err "optimizer_in_backward"
+  [ ! -e plan.html ] && [ ! -s out ] || die "something was written"
+}
+case_estimate_compares_option_sets() {
+  run 0 "${estimate[@]}" --compare "optim=adamw_8bit gradient_checkpointing=false" --compare optim=no_such "{use_peft: true}" --report plan.html
+  says out "optim: adamw_8bit, gradient_checkpointing:"; says out "  optim: no_such"; says out "refused: optim"; says out "  use_peft: true"
+  ! LC_ALL=C grep -q '[^ -~]' out || die "not ASCII"
+  [ "$(wc -L <out)" -le 80 ] || die "wider than 80 columns"
+  says out "^forward"; says out "^backward"; says plan.html "use_peft: true"
+  run 0 "${estimate[@]}" --compare optim=adamw_8bit; [ "$(grep -c adamw_8bit out)" -eq 1 ] || die "sets"
+  run 0 "${estimate[@]}" --compare []; ! grep -q "option sets" out || die "sets"
+  printf 'estimate.compare:\n- {optim: adamw_8bit}\n- use_peft=true max_length=64\n' >c.yaml
+  run 0 "${estimate[@]}" --config c.yaml; says out "optim: adamw_8bit"; says out "use_peft: true, max_length: 64"
+  run 2 "${estimate[@]}" --compare adamw_8bit; says err "'adamw_8bit' is no option; give key=value"
+}
+case_a_memory_budget_is_kept_or_refused() {
+  run 0 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 64GiB
+  run 2 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 1MB; says err "memory_budget: 1 MB is too little"
+}
+
 profile=(profile --model_name_or_path "$model" --dataset_name "$rows")
 case_profile_plots_in_eighty_columns() {
   run 0 "${profile[@]}"; says out "rows by tokens: total"; says out "group_by_length"; [ ! -s err ] || die "stderr"
@@ -420,6 +459,20 @@ case_profile_writes_json_and_files() {
   says out '"per_device_train_batch_size": 4'; says out '"max_length": 16'; says out '"max_length": 32'
   says out '"optimizer_steps"'; says p.svg "</svg>"
   says p.html "</html>"
+}
+case_profile_predicts_peaks() {
+  run 0 "${profile[@]}" --max_lengths 16 32 64 --html p.html --svg p.svg
+  [ "$(grep -c '^max_length .*; peak ' out)" -eq 3 ] || die "peaks"
+  says p.html "predicted peak"; says p.svg "peak "
+  run 0 "${profile[@]}" --max_lengths 16 32 64 --json
+  [ "$(sed -n 's/.*"peak_bytes": \([0-9]*\).*/\1/p' out | sort -n | uniq | wc -l)" -eq 3 ] || die "three peaks"
+  run 0 "${profile[@]}" --max_lengths 16 --json --peaks false; ! grep -q peak out || die "not asked for"
+}
+case_profile_works_with_a_tokenizer_alone() {
+  mkdir tokenizer; cp "$model"/tokenizer*.json tokenizer
+  run 0 profile --model_name_or_path tokenizer --dataset_name "$rows" --html p.html
+  says out "rows by tokens: total"; says out "no peak is predicted: "; says out "tokenizer"; says p.html "No peak is predicted"
+  run 0 profile --model_name_or_path tokenizer --dataset_name "$rows" --json; says out '"no_peaks": "'
 }
 case_profile_refuses_what_is_wrong() {
   run 2 profile --dataset_name "$rows"; says err "--model_name_or_path is needed"
@@ -447,6 +500,10 @@ case_a_folder_that_cannot_be_written_is_an_error() {
   [ "$code" -eq 1 ] || die "exit code $code"
   says err "closed/out"; says err "cannot be written"
   [ "$(grep -c error err)" -eq 1 ] || die "one error"
+  code=0
+  HOME=/nowhere "${as[@]}" "$trl" estimate "${sft[@]:1}" --max_length 64 --max_steps 1 --report "$PWD/closed/plan.html" >out 2>err || code=$?
+  [ "$code" -eq 1 ] || die "exit code $code"
+  says err "closed"; says err "cannot be written"; [ ! -s out ] || die "printed"
 }
 case_a_bad_row_met_while_training_loses_no_step() {
   { for _ in $(seq 1100); do echo '{"text": "one two"}'; done; echo '{"text": 7}'; } >late.jsonl

@@ -46,7 +46,7 @@ TEST(Arguments, DefaultsAreTrls) {
   EXPECT_EQ(a.seed, 42);
   EXPECT_FALSE(a.data_seed.has_value());
   EXPECT_TRUE(a.bf16);
-  EXPECT_TRUE(a.gradient_checkpointing);
+  EXPECT_EQ(a.recompute.form, Recomputed::layers);
   EXPECT_EQ(a.learning_rate, 2e-5);
   EXPECT_EQ(a.adam_epsilon, 1e-8);
   EXPECT_EQ(a.max_grad_norm, 1.0);
@@ -66,6 +66,66 @@ TEST(Arguments, DefaultsAreTrls) {
   EXPECT_FALSE(d.pad_to_multiple_of.has_value());
   EXPECT_EQ(d.dataset_num_proc, 0);
   EXPECT_EQ(d.sampling, Sampling::random);
+}
+
+TEST(Arguments, WhatIsComputedAgain) {
+  constexpr const char* kKwargs = "gradient_checkpointing_kwargs";
+  const auto of = [](const Settings& settings) { return training_arguments(with(settings)).recompute; };
+  EXPECT_EQ(of({{kKwargs, "{selective: true}"}}).form, Recomputed::selective);
+  EXPECT_EQ(of({{kKwargs, "{selective: true, recompute: selective}"}}).form, Recomputed::selective);
+  EXPECT_EQ(of({{kKwargs, "{recompute: products}"}}).form, Recomputed::products);
+  EXPECT_EQ(of({{"recompute", "products"}}).form, Recomputed::products);
+  EXPECT_EQ(of({{"recompute", "layers"}, {kKwargs, "{recompute: layers}"}}).form, Recomputed::layers);
+  // The newer name replaces all of the older one.
+  EXPECT_EQ(
+      of({{kKwargs, "{selective: true}"}, {"activation_checkpointing_kwargs", "{early_stop: false}"}}).form,
+      Recomputed::layers);
+  const Recompute third = of({{kKwargs, "{every_n_layers: 3}"}});
+  EXPECT_EQ(third.of_layer(0), Recomputed::layers);
+  EXPECT_EQ(third.of_layer(2), Recomputed::nothing);
+  EXPECT_EQ(third.of_layer(3), Recomputed::layers);
+  EXPECT_EQ(
+      of({{"gradient_checkpointing", "false"}, {kKwargs, "{use_reentrant: false, selective: false}"}}).form,
+      Recomputed::nothing);
+}
+
+TEST(Arguments, WhatContradictsItselfInRecomputing) {
+  constexpr const char* kKwargs = "gradient_checkpointing_kwargs";
+  constexpr std::string_view kReentrant =
+      "gradient_checkpointing_kwargs: {selective: true} keeps a part of each layer, and use_reentrant: true "
+      "computes "
+      "whole layers again: leave use_reentrant out, or give false";
+  EXPECT_EQ(refusal({{kKwargs, "{selective: true, use_reentrant: true}"}}), kReentrant);
+  EXPECT_EQ(refusal({{kKwargs, "{selective: true}"}, {"gradient_checkpointing_use_reentrant", "true"}}),
+            kReentrant);
+  EXPECT_EQ(refusal({{"gradient_checkpointing", "false"}, {kKwargs, "{selective: true}"}}),
+            "gradient_checkpointing_kwargs: {selective: true} needs gradient_checkpointing: true, and it is "
+            "false: give true, or leave gradient_checkpointing_kwargs out");
+  EXPECT_EQ(refusal({{"activation_checkpointing", "false"}, {"recompute", "products"}}),
+            "recompute: products needs activation_checkpointing: true, and it is false: give true, or leave "
+            "recompute out");
+  EXPECT_EQ(refusal({{kKwargs, "{selective: true, recompute: products}"}}).substr(0, 82),
+            "recompute: products contradicts gradient_checkpointing_kwargs: {selective: true}, ");
+  EXPECT_EQ(refusal({{kKwargs, "{recompute: layers}"}, {"recompute", "products"}}).substr(0, 68),
+            "recompute: products contradicts gradient_checkpointing_kwargs: {reco");
+  EXPECT_EQ(refusal({{kKwargs, "{every_n_layers: 0}"}}),
+            "gradient_checkpointing_kwargs: every_n_layers: '0' is not accepted; give an integer >= 1");
+  EXPECT_EQ(
+      refusal({{kKwargs, "{recompute: norms}"}}),
+      "gradient_checkpointing_kwargs: recompute: 'norms' is not accepted; give one of layers, selective, "
+      "products");
+  EXPECT_EQ(refusal({{kKwargs, "{context_fn: mine}"}}).substr(0, 53),
+            "gradient_checkpointing_kwargs: context_fn is refused,");
+}
+
+TEST(Arguments, OneBackwardIsNotCut) {
+  EXPECT_EQ(training_arguments(with({{"max_tokens_per_pass", "4096"}})).max_tokens_per_pass, 4096);
+  EXPECT_FALSE(training_arguments(Config()).max_tokens_per_pass.has_value());
+  EXPECT_EQ(
+      refusal({{"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}, {"max_tokens_per_pass", "4096"}}),
+      "max_tokens_per_pass: 4096 is refused, because optimizer_in_backward: true updates each weight in "
+      "one backward of the whole micro-batch: leave one of them out, or give a smaller "
+      "per_device_train_batch_size");
 }
 
 TEST(Arguments, ReadsWhatIsSet) {
@@ -88,7 +148,7 @@ TEST(Arguments, ReadsWhatIsSet) {
   EXPECT_EQ(a.max_steps, -1);
   EXPECT_EQ(a.data_seed, 5);
   EXPECT_FALSE(a.bf16);
-  EXPECT_FALSE(a.gradient_checkpointing);
+  EXPECT_EQ(a.recompute.form, Recomputed::nothing);
   EXPECT_EQ(a.lr_scheduler_type, Scheduler::cosine);
   EXPECT_EQ(a.lr_scheduler_kwargs.num_cycles, 2.0);
   EXPECT_EQ(a.warmup_steps, 0.1);
@@ -151,6 +211,17 @@ TEST(Arguments, ChecksAcrossKeys) {
       refusal({{"profile_parts", "true"}, {"fused_kernels", "off"}}),
       "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
       "parts: give fused_kernels: auto, or profile_parts: false");
+  EXPECT_EQ(refusal({{"frozen_compute", "int8"}}),
+            "frozen_compute: int8 is refused, because without use_peft all weights are trained and none is "
+            "frozen: give use_peft: true, or auto");
+  EXPECT_EQ(
+      refusal({{"frozen_compute", "int8"}, {"use_peft", "true"}, {"load_in_4bit", "true"}}),
+      "frozen_compute: int8 is refused, because it would hold the quantised weights a second time, in 2 "
+      "bytes each: give auto, or neither load_in_4bit nor load_in_8bit");
+  EXPECT_EQ(
+      refusal({{"frozen_compute", "int8"}, {"use_peft", "true"}, {"fused_kernels", "off"}}),
+      "frozen_compute: int8 is refused, because fused_kernels is off, and its products are PyTorch's own: "
+      "give fused_kernels: auto, or frozen_compute: auto");
   EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
             "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
@@ -215,6 +286,11 @@ TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"dataloader_drop_last", "true"}})).back(),
             "dataset_streaming with dataloader_drop_last: the last batch is trained on even when it is not "
             "full, as in TRL");
+  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}})).front(),
+            "offload_dir: nothing leaves memory in this run; it has an effect with a paged_ optimizer, with "
+            "activation_offloading: true, or with memory_budget");
+  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}, {"memory_budget", "1GB"}})), run_notes(with({})));
+  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}, {"optim", "paged_lion_8bit"}})), run_notes(with({})));
   EXPECT_EQ(run_notes(with({{"optim", "sgd"}, {"optim_args", "weight_decay=0.1"}})).front(),
             "optim_args: weight_decay 0.1 has no effect, as in Trainer: the weights decay by the option "
             "weight_decay, which is 0");

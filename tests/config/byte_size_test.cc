@@ -40,5 +40,19 @@ TEST(ByteSize, RefusesWhatIsNone) {
   }
 }
 
+TEST(MemorySize, HasPowersOf1024Too) {
+  const auto of = [](const std::string& text) {
+    Config config;
+    config.set("memory_budget", text);
+    return memory_size(config, "memory_budget");
+  };
+  EXPECT_EQ(of("6GiB"), int64_t{6} << 30);
+  EXPECT_EQ(of("1.5 mib"), 3 << 19);
+  EXPECT_EQ(of("6GB"), 6'000'000'000);
+  EXPECT_EQ(of("2TiB"), int64_t{2} << 40);
+  EXPECT_EQ(of("123456"), 123'456);
+  for (const char* text : {"six", "GiB", "0GiB", "-1GiB", "6G", "6Gi"}) EXPECT_THROW(of(text), Error) << text;
+}
+
 }  // namespace
 }  // namespace trl::config

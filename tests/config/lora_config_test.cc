@@ -53,11 +53,13 @@ TEST(LoraConfig, ReadsEveryField) {
 
 TEST(LoraConfig, WhatIsNotBuiltIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {R"({"eva_config": {"rho": 2.0}})", "peft_config: eva_config: EVA is not built"},
-      {R"({"loftq_config": {"loftq_bits": 4}})", "peft_config: loftq_config: LoftQ is not built"},
+      {R"({"eva_config": {"rho": 2.0}})", "peft_config: eva_config: EVA is not built: leave eva_config out"},
+      {R"({"loftq_config": {"loftq_bits": 4}})",
+       "peft_config: loftq_config: LoftQ is not built: leave loftq_config out"},
       {R"({"alora_invocation_tokens": [1]})",
-       "peft_config: alora_invocation_tokens: Activated LoRA (aLoRA) is not built"},
-      {R"({"use_qalora": true})", "peft_config: use_qalora: QALoRA is not built"},
+       "peft_config: alora_invocation_tokens: Activated LoRA (aLoRA) is not built: leave "
+       "alora_invocation_tokens out"},
+      {R"({"use_qalora": true})", "peft_config: use_qalora: QALoRA is not built: leave use_qalora out"},
       {R"({"init_lora_weights": "corda"})",
        "peft_config: init_lora_weights: corda is not supported; give true, false, gaussian, orthogonal, "
        "olora, "

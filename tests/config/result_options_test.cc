@@ -19,6 +19,9 @@ std::string remembered(const ResultSettings& settings, std::string_view name) {
 TEST(ResultOptions, NamesThatAreOneHereAreOne) {
   EXPECT_EQ(remembered({{"adafactor", "true"}}, "optim"), "adafactor");
   EXPECT_EQ(remembered({{"optim", "adamw_torch"}}, "optim"), remembered({}, "optim"));
+  EXPECT_EQ(remembered({{"optim", "adamw_bnb_8bit"}}, "optim"), "adamw_8bit");
+  EXPECT_EQ(remembered({{"optim", "rmsprop_bnb_32bit"}}, "optim"), "rmsprop_bnb");
+  EXPECT_EQ(remembered({{"optim", "paged_adamw_8bit"}}, "optim"), "adamw_8bit");
   EXPECT_EQ(remembered({{"warmup_ratio", "0.25"}}, "warmup_steps"), "0.25");
   EXPECT_EQ(remembered({{"bf16", "false"}, {"mixed_precision", "bf16"}}, "bf16"), "true");
   EXPECT_EQ(remembered({{"use_liger_kernel", "true"}}, "fused_kernels"), remembered({}, "fused_kernels"));
@@ -28,16 +31,26 @@ TEST(ResultOptions, NamesThatAreOneHereAreOne) {
   EXPECT_EQ(remembered({{"attn_implementation", plugin}}, "attn_implementation"), plugin);
 }
 
+TEST(ResultOptions, WhatRoundsSumsOtherwiseIsRemembered) {
+  EXPECT_EQ(remembered({{"max_tokens_per_pass", "4096"}}, "max_tokens_per_pass"), "4096");
+  EXPECT_EQ(remembered({}, "max_tokens_per_pass"), "null");
+}
+
 TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
   EXPECT_EQ(remembered({}, "num_train_epochs"), "3");
   EXPECT_EQ(remembered({{"max_steps", "4"}}, "num_train_epochs"), "none");
   EXPECT_EQ(remembered({}, "adam_beta1"), "0.9");
   EXPECT_EQ(remembered({{"optim", "sgd"}}, "adam_beta1"), "none");
+  EXPECT_EQ(remembered({{"optim", "ademamix_8bit"}}, "adam_beta1"), "0.9");
+  EXPECT_EQ(remembered({{"optim", "ademamix_8bit"}}, "optim_8bit_embeddings"), "false");
+  EXPECT_EQ(remembered({{"optim", "ademamix"}}, "optim_8bit_embeddings"), "none");
   EXPECT_EQ(remembered({}, "eval_steps"), "none");
   const ResultSettings plateau = {
       {"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "steps"}, {"eval_steps", "4"}};
   EXPECT_EQ(remembered(plateau, "eval_steps"), "4");
   EXPECT_EQ(remembered({{"lora_r", "4"}}, "lora_r"), "none");
+  EXPECT_EQ(remembered({}, "frozen_compute"), "none");
+  EXPECT_EQ(remembered({{"use_peft", "true"}, {"frozen_compute", "int8"}}, "frozen_compute"), "int8");
   EXPECT_EQ(remembered({{"lora_r", "4"}, {"use_peft", "true"}}, "lora_r"), "4");
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/option.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {
@@ -105,6 +106,77 @@ TEST(OptimArguments, AreReadByTheirOptimizer) {
   EXPECT_EQ(read({{"adafactor", "true"}, {"optim", "adafactor"}}).optim, Optim::adafactor);
 }
 
+TEST(OptimArguments, OfBitsandbytesOptimizers) {
+  const TrainingArguments plain = read({{"optim", "ademamix_8bit"}, {"adam_beta2", "0.95"}});
+  EXPECT_EQ(plain.optim, Optim::ademamix);
+  EXPECT_EQ(plain.optim_states, OptimStates::eight_bit);
+  const AdemamixArguments& defaults = plain.optim_args.ademamix;
+  EXPECT_EQ(defaults.beta1, 0.9);
+  EXPECT_EQ(defaults.beta2, 0.95);
+  EXPECT_EQ(defaults.beta3, 0.9999);
+  EXPECT_EQ(defaults.alpha, 5);
+  EXPECT_EQ(defaults.t_alpha, 0);
+  const AdemamixArguments given =
+      optim_args("ademamix", "beta1=0.8, beta3=0.99, alpha=2, eps=1e-6, t_alpha=100, t_beta3=200").ademamix;
+  EXPECT_EQ(given.beta1, 0.8);
+  EXPECT_EQ(given.beta2, 0.999);
+  EXPECT_EQ(given.beta3, 0.99);
+  EXPECT_EQ(given.alpha, 2);
+  EXPECT_EQ(given.eps, 1e-6);
+  EXPECT_EQ(given.t_alpha, 100);
+  EXPECT_EQ(given.t_beta3, 200);
+  EXPECT_EQ(optim_args("rmsprop_bnb_8bit", "alpha=0.9").alpha, 0.9);
+  EXPECT_EQ(read({{"optim", "adamw_bnb_8bit"}}).optim_states, OptimStates::eight_bit);
+  EXPECT_EQ(read({{"optim", "rmsprop_bnb"}}).optim_states, OptimStates::float32);
+  EXPECT_EQ(read({{"optim", "lion_32bit"}}).optim_states, OptimStates::float32);
+  EXPECT_EQ(read({{"optim", "rmsprop"}}).optim_states, OptimStates::as_weights);
+  EXPECT_TRUE(read({{"optim", "lion_8bit"}, {"optim_8bit_embeddings", "true"}}).optim_8bit_embeddings);
+}
+
+TEST(OptimArguments, PagedStatesLieInADirectory) {
+  const TrainingArguments paged = read({{"optim", "paged_adamw_32bit"}, {"output_dir", "out"}});
+  EXPECT_EQ(paged.optim, Optim::adamw);
+  EXPECT_EQ(paged.optim_states, OptimStates::float32);
+  EXPECT_EQ(paged.optim_directory, "out");
+  EXPECT_EQ(read({{"optim", "paged_lion_8bit"}, {"offload_dir", "disk"}}).optim_directory, "disk");
+  EXPECT_EQ(read({{"optim", "lion_8bit"}}).optim_directory, "");
+}
+
+TEST(OptimArguments, WhatHasNoEightBitStatesIsRefusedThem) {
+  EXPECT_EQ(refusal({{"optim", "sgd"}, {"optim_8bit_embeddings", "true"}}),
+            "optim_8bit_embeddings: true is for 8-bit states, and optim sgd has none: give adamw_8bit, "
+            "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it off");
+  for (const std::string_view name : {"adagrad_8bit", "sgd_8bit", "adafactor_8bit"})
+    EXPECT_TRUE(refusal({{"optim", name}}).starts_with(fmt::format("optim: '{}' is not accepted", name)));
+}
+
+// Every name of transformers' is either an optimizer here, or refused with the nearest one.
+TEST(OptimArguments, EveryNameIsBuiltOrRefusedWithTheNearest) {
+  EXPECT_EQ(
+      refusal({{"optim", "adamw_torch_8bit"}}),
+      "optim: adamw_torch_8bit is refused: it is torchao's, which this build does not have; the nearest "
+      "is adamw_8bit");
+  EXPECT_EQ(
+      refusal({{"optim", "adamw_torch_4bit"}}),
+      "optim: adamw_torch_4bit is refused: it is torchao's, which this build does not have; the nearest "
+      "is adamw_8bit");
+  int refused = 0;
+  const Option& option = *find_option("optim");
+  const std::vector<std::string_view> works = split_words(option.no_ops, '|');
+  for (const std::string_view name : choices(option)) {
+    if (name == option.default_value || std::find(works.begin(), works.end(), name) != works.end()) {
+      EXPECT_NO_THROW(read({{"optim", name}})) << name;
+      continue;
+    }
+    const std::string message = refusal({{"optim", name}});
+    const size_t nearest = message.rfind("; the nearest is ");
+    ASSERT_NE(nearest, std::string::npos) << message;
+    EXPECT_NO_THROW(read({{"optim", message.substr(nearest + 17)}})) << message;
+    ++refused;
+  }
+  EXPECT_EQ(refused, 20);
+}
+
 TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
   const auto refused = [](std::string_view optim, std::string_view args) {
     return refusal({{"optim", optim}, {"optim_args", args}});
@@ -121,6 +193,15 @@ TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
   EXPECT_EQ(refused("sgd", "momentum=-1"), "optim_args: momentum: '-1' is not accepted; give a number >= 0");
   EXPECT_EQ(refused("sgd", "nesterov=true"),
             "optim_args: nesterov needs a momentum above 0 and a dampening of 0");
+  EXPECT_EQ(
+      refused("rmsprop_bnb", "momentum=0.9"),
+      "optim_args: 'momentum' is not an argument of optim rmsprop_bnb; accepted: weight_decay, alpha, eps");
+  EXPECT_EQ(refused("ademamix", "beta3=1"),
+            "optim_args: beta3: '1' is not accepted; give a number in [0, 1)");
+  EXPECT_EQ(refused("ademamix_8bit", "t_alpha=1.5"),
+            "optim_args: t_alpha: '1.5' is not accepted; give an integer >= 0");
+  EXPECT_EQ(refused("ademamix", "t_beta3=10, beta1=0"),
+            "optim_args: t_beta3 needs a beta1 and a beta3 above 0");
   EXPECT_EQ(refusal({{"adafactor", "true"}, {"optim", "sgd"}}),
             "adafactor: true and optim: sgd are both set: give optim alone");
 }

@@ -88,11 +88,31 @@ TEST(OptionTable, OldValuesMeanLegalValues) {
 }
 
 TEST(OptionTable, OwnKeysAreMarked) {
-  for (const std::string_view name :
-       {"eval_dataset_name", "dataset_columns", "method", "memory_budget", "offload_dir", "on_nonfinite",
-        "optimizer_in_backward", "stochastic_rounding", "generation_dtype", "share_prompt", "fused_kernels",
-        "profile_parts", "runtime.threads", "runtime.host_memory_limit", "generate.max_new_tokens",
-        "save.kind", "save_format", "save_gguf_type", "convert.type"}) {
+  for (const std::string_view name : {"eval_dataset_name",
+                                      "dataset_columns",
+                                      "method",
+                                      "memory_budget",
+                                      "max_tokens_per_pass",
+                                      "offload_dir",
+                                      "recompute",
+                                      "activation_offloading_min_bytes",
+                                      "activation_offloading_zstd",
+                                      "on_nonfinite",
+                                      "optimizer_in_backward",
+                                      "gradient_dtype",
+                                      "clip_by_previous_norm",
+                                      "stochastic_rounding",
+                                      "generation_dtype",
+                                      "share_prompt",
+                                      "fused_kernels",
+                                      "profile_parts",
+                                      "runtime.threads",
+                                      "runtime.host_memory_limit",
+                                      "generate.max_new_tokens",
+                                      "save.kind",
+                                      "save_format",
+                                      "save_gguf_type",
+                                      "convert.type"}) {
     ASSERT_NE(find_option(name), nullptr) << name;
     EXPECT_EQ(find_option(name)->origin, "ours") << name;
   }

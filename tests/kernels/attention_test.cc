@@ -1,5 +1,6 @@
 #include "kernels/attention_run.h"
 #include "kernels/compare.h"
+#include "tensor/counting_host.h"
 
 namespace trl::kernels {
 namespace {
@@ -68,13 +69,31 @@ void compare(at::ScalarType type) {
     EXPECT_EQ(got.dk.scalar_type(), type);
     test::expect_near(got, {want, grads[0], grads[1], grads[2]}, tolerance(type));
     // The sum of the saved bits is the same whatever the number of threads.
-    const Threads one(1);
-    test::expect_same_bits(got, attend(in.q, in.k, in.v, in.d_out, segments_of(c), options_of(c, scale)));
+    for (const int threads : {1, 3, 8}) {
+      const Threads some(threads);
+      test::expect_same_bits(got, attend(in.q, in.k, in.v, in.d_out, segments_of(c), options_of(c, scale)));
+    }
   }
 }
 
 TEST(Attention, Float32MatchesPlainSoftmax) { compare(at::kFloat); }
 TEST(Attention, Bfloat16MatchesPlainSoftmax) { compare(at::kBFloat16); }
+
+// Gradients of keys exist in float32 of the heads that are at work, and once of each head of keys: not of all
+// query heads.
+TEST(Attention, BackwardHoldsNothingOfAllHeadsInFloat32) {
+  constexpr int64_t kTokens = 2048, kHeads = 16, kKeyHeads = 2, kDim = 32;
+  int64_t seed = 0;
+  const test::AttentionInputs in(kTokens, kHeads, kKeyHeads, kDim, seed, at::kBFloat16);
+  const Case one{{kTokens}, kHeads, kKeyHeads, kDim, 0};
+  const Threads two(2);
+  test::CountingHost host;
+  tensor::set_host(&host);
+  attend(in.q, in.k, in.v, in.d_out, segments_of(one), options_of(one, 0.2));
+  tensor::set_host(nullptr);
+  const int64_t results = kTokens * kDim * 2 * (2 * kHeads + 2 * kKeyHeads);  // out, dq, dk, dv
+  EXPECT_LT(host.counter.peak(), results + 2 * 4 * kTokens * kDim * (kHeads - kKeyHeads));
+}
 
 TEST(Attention, LargeScoresStayFinite) {
   const Case c{{70}, 1, 1, 16, 0};

@@ -51,6 +51,20 @@ TEST(EmbeddingTerms, AreTheDefinitionOnEachPath) {
   }
 }
 
+// A thousand lookups of one id: in bfloat16 the sum would stand still before its end.
+TEST(EmbeddingTerms, ABfloat16GradientIsSummedInFloat32) {
+  const at::Tensor ids = at::full({1000}, 2, at::kInt);
+  const at::Tensor dy = (random({1000, 32}, 2).abs() + 0.5).to(at::kBFloat16);
+  Parameter w("frozen", random({4, 32}, 1, at::kBFloat16));
+  Parameter a = parameter(random({1, 4}, 2, at::kBFloat16), at::kBFloat16),
+            b = parameter(at::ones({32, 1}, at::kBFloat16), at::kBFloat16);
+  EmbeddingOptions options;
+  options.low_rank = {&a, &b, 1.0};
+  embedding(at::zeros({}).requires_grad_(), ids, w, options).backward(dy);
+  const double want = dy.to(at::kDouble).sum().item<double>();
+  EXPECT_NEAR(a.gradient()[0][2].item<double>(), want, 0x1p-8 * want);
+}
+
 // The rows of an adapter stand in the places of the table's, and alone get their gradients.
 TEST(OwnRows, AreLookedUpInPlaceOfTheTables) {
   const at::Tensor ids = at::tensor({5, 3, 5, 0, 10, 4, 5}, at::kInt);

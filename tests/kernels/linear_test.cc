@@ -1,3 +1,4 @@
+#include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
 #include "kernels/path.h"
 #include "kernels/reference.h"
@@ -85,6 +86,49 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
 }
 
 // A tile at a time, and rounded as often as the products alone.
+// Tiles of tokens of at least kSumPiece rows, a multiple of it but for the last.
+TEST(Gemm, RowsByTilesHaveTheBitsOfAll) {
+  const int64_t shapes[][2] = {{64, 40}, {896, 4864}, {4864, 896}, {200, 8500}, {8320, 200}, {300, 100}};
+  const int64_t all = 2 * kSumPiece + 1000;
+  for (const auto& [n, k] : shapes) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor a = random({all, k}, 1, type);
+      for (const bool transposed : {false, true}) {
+        const at::Tensor b = random(transposed ? at::IntArrayRef{n, k} : at::IntArrayRef{k, n}, 2, type);
+        at::Tensor c = at::empty({all, n}, type), by_tiles = at::empty({all, n}, type);
+        gemm(a, false, b, transposed, c);
+        for (const auto& [first, count] : {std::pair{int64_t{0}, kSumPiece}, {kSumPiece, all - kSumPiece}}) {
+          at::Tensor tile = by_tiles.narrow(0, first, count);
+          gemm(a.narrow(0, first, count), false, b, transposed, tile);
+        }
+        EXPECT_TRUE(same_bits(c, by_tiles)) << n << " " << k << " " << type << " " << transposed;
+      }
+    }
+  }
+}
+
+// A long sum in one product and by products of its pieces, the gradient of a weight by tiles of tokens.
+TEST(Gemm, PiecesOfALongSumHaveTheBitsOfAllOfIt) {
+  const int64_t shapes[][2] = {{96, 64}, {700, 300}, {1100, 200}, {8, 576}};
+  const int64_t all = 4 * kSumPiece + 300, pieces[] = {0, 2 * kSumPiece, 3 * kSumPiece, all};
+  for (const auto& [m, n] : shapes) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const at::ScalarType c_type : {at::kFloat, at::kBFloat16}) {
+        const at::Tensor a = random({all, m}, 1, type), b = random({all, n}, 2, type);
+        at::Tensor c = random({m, n}, 3, c_type), by_pieces = c.clone();
+        gemm(a, true, b, false, c, 1.0f);
+        at::Tensor sum = c_type == at::kFloat ? by_pieces : at::zeros({m, n});
+        for (int i = 0; i < 3; ++i) {
+          const int64_t count = pieces[i + 1] - pieces[i];
+          gemm(a.narrow(0, pieces[i], count), true, b.narrow(0, pieces[i], count), false, sum, 1.0f);
+        }
+        if (c_type == at::kBFloat16) by_pieces = (by_pieces.to(at::kFloat) + sum).to(c_type);
+        EXPECT_TRUE(same_bits(c, by_pieces)) << m << " " << n << " " << type << " to " << c_type;
+      }
+    }
+  }
+}
+
 TEST(Gemm, ASumOfProductsHasTheBitsOfOneAfterTheOther) {
   for (const auto& [m, n] : {std::pair{3, 7}, {130, 33}, {1100, 600}, {300, 1600}}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
@@ -361,10 +405,11 @@ TEST(Linear, MakesItsInputAgain) {
     for (const bool again : {false, true}) {
       Parameter w = parameter(random({20, 33}, 2), at::kFloat);
       const at::Tensor x = leaf(base);
-      const Again recipe = [&] {
-        ++made;
-        return base;
-      };
+      const Again recipe{[&](const std::vector<at::Tensor>& from) {
+                           ++made;
+                           return from[0];
+                         },
+                         {base}};
       const at::Tensor y = linear(x, w, nullptr, compute, again ? recipe : Again());
       EXPECT_EQ(made, 0);
       grads[again] = torch::autograd::grad({y}, {x}, {random({70, 20}, 3).to(y.scalar_type())});

@@ -119,10 +119,11 @@ TEST(LowRank, MakesItsInputAgain) {
       Parameter w("frozen", random({20, 33}, 2)), a = parameter(random({4, 33}, 3)),
                                                   b = parameter(random({20, 4}, 4));
       const at::Tensor x = leaf(base);
-      const Again recipe = [&] {
-        ++made;
-        return base;
-      };
+      const Again recipe{[&](const std::vector<at::Tensor>& from) {
+                           ++made;
+                           return from[0];
+                         },
+                         {base}};
       const Projection adapted{&w, nullptr, false, {&a, &b, 2}};
       const at::Tensor y = linear(x, adapted, compute, again ? recipe : Again())[0];
       EXPECT_EQ(made, 0);

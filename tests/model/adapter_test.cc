@@ -4,12 +4,14 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
+#include "support/error_of.h"
 #include "support/scratch.h"
 
 namespace trl::model {
@@ -105,7 +107,10 @@ size_t nodes_with(const std::string& layers, const std::string& modules = "q_pro
   for (Parameter* p : model->all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
   const at::Tensor hidden =
-      model->forward(test::forward_input({{3, 4, 5}}), {.checkpoint = recompute}).hidden;
+      model
+          ->forward(test::forward_input({{3, 4, 5}}),
+                    {.recompute = {recompute ? config::Recomputed::layers : config::Recomputed::nothing}})
+          .hidden;
   std::set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> open = {hidden.grad_fn().get()};
   while (!open.empty()) {
@@ -231,6 +236,94 @@ TEST(AdapterFiles, AnotherEmbeddingIsRefused) {
         << error.message();
   }
   EXPECT_EQ(model->adapters().find("other"), nullptr);
+}
+
+// An adapter that began as a part of the weights and was saved as it is. PEFT 0.21.2 takes that part out of
+// the weights again when it opens one: the numbers are the last hidden state of token 5 behind 3 and 4,
+// there.
+struct Unconverted {
+  const char* fields;
+  std::array<double, 6> last;
+};
+constexpr Unconverted kUnconverted[] = {
+    {R"("init_lora_weights": "olora")", {0.572535, 0.15929, 0.326866, -0.968659, -0.337301, 3.136799}},
+    {R"("init_lora_weights": "pissa", "use_rslora": true)",
+     {0.790499, -0.341714, 0.143966, -1.01814, -0.776044, 0.963047}},
+    {R"("init_lora_weights": true)", {1.121751, 0.39624, 0.271247, -0.739624, -0.003308, 1.816548}}};
+
+void write_unconverted(const test::Scratch& directory, const std::string& fields) {
+  base::write_file(
+      directory / "adapter_config.json",
+      R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj"], )" + fields +
+          "}");
+  std::map<std::string, at::Tensor> values;
+  for (const int layer : {0, 1}) {
+    for (const auto& [module, out] : {std::pair{"q_proj", 64}, {"v_proj", 32}}) {
+      const std::string name =
+          fmt::format("base_model.model.model.layers.{}.self_attn.{}.lora_", layer, module);
+      const auto made = [](int64_t rows, int64_t columns, int64_t factor) {
+        const at::Tensor places = at::arange(rows).unsqueeze(1) * factor + at::arange(columns) * 3;
+        return ((places % 11 - 5).to(at::kFloat) / 40).contiguous();
+      };
+      values[name + "A.weight"] = made(2, 64, 7);
+      values[name + "B.weight"] = made(out, 2, 5);
+    }
+  }
+  std::vector<io::NamedTensor> named;
+  for (const auto& [name, tensor] : values)
+    named.push_back({name, io::ElementType::f32, tensor.sizes().vec(), tensor.data_ptr()});
+  io::write_safetensors(directory / "adapter_model.safetensors", named);
+}
+
+TEST(Unconverted, AreOpenedAsPeftOpensThem) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  for (const Unconverted& one : kUnconverted) {
+    SCOPED_TRACE(one.fields);
+    const test::Scratch directory;
+    write_unconverted(directory, one.fields);
+    const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
+    const auto last = [&](std::optional<Adapter*> with) {
+      const at::NoGradGuard no_grad;
+      return model->forward(test::forward_input({{3, 4, 5}}), {.adapter = with}).hidden[2].clone();
+    };
+    const at::Tensor alone = last(nullptr);
+    Adapter& adapter = model->adapters().open("default", directory.path());
+    const at::Tensor with = last(&adapter);
+    for (size_t i = 0; i < one.last.size(); ++i)
+      EXPECT_NEAR(with[static_cast<int64_t>(i)].item<double>(), one.last[i], 2e-5) << i;
+    EXPECT_TRUE(at::equal(last(nullptr), alone));
+    model->adapters().merge(adapter);
+    EXPECT_TRUE(at::allclose(last(&adapter), with, 1e-4, 1e-4));
+    model->adapters().unmerge();
+    EXPECT_TRUE(at::equal(last(nullptr), alone));
+  }
+}
+
+// What was found with random numbers, and what weights in blocks would have to give up.
+TEST(Unconverted, ThatCannotBeTakenOutAgainAreRefused) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  const test::Scratch directory;
+  const auto error = [&](const config::Quantization& quantization) {
+    const auto model = Model::open(test::golden_path("models/qwen2"), "float32", nullptr, at::kCPU,
+                                   Head::language, quantization);
+    const auto out = test::error_of([&] { model->adapters().open("default", directory.path()); });
+    EXPECT_EQ(model->adapters().find("default"), nullptr);
+    return out.second;
+  };
+  write_unconverted(directory, R"("init_lora_weights": "pissa_niter_4")");
+  EXPECT_EQ(
+      error({}),
+      directory.path() +
+          ": init_lora_weights: pissa_niter_4 took a part out of the weights that was found with random "
+          "numbers, and the adapter's files do not hold it: convert the adapter to plain LoRA with PEFT "
+          "(path_initial_model_for_weight_conversion)");
+  write_unconverted(directory, R"("init_lora_weights": "pissa")");
+  EXPECT_EQ(error({.form = config::WeightForm::int8}),
+            directory.path() +
+                ": init_lora_weights: the adapter began as a part of the weights and belongs to what is left "
+                "of them, and model.layers.0.self_attn.q_proj is held as int8, which is never changed: open "
+                "the model in float32 or bfloat16, or convert the adapter to plain LoRA with PEFT "
+                "(path_initial_model_for_weight_conversion)");
 }
 
 TEST(Peft, LogitsWithAnAdapterWithoutItAndMerged) {

@@ -67,7 +67,11 @@ class ExpertAdapters : public testing::TestWithParam<std::string> {
   at::Tensor loss(Model& model, bool recompute) const {
     const at::Tensor targets = test::successors(rows());
     const double tokens = at::ne(targets, -100).sum().item<double>();
-    const at::Tensor hidden = model.forward(test::forward_input(rows()), {.checkpoint = recompute}).hidden;
+    const at::Tensor hidden =
+        model
+            .forward(test::forward_input(rows()),
+                     {.recompute = {recompute ? config::Recomputed::layers : config::Recomputed::nothing}})
+            .hidden;
     return kernels::head_loss(hidden, model.head(), targets, 1 / tokens, model.head_options(at::kFloat),
                               nullptr);
   }

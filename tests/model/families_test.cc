@@ -132,7 +132,9 @@ TEST_P(Families, GradientsAsRecorded) {
     const auto model = open();
     for (Parameter* parameter : model->parameters())
       parameter->begin_training(at::zeros_like(*parameter->read()));
-    ForwardOptions options{.checkpoint = checkpoint, .router_loss = true};
+    ForwardOptions options{
+        .recompute = {checkpoint ? config::Recomputed::layers : config::Recomputed::nothing},
+        .router_loss = true};
     if (json().contains("random")) options.random = json()["random"].get<uint64_t>();
     const Output output = model->forward(test::forward_input(rows), options);
     at::Tensor loss = kernels::head_loss(output.hidden, model->head(), targets, 1 / tokens,
@@ -150,6 +152,48 @@ TEST_P(Families, GradientsAsRecorded) {
     }
     EXPECT_EQ(model->parameters().size(), want["tensors"].size());
     EXPECT_TRUE(close(std::sqrt(total), want["total_norm"], test::limits::gradient));
+  }
+}
+
+// Loss and gradients of one forward and backward.
+std::vector<at::Tensor> trained(Model& model, const base::Json& json, const ForwardOptions& options) {
+  const base::Json& rows = json["runs"][0]["rows"];
+  for (Parameter* p : model.parameters()) p->begin_training(at::zeros_like(*p->read()));
+  const Output output = model.forward(test::forward_input(rows), options);
+  at::Tensor loss = kernels::head_loss(output.hidden, model.head(), test::successors(rows), 0.1,
+                                       model.head_options(options.compute), nullptr);
+  if (output.router_loss.defined()) loss = loss + 0.01 * output.router_loss;
+  loss.backward();
+  std::vector<at::Tensor> all{loss.detach()};
+  for (Parameter* p : model.parameters()) {
+    all.push_back(p->gradient());
+    p->end_training();
+  }
+  return all;
+}
+
+TEST_P(Families, EveryFormOfRecomputingHasTheSameBits) {
+  using config::Recomputed;
+  const auto model = open();
+  for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
+    const kernels::PathScope scope(path);
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      ForwardOptions options{.compute = compute, .router_loss = true, .random = 7};
+      const std::vector<at::Tensor> want = trained(*model, json(), options);
+      for (const config::Recompute recompute : {config::Recompute{Recomputed::layers},
+                                                {Recomputed::selective},
+                                                {Recomputed::products},
+                                                {Recomputed::layers, 2},
+                                                {Recomputed::products, 2}}) {
+        options.recompute = recompute;
+        const std::vector<at::Tensor> got = trained(*model, json(), options);
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          EXPECT_TRUE(at::equal(got[i], want[i]))
+              << static_cast<int>(recompute.form) << " every " << recompute.every_n_layers << ": " << i;
+        }
+      }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Recorded gradients of the token-mean loss, every tensor; and checkpointing, which must change no bit of
+// Recorded gradients of the token-mean loss, every tensor; and recomputing, which must change no bit of
 // them.
 #include <gtest/gtest.h>
 
@@ -109,7 +109,11 @@ TEST(Gradients, OfOtherFamiliesAsRecorded) {
   EXPECT_EQ(compared.tensors, 15 + 24 + 41 + 28 + 25);
 }
 
-TEST(Gradients, CheckpointingChangesNoBit) {
+using config::Recomputed;
+constexpr Recomputed kForms[] = {Recomputed::nothing, Recomputed::layers, Recomputed::selective,
+                                 Recomputed::products};
+
+TEST(Gradients, RecomputingChangesNoBit) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
   int compared = 0;
   for (const std::string name : {"llama", "mistral", "qwen2", "qwen3"}) {
@@ -121,10 +125,11 @@ TEST(Gradients, CheckpointingChangesNoBit) {
       const at::Tensor targets = targets_of(json["labels"], batch);
       std::vector<std::unique_ptr<Model>> models;
       double loss[2];
-      for (const bool checkpoint : {false, true}) {
+      for (const bool again : {false, true}) {
         models.push_back(Model::open(test::golden_path("models/" + name), dtype));
         make_gradients(*models.back());
-        loss[checkpoint] = backward(*models.back(), batch, targets, 38, {compute, checkpoint, {}}, nullptr);
+        const config::Recompute recompute{again ? Recomputed::layers : Recomputed::nothing};
+        loss[again] = backward(*models.back(), batch, targets, 38, {compute, recompute}, nullptr);
       }
       EXPECT_EQ(loss[0], loss[1]);
       const auto plain = models[0]->parameters();
@@ -169,9 +174,9 @@ TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
     const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
     const at::Tensor targets = targets_of(json["labels"], batch);
     for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
-      for (const bool checkpoint : {false, true}) {
+      for (const Recomputed form : kForms) {
         SCOPED_TRACE(
-            fmt::format("{} plain {} checkpoint {}", name, path == kernels::Path::plain, checkpoint));
+            fmt::format("{} plain {} form {}", name, path == kernels::Path::plain, static_cast<int>(form)));
         const kernels::PathScope scope(path);
         const auto model = Model::open(test::golden_path("models/" + name), "float32");
         tied.insert(model->config().tie_word_embeddings);
@@ -180,7 +185,7 @@ TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
         for (Parameter* p : model->parameters())
           p->on_complete([p, &seen] { seen[p->name].push_back(p->gradient().clone()); });
         for (int i = 1; i <= kMicroBatches; ++i) {
-          backward(*model, batch, targets, 38, {at::kBFloat16, checkpoint, {}}, nullptr);
+          backward(*model, batch, targets, 38, {at::kBFloat16, {form}}, nullptr);
           for (const Parameter* p : model->parameters()) {
             ASSERT_EQ(std::ssize(seen[p->name]), i) << p->name;
             EXPECT_TRUE(at::equal(seen[p->name].back(), p->gradient())) << p->name;
@@ -191,7 +196,7 @@ TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
     }
   }
   EXPECT_EQ(tied, (std::set<bool>{false, true}));
-  EXPECT_EQ(events, (20 + 26 + 25) * kMicroBatches * 2 * 2);
+  EXPECT_EQ(events, (20 + 26 + 25) * kMicroBatches * 2 * 4);
 }
 
 // Two passes through the same layers in one graph, as a loss over pairs has them; and a graph beside it that
@@ -200,15 +205,15 @@ TEST(Gradients, AreCompleteWhenEveryGraphHasAdded) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
   const Json json = test::golden_json("grads/qwen3/case.json");
   const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
-  for (const bool checkpoint : {false, true}) {
+  for (const Recomputed form : kForms) {
     const auto model = Model::open(test::golden_path("models/qwen3"), "float32");
     make_gradients(*model);
     std::map<std::string, std::vector<at::Tensor>> seen;
     for (Parameter* p : model->parameters())
       p->on_complete([p, &seen] { seen[p->name].push_back(p->gradient().clone()); });
     const auto pair = [&] {
-      const at::Tensor one = model->forward(batch.input, {at::kFloat, checkpoint, {}}).hidden;
-      return one.sum() + model->forward(batch.input, {at::kFloat, checkpoint, {}}).hidden.square().sum();
+      const at::Tensor one = model->forward(batch.input, {at::kFloat, {form}}).hidden;
+      return one.sum() + model->forward(batch.input, {at::kFloat, {form}}).hidden.square().sum();
     };
     at::Tensor other = pair();
     pair().backward();

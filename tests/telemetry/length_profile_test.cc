@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "telemetry/length_profile.h"
+#include "telemetry/well_formed.h"
 
 namespace trl::telemetry {
 namespace {
@@ -39,42 +40,6 @@ LengthProfile profile() {
   for (const Layout layout : kLayouts) limit.layouts.push_back({layout, 9, 3, 2, 800, 200, 200});
   out.limits = {limit};
   return out;
-}
-
-// Tags nest and are closed, attributes are quoted, and no & stands alone. HTML's void elements: meta, and no
-// other here.
-void expect_well_formed(const std::string& text) {
-  std::vector<std::string> open;
-  size_t tags = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '&') {
-      const std::string rest = text.substr(at, 8);
-      EXPECT_TRUE(rest.starts_with("&amp;") || rest.starts_with("&lt;") || rest.starts_with("&gt;") ||
-                  rest.starts_with("&quot;"))
-          << rest;
-    }
-    if (text[at] != '<') continue;
-    const size_t end = text.find('>', at);
-    ASSERT_NE(end, std::string::npos);
-    const std::string tag = text.substr(at + 1, end - at - 1);
-    ASSERT_FALSE(tag.empty());
-    EXPECT_EQ(std::count(tag.begin(), tag.end(), '"') % 2, 0) << tag;
-    EXPECT_EQ(tag.find('<'), std::string::npos) << tag;
-    const std::string name =
-        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" /\n", 1) - (tag[0] == '/' ? 1 : 0));
-    if (tag[0] == '/') {
-      ASSERT_FALSE(open.empty()) << tag;
-      EXPECT_EQ(open.back(), tag.substr(1));
-      open.pop_back();
-    } else if (tag[0] != '!' && tag.back() != '/' && name != "meta") {
-      open.push_back(name);
-    }
-    ++tags;
-    at = end;
-  }
-  EXPECT_TRUE(open.empty()) << open.back();
-  EXPECT_GT(tags, 20u);
-  EXPECT_EQ(base::find_invalid_utf8(text), base::kValid);
 }
 
 TEST(LengthProfile, JsonHasEveryNumber) {
@@ -148,6 +113,28 @@ TEST(LengthProfile, OneLengthAndNoLayouts) {
   expect_well_formed(to_html(one));
   EXPECT_EQ(to_svg(one).find("nan"), std::string::npos);
   EXPECT_EQ(to_text(one, 80).find("padded"), std::string::npos);
+}
+
+TEST(LengthProfile, PeaksStandWhereTheyAreKnown) {
+  for (const std::string& text : {to_text(profile(), 80), to_html(profile()), to_json(profile())})
+    EXPECT_EQ(text.find("peak"), std::string::npos);
+  LengthProfile known = profile();
+  known.limits[0].peak_bytes = 2310000000;
+  EXPECT_NE(to_text(known, 80).find("of tokens cut off; peak 2.31 GB\n"), std::string::npos)
+      << to_text(known, 80);
+  EXPECT_EQ(base::parse_json(to_json(known), "profile")["max_lengths"][0]["peak_bytes"], 2310000000);
+  for (const std::string& picture : {to_svg(known), to_html(known)}) {
+    expect_well_formed(picture);
+    EXPECT_NE(picture.find("peak 2.31 GB"), std::string::npos);
+  }
+  LengthProfile unknown = profile();
+  unknown.no_peaks = "<model>/config.json: it is not there" + std::string(60, '.') + " and so on";
+  EXPECT_NE(to_text(unknown, 80).find("\nno peak is predicted: <model>/config.json: it is not\n"),
+            std::string::npos)
+      << to_text(unknown, 80);
+  EXPECT_EQ(base::parse_json(to_json(unknown), "profile")["no_peaks"], unknown.no_peaks);
+  EXPECT_NE(to_html(unknown).find("&lt;model&gt;/config.json"), std::string::npos);
+  expect_well_formed(to_html(unknown));
 }
 
 TEST(LengthProfile, SharesNeverLookLikeNothingOrAll) {

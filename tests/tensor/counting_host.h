@@ -18,6 +18,9 @@ class CountingHost final : public engine::Host {
     counter.release(static_cast<base::MemoryKind>(kind), bytes);
   }
   int64_t memory_limit() noexcept override { return counter.limit(); }
+  int64_t memory_peak(int32_t kind) noexcept override {
+    return counter.peak(static_cast<base::MemoryKind>(kind));
+  }
   int64_t memory_now() noexcept override { return counter.now(); }
   base::MemoryCounter counter;
   std::atomic<int64_t> charges{0};

@@ -168,6 +168,38 @@ TEST_F(Uses, TheLastToEndSaysThatTheGradientIsComplete) {
   EXPECT_EQ(w.sums, (std::vector<float>{3.0f, 6.0f}));
 }
 
+TEST_F(Uses, TakeMemoryFromTheFirstAdditionUntilTheGradientIsDropped) {
+  Parameter w = parameter();
+  w.begin_training_in(at::kFloat);
+  const auto bytes = [&] { return now(MemoryKind::gradients); };
+  Use use(w);
+  EXPECT_EQ(bytes(), 0);
+  add_one(use);
+  EXPECT_GE(bytes(), 4000);
+  use.end();
+  EXPECT_EQ(w.gradient()[0].item<float>(), 1.0f);
+  w.drop_gradient();
+  EXPECT_EQ(bytes(), 0);
+  EXPECT_EQ(w.gradient()[999].item<float>(), 0.0f);  // nothing was added since
+}
+
+// 256 parts of 1/256 upon 255: each by itself would be lost in bfloat16.
+TEST_F(Uses, OfABfloat16GradientAreSummedInFloat32WhileSeveralAreOpen) {
+  Parameter w = parameter();
+  w.begin_training_in(at::kBFloat16);
+  for (int micro_batch = 1; micro_batch <= 2; ++micro_batch) {
+    std::vector<Use> uses;
+    for (int i = 0; i < 256; ++i) uses.emplace_back(w);
+    for (Use& use : uses) {
+      use.add([&](at::Tensor& gradient) { gradient.add_(1.0f / 256 + (&use == &uses[0] ? 255.0f : 0.0f)); });
+      use.end();
+    }
+    EXPECT_EQ(w.gradient().scalar_type(), at::kBFloat16);
+    EXPECT_EQ(w.gradient()[0].item<float>(), 256.0f * static_cast<float>(micro_batch));
+    EXPECT_LT(now(MemoryKind::gradients), 3000);
+  }
+}
+
 TEST_F(Uses, OfAGraphThatIsDroppedCauseNoEvent) {
   Watched w(parameter());
   {

@@ -1,5 +1,5 @@
-// Copies of the weights in the type that is computed in: where they are kept, what they take, and that no bit
-// depends on them.
+// Copies of the weights in the type that is computed in: where they are kept and for how long, what they
+// take, and that no bit depends on them.
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -20,15 +20,16 @@ Outcome outcome(const test::Settings& settings, const std::vector<int64_t>& limi
   test::SftRun run = tiny_run(settings);
   const int64_t before = test::memory().now(MemoryKind::weights);
   Outcome result;
-  test::memory().reset_peak();
   Trainer& trainer = run.start();
   for (const int64_t limit : limits) {
     test::memory().set_limit(limit);
+    test::memory().reset_peak();
     EXPECT_TRUE(trainer.step());
-    result.copies = test::memory().now(MemoryKind::weights) - before;
+    result.copies = test::memory().peak(MemoryKind::weights) - before;
+    result.peak = std::max(result.peak, test::memory().peak());
+    EXPECT_EQ(test::memory().now(MemoryKind::weights), before);  // backward has dropped them
   }
   test::memory().set_limit(0);
-  result.peak = test::memory().peak();
   run.stop();
   EXPECT_EQ(test::memory().now(MemoryKind::weights), before);
   result.weights = run.weights();
@@ -62,6 +63,22 @@ TEST(Copies, AreKeptWithoutAMemoryLimitAndChangeNoBit) {
     expect_same(then, free);
     expect_same(first, free);
   }
+}
+
+// A step of one large micro-batch: they go with each layer, and are made again in its backward.
+TEST(Copies, AreBriefWhereALayerIsComputedAgainForManyTokens) {
+  TRL_NEED_TINY_RUN();
+  const auto of_rows = [](const char* rows) {
+    return outcome({{"max_steps", "2"},
+                    {"bf16", "true"},
+                    {"gradient_checkpointing", "true"},
+                    {"pad_to_multiple_of", "64"},
+                    {"per_device_train_batch_size", rows}},
+                   {0, 0});
+  };
+  const Outcome many = of_rows("64"), few = of_rows("4");
+  EXPECT_GT(many.copies, 0);
+  EXPECT_LT(many.copies, few.copies * 3 / 4);
 }
 
 TEST(Copies, AreNotMadeOfWeightsThatAreComputedWithAsTheyAre) {

@@ -1,48 +1,14 @@
 // Training with dropout: what is left out follows from the seed and the place in the run alone.
 #include "kernels/reference.h"
 #include "support/error_of.h"
-#include "support/seeded_model.h"
-#include "train/tiny_run.h"
+#include "train/family_model.h"
 
 namespace trl::train::dropout_test {
 namespace {
 
 using test::Settings;
 
-#define TRL_NEED_ROWS()            \
-  TRL_NEED_GOLDEN("models/qwen2"); \
-  TRL_NEED_GOLDEN("data/datasets/train_lm.jsonl")
-
-// A recorded case of a family with the vocabulary of the tiny qwen2, and its tokenizer.
-class Model {
- public:
-  explicit Model(const std::string& name, const base::Json& changes = base::Json::object()) {
-    base::Json json = test::golden_json("families/" + name + ".json");
-    const base::Json rows = test::golden_json("models/qwen2/config.json")["vocab_size"];
-    const base::Json before = std::exchange(json["config"]["vocab_size"], rows);
-    json["config"].update(changes);
-    for (auto& [tensor, kind] : json["tensors"].items()) {
-      if (kind[1][0] == before) kind[1][0] = rows;
-    }
-    const std::vector<test::SeededTensor> tensors = test::seeded_tensors(json);
-    std::vector<io::NamedTensor> named;
-    for (const test::SeededTensor& tensor : tensors)
-      named.push_back({tensor.name, io::ElementType::f32, tensor.shape, tensor.values.data()});
-    io::write_safetensors(directory_ / "model.safetensors", named);
-    base::write_file(directory_ / "config.json", json["config"].dump());
-    for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
-      std::filesystem::copy_file(test::golden_path(std::string("models/qwen2/") + file), directory_ / file);
-  }
-  test::SftRun run(const Settings& settings, test::Rows rows = {0, 63}) const {
-    Settings all = {{"max_steps", "4"}, {"max_length", "40"}, {"gradient_accumulation_steps", "2"}};
-    all.insert(all.end(), settings.begin(), settings.end());
-    return {test::tiny_config(all), directory_.path(), test::golden_path("data/datasets/train_lm.jsonl"),
-            rows, test::Rows{0, 7}};
-  }
-
- private:
-  test::Scratch directory_;
-};
+using Model = test::FamilyModel;
 
 const base::Json kNone = {{"embd_pdrop", 0}, {"attn_pdrop", 0}, {"resid_pdrop", 0}};
 
@@ -68,7 +34,7 @@ bool same_weights(const Outcome& a, const Outcome& b) {
 }
 
 TEST(Dropout, DoesNotDependOnCheckpointingOrThreads) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   for (const char* name : {"gpt2_dropout", "gpt_neox_dropout", "phi3_dropout"}) {
     const Model model(name);
     for (const char* bf16 : {"false", "true"}) {
@@ -84,7 +50,7 @@ TEST(Dropout, DoesNotDependOnCheckpointingOrThreads) {
 }
 
 TEST(Dropout, GoesOnAsBeforeAfterResuming) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   const Model model("gpt2_dropout");
   const test::Scratch scratch;
   const std::string whole = scratch / "whole", rest = scratch / "rest";
@@ -97,7 +63,7 @@ TEST(Dropout, GoesOnAsBeforeAfterResuming) {
 }
 
 TEST(Dropout, FollowsTheSeedAndTheStep) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   const Model model("gpt2_dropout");
   const auto losses = [](const char* seed, const Model& of) {
     test::SftRun run = of.run(
@@ -114,7 +80,7 @@ TEST(Dropout, FollowsTheSeedAndTheStep) {
 }
 
 TEST(Dropout, IsThatOfTheFusedKernelsOnThePlainPath) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   for (const char* name : {"gpt2_dropout", "qwen2_window_dropout"}) {
     const Model model(name);
     const Outcome fused = outcome(model, {}), plain = outcome(model, {{"fused_kernels", "off"}});
@@ -124,7 +90,7 @@ TEST(Dropout, IsThatOfTheFusedKernelsOnThePlainPath) {
 }
 
 TEST(Dropout, IsNotInEvaluation) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   const auto evaluated = [](const Model& model) {
     test::SftRun run = model.run({});
     return test::value(run.start().evaluate(), "eval_loss");
@@ -135,7 +101,7 @@ TEST(Dropout, IsNotInEvaluation) {
 }
 
 TEST(Dropout, NoiseOfRoutersIsRefused) {
-  TRL_NEED_ROWS();
+  TRL_NEED_TINY_RUN();
   const Model model("mixtral", {{"router_jitter_noise", 0.1}});
   test::SftRun run = model.run({});
   const auto [status, message] = test::error_of([&] { run.start(); });

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "config/lora_config.h"
+#include "kernels/gemm_int8.h"
 #include "support/error_of.h"
 #include "support/warnings.h"
 #include "train/tiny_run.h"
@@ -108,6 +109,26 @@ TEST(FrozenLayers, TheSameBitsWithoutComputingThemAgain) {
     EXPECT_TRUE(outcome_of(upper_run(settings, scratch / "cache"), 0) == want);
     EXPECT_FALSE(outcome_of(upper_run(settings), epoch) == want) << "the probe probes nothing";
   }
+}
+
+// Products in 8-bit integers make other states of a row than those in bfloat16.
+TEST(FrozenLayers, ThoseOfInt8AreOthers) {
+  TRL_NEED_TINY_RUN();
+  if (!kernels::has_int8_products()) {
+    GTEST_SKIP() << "this processor has no products in 8-bit integers (AVX512-VNNI, AMX)";
+  }
+  const test::Scratch scratch;
+  const std::string cache = scratch / "cache", of_wide = scratch / "of_wide";
+  const test::Settings wide = {{"bf16", "true"}}, narrow = {{"bf16", "true"}, {"frozen_compute", "int8"}};
+  const Outcome want = outcome_of(upper_run(narrow));
+  EXPECT_FALSE(want == outcome_of(upper_run(wide, of_wide))) << "int8 has changed nothing";
+  EXPECT_TRUE(outcome_of(upper_run(narrow, cache)) == want);
+  EXPECT_TRUE(outcome_of(upper_run(narrow, cache), 0) == want);
+  const auto [status, message] = test::error_of([&] { outcome_of(upper_run(narrow, of_wide)); });
+  EXPECT_EQ(status, Status::invalid_config);
+  EXPECT_NE(message.find("with products: BFloat16, and those of this run () have products: int8"),
+            std::string::npos)
+      << message;
 }
 
 // Dropout of the adapter above, and rows that are in another order and other batches.
@@ -293,7 +314,8 @@ constexpr const char* kKilledAt = "TRL_TEST_FROZEN_KILLED_AT";
 
 // Run by the other test, in a process of its own, which dies at a write.
 TEST(FrozenLayers, DISABLED_child) {
-  test::SftRun run = upper_run({}, std::getenv(kKilledCache));
+  const std::string cache = std::getenv(kKilledCache), output = cache + "-output";
+  test::SftRun run = upper_run({{"output_dir", output.c_str()}}, cache);
   int left = std::atoi(std::getenv(kKilledAt));
   const base::WriteFault die = [&](const std::string& path, size_t) {
     if (path.find(std::getenv(kKilledCache)) == 0 && --left == 0) std::raise(SIGKILL);
@@ -307,11 +329,13 @@ TEST(FrozenLayers, AKilledRunLeavesOnlyWholeFiles) {
   const Outcome want = outcome_of(upper_run({}));
   const test::Scratch scratch;
   for (const char* at : {"1", "4", "9", "14"}) {
-    const std::string cache = scratch / at;
+    const std::string cache = scratch / at, temporary = cache + "-temporary";
+    fs::create_directories(temporary);
     const pid_t child = fork();
     if (child == 0) {
       setenv(kKilledCache, cache.c_str(), 1);
       setenv(kKilledAt, at, 1);
+      setenv("TMPDIR", temporary.c_str(), 1);
       if (freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
       execl("/proc/self/exe", "train_test", "--gtest_also_run_disabled_tests",
             "--gtest_filter=FrozenLayers.DISABLED_child", nullptr);
@@ -320,6 +344,7 @@ TEST(FrozenLayers, AKilledRunLeavesOnlyWholeFiles) {
     int status = 0;
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+    EXPECT_TRUE(fs::is_empty(temporary));
     test::SftRun run = upper_run({}, cache);
     test::Warnings log;
     run.setup.log = &log;

@@ -40,11 +40,12 @@ TEST(Frozen, KeepTheirValuesAndCostNothing) {
       ++parameters;
     }
     const int64_t padding = parameters * 128 + 4096;  // views, pages
-    EXPECT_GE(test::memory().now(base::MemoryKind::gradients), 4 * trained);
-    EXPECT_LE(test::memory().now(base::MemoryKind::gradients), 4 * trained + padding);
     EXPECT_LE(test::memory().now(base::MemoryKind::optimizer), 2 * (4 * trained + padding));
+    test::memory().reset_peak();
     while (trainer.step()) {
     }
+    EXPECT_GE(test::memory().peak(base::MemoryKind::gradients), 4 * trained);
+    EXPECT_LE(test::memory().peak(base::MemoryKind::gradients), 4 * trained + padding);
     const std::vector<at::Tensor> after = run.weights();
     for (size_t i = 0; i < after.size(); ++i) {
       const std::string& name = run.model().parameters()[i]->name;
@@ -60,20 +61,25 @@ TEST(Frozen, AreNoPartOfTheNormThatClips) {
   const std::string output = scratch / "output";
   test::SftRun all = tiny_run(kSteps), some = tiny_run(with(kSteps, {{"output_dir", output.c_str()}}));
   Trainer &full = all.start(), &part = start_frozen(some);
+  std::map<const tensor::Parameter*, at::Tensor> seen;
+  for (test::SftRun* run : {&all, &some}) {
+    for (tensor::Parameter* p : run->model().parameters())
+      if (p->has_gradient()) p->on_complete([p, &seen] { seen[p] = p->gradient().clone(); });
+  }
   ASSERT_TRUE(full.step());
   ASSERT_TRUE(part.step());
   EXPECT_EQ(test::value(full.metrics(), "loss"), test::value(part.metrics(), "loss"));
   double squares = 0;
   for (const tensor::Parameter* p : all.model().parameters()) {
     if (is_frozen(p->name)) continue;
-    squares += p->gradient().to(at::kDouble).square().sum().item<double>();
+    squares += seen.at(p).to(at::kDouble).square().sum().item<double>();
   }
   EXPECT_NEAR(test::value(part.metrics(), "grad_norm"), std::sqrt(squares), 1e-9);
   EXPECT_GT(test::value(full.metrics(), "grad_norm"), std::sqrt(squares) * 1.01);
   for (size_t i = 0; i < all.model().parameters().size(); ++i) {
     const tensor::Parameter &a = *all.model().parameters()[i], &b = *some.model().parameters()[i];
     if (!b.has_gradient()) continue;
-    EXPECT_TRUE(at::equal(a.gradient(), b.gradient())) << a.name;
+    EXPECT_TRUE(at::equal(seen.at(&a), seen.at(&b))) << a.name;
   }
 }
 

@@ -37,15 +37,15 @@ class Summed {
       : method_(make_method(arguments, model)),
         parameters_(model.parameters()),
         vocab_size_(model.config().vocab_size),
-        gradients_(parameters_) {
-    gradients_.begin_step();
+        gradients_(parameters_, std::nullopt) {
+    gradients_.begin_step(Gradients::Copies::kept);
   }
   void add(const engine::Batch& batch, double items) {
     const at::AutoGradMode with_graph(true);
     const MicroBatch own = copy_batch(batch, vocab_size_);
-    const MethodLoss result = method_->loss(method_->forward(own, Place{}), own, {.items = items});
-    loss += static_cast<double>(*result.loss.data_ptr<float>());
-    if (result.loss.requires_grad()) result.loss.backward();
+    const at::Tensor share = method_->loss(own, {.items = items})->share(method_->forward(own, Place{}), own);
+    loss += static_cast<double>(*share.data_ptr<float>());
+    if (share.requires_grad()) share.backward();
   }
   double items(const engine::Batch& batch) const {
     const MicroBatch own = copy_batch(batch, vocab_size_);

@@ -102,6 +102,45 @@ TEST_F(Saving, Strategies) {
   }
 }
 
+int64_t size_of(const std::string& directory, const std::string& file) {
+  return static_cast<int64_t>(std::filesystem::file_size(base::join_path(directory, file)));
+}
+
+// What is asked of the disk before the first step is what the files are, but for their headers.
+TEST_F(Saving, TheDisksNeedsAreTheSizesOfTheFiles) {
+  constexpr int64_t kHeader = 16 * 1024;
+  const auto near = [](int64_t needed, int64_t found) {
+    EXPECT_LE(needed, found);
+    EXPECT_GE(needed, found - kHeader);
+  };
+  const Settings cases[] = {{},
+                            {{"save_only_model", "true"}},
+                            {{"optim", "adafactor"}},
+                            {{"optim", "paged_adamw_8bit"}, {"offload_dir", TRL_BINARY_DIR}}};
+  for (Settings settings : cases) {
+    settings.emplace_back("max_steps", "1");
+    SavingRun run(out(), settings, {0, 7});
+    Trainer& trainer = run.train();
+    const DiskNeeds needs = trainer.disk_needs();
+    EXPECT_EQ(needs.checkpoints, 0);  // all are made
+    trainer.save_model();
+    near(needs.model_bytes, size_of(out(), "model.safetensors"));
+    const std::string saved = base::join_path(out(), "checkpoint-1");
+    const bool whole = base::file_exists(base::join_path(saved, "optimizer.safetensors"));
+    near(needs.checkpoint_bytes,
+         size_of(saved, "model.safetensors") + (whole ? size_of(saved, "optimizer.safetensors") : 0));
+    EXPECT_EQ(needs.state_bytes > 0, run.sft.setup.arguments.optim_directory.size() > 0);
+    base::remove_tree(out());
+  }
+  for (const char* const type : {"auto", "q8_0"}) {
+    SavingRun run(out(), {{"max_steps", "1"}, {"save_format", "gguf"}, {"save_gguf_type", type}}, {0, 7});
+    Trainer& trainer = run.train();
+    trainer.save_model();
+    near(trainer.disk_needs().model_bytes, size_of(out(), "model.gguf"));
+    base::remove_tree(out());
+  }
+}
+
 base::Json state_of(const std::string& directory) {
   return base::read_json_file(directory + "/trainer_state.json");
 }
@@ -284,6 +323,28 @@ TEST_F(Saving, AnotherOptimizerBeginsAnew) {
   const std::string anew = fmt::format(
       "the optimizer begins anew: its states in {} are those of optim rmsprop, optim_args null", from);
   EXPECT_EQ(std::count(other.log.lines.begin(), other.log.lines.end(), anew), 1);
+}
+
+// Whether states lie in a file is no part of what they are; whether those of embeddings have 8 bits is.
+TEST_F(Saving, FormsOfAnOptimizerThatAreOneAndThatAreNot) {
+  const Settings old = {{"max_steps", "2"}, {"optim", "paged_adamw_8bit"}, {"offload_dir", TRL_BINARY_DIR}};
+  SavingRun first(out(), old);
+  first.sft.setup.options = config::result_options(test::tiny_config(old));
+  first.train();
+  const std::string from = out() + "/checkpoint-2";
+  const auto warnings = [&](Settings changed) {
+    changed.push_back({"max_steps", "3"});
+    changed.push_back({"resume_from_checkpoint", from.c_str()});
+    SavingRun other(out(), changed);
+    other.sft.setup.options = config::result_options(test::tiny_config(changed));
+    EXPECT_EQ(other.train().state().global_step, 3);
+    return std::count_if(other.log.lines.begin(), other.log.lines.end(), [](const std::string& line) {
+      return line.starts_with("the optimizer begins anew");
+    });
+  };
+  EXPECT_EQ(warnings({{"optim", "adamw_bnb_8bit"}}), 0);
+  EXPECT_EQ(warnings({{"optim", "adamw_8bit"}, {"optim_8bit_embeddings", "true"}}), 1);
+  EXPECT_EQ(warnings({{"optim", "lion_8bit"}}), 1);
 }
 
 // As Trainer: more epochs go on, another batch size counts the position from the steps.

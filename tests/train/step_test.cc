@@ -92,7 +92,7 @@ TEST(Step, cancelled_anywhere_goes_on) {
   int cancelled = 0;
   constexpr int kRounds = 24;
   for (int round = 0; round < kRounds; ++round) {
-    test::StopsAt cancel(1 + (polls - 1) * round / (kRounds - 1));
+    test::StopsAt cancel(1 + (polls - 1) * round / kRounds);  // how many there are varies a little
     test::SftRun run = tiny_run(kThreeSteps);
     Trainer& trainer = run.start();
     const base::InterruptScope scope(&cancel);
@@ -297,17 +297,21 @@ TEST(Step, bfloat16_weights_learn_in_bfloat16) {
   int64_t count = 0;
   for (const tensor::Parameter* p : run.model().parameters()) {
     EXPECT_EQ(p->dtype(), at::kBFloat16) << p->name;
-    EXPECT_EQ(p->gradient().scalar_type(), at::kBFloat16) << p->name;
+    EXPECT_EQ(p->gradient_type(), at::kBFloat16) << p->name;
     count += p->count();
   }
   const int64_t padding = static_cast<int64_t>(run.model().parameters().size()) * 64 + 4096;  // views, pages
-  const auto bytes = [](base::MemoryKind kind) { return test::memory().now(kind); };
-  EXPECT_GE(bytes(base::MemoryKind::gradients), 2 * count);
-  EXPECT_LE(bytes(base::MemoryKind::gradients), 2 * count + padding);
-  EXPECT_GE(bytes(base::MemoryKind::optimizer), 2 * 2 * count);
-  EXPECT_LE(bytes(base::MemoryKind::optimizer), 2 * (2 * count + padding));
+  const auto bytes = [](base::MemoryKind kind) { return test::memory().peak(kind); };
+  test::memory().reset_peak();
   while (trainer.step()) {
   }
+  // The table, which the head is tied to, is summed in float32.
+  const int64_t table = run.model().head().count();
+  EXPECT_GE(bytes(base::MemoryKind::gradients), 2 * count);
+  EXPECT_LE(bytes(base::MemoryKind::gradients), 2 * count + 4 * table + padding);
+  EXPECT_EQ(test::memory().now(base::MemoryKind::gradients), 0);
+  EXPECT_GE(bytes(base::MemoryKind::optimizer), 2 * 2 * count);
+  EXPECT_LE(bytes(base::MemoryKind::optimizer), 2 * (2 * count + padding));
   const auto& log = trainer.state().log_history;
   EXPECT_NEAR(log.front().entries()[0].value, 6.656, 0.03);  // sft_plain's
   EXPECT_NEAR(log.back().entries()[0].value, 6.017, 0.06);

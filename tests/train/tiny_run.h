@@ -18,9 +18,11 @@ inline config::Config tiny_config(const Settings& settings) {
                           {"logging_steps", "1"},    {"save_strategy", "no"},
                           {"learning_rate", "1e-3"}, {"per_device_train_batch_size", "4"}};
   for (const auto& [key, value] : usual) config.set(key, value);
-  static const Scratch scratch;  // of this process: a run locks its output directory
-  config.set("output_dir", scratch / "output");
   for (const auto& [key, value] : settings) config.set(key, value);
+  if (!config.is_set("output_dir")) {
+    static const Scratch scratch;  // of this process: a run locks its output directory
+    config.set("output_dir", scratch / "output");
+  }
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include "base/counter.h"
 #include "base/error.h"
 #include "loss/sft.h"
+#include "tensor/rehearsal.h"
 #include "train/method.h"
 
 namespace trl::train {
@@ -12,13 +13,50 @@ namespace {
 
 constexpr uint64_t kDropout = 1;  // a part of its keys, so that they are not those of the noise
 
+// A sum over tokens; the routers' loss, where there is one, is of the whole micro-batch.
+class SftBatchLoss final : public BatchLoss {
+ public:
+  SftBatchLoss(model::Model& model, const kernels::HeadOptions& options, double items, double router_weight)
+      : model_(model), options_(options), items_(items), router_weight_(router_weight) {}
+
+  at::Tensor share(const model::Output& output, const MicroBatch& part) override {
+    const tensor::Stage stage("loss");
+    // The head that a forward computes for may be the adapter's, which stands there after it.
+    const loss::SftLoss sft = loss::sft_loss(output.hidden, model_.head(), part.targets, items_, options_);
+    entropy_ += sft.sums.entropy;
+    correct_ += sft.sums.correct;
+    count_ += sft.sums.count;
+    if (!output.router_loss.defined()) return sft.loss;
+    router_loss_ = output.router_loss.item<double>();
+    // TRL's smoothed loss leaves it out.
+    return options_.smoothing == 0 ? sft.loss + output.router_loss * router_weight_ : sft.loss;
+  }
+
+  MethodMetrics metrics() const override {
+    const auto count = static_cast<double>(std::max<int64_t>(count_, 1));
+    MethodMetrics metrics = {{"entropy", entropy_ / count},
+                             {"mean_token_accuracy", static_cast<double>(correct_) / count}};
+    if (router_loss_) metrics.emplace_back("aux_loss", *router_loss_);
+    return metrics;
+  }
+
+ private:
+  model::Model& model_;
+  const kernels::HeadOptions& options_;
+  const double items_, router_weight_;
+  double entropy_ = 0;
+  int64_t correct_ = 0, count_ = 0;
+  std::optional<double> router_loss_;
+};
+
 class Sft final : public Method {
  public:
   Sft(const config::TrainingArguments& arguments, model::Model& model, kernels::AttentionPluginPtr attention)
       : model_(model),
         attention_(std::move(attention)),
         compute_(model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat)),
-        checkpoint_(arguments.gradient_checkpointing),
+        recompute_(arguments.recompute),
+        small_tiles_(arguments.levers.small_tiles),
         neftune_alpha_(arguments.neftune_noise_alpha),
         seed_(static_cast<uint64_t>(arguments.seed)) {
     head_ = model.head_options(compute_);
@@ -34,6 +72,14 @@ class Sft final : public Method {
                "none; leave it out",
                router_weight_, model.config().model_type);
     }
+    if (router_loss_ && arguments.max_tokens_per_pass) {
+      fail_key(
+          "max_tokens_per_pass",
+          "max_tokens_per_pass: {} is refused, because the routers' loss of this model ({}) is of a whole "
+          "micro-batch, which then cannot go through it in parts: leave it out, or give "
+          "router_aux_loss_coef: 0 (no such loss)",
+          *arguments.max_tokens_per_pass, model.config().model_type);
+    }
   }
 
   Divisors plan(std::span<const MicroBatch> window, bool training) const override {
@@ -47,7 +93,8 @@ class Sft final : public Method {
                         const at::Tensor& states) override {
     model::ForwardOptions options;
     options.compute = compute_;
-    options.checkpoint = checkpoint_ && training;
+    if (training) options.recompute = recompute_;
+    if (training && small_tiles_) options.tiles.mlp_tokens = 1;  // rounded up to the smallest
     options.attention = attention_;
     options.router_loss = router_loss_;
     if (training) {
@@ -55,22 +102,12 @@ class Sft final : public Method {
       options.random = base::counter_seed({seed_, static_cast<uint64_t>(training->step),
                                            static_cast<uint64_t>(training->micro_batch), kDropout});
     }
-    return model_.forward({batch.input_ids, batch.position_ids, batch.segments, states}, options);
+    return model_.forward(
+        {batch.input_ids, batch.position_ids, batch.segments, states, batch.first, batch.reach}, options);
   }
 
-  MethodLoss loss(const model::Output& output, const MicroBatch& batch, const Divisors& divisors) override {
-    const loss::SftLoss sft =
-        loss::sft_loss(output.hidden, model_.head(), batch.targets, divisors.items, head_);
-    const double count = static_cast<double>(std::max<int64_t>(sft.sums.count, 1));
-    MethodLoss result{sft.loss,
-                      {{"entropy", sft.sums.entropy / count},
-                       {"mean_token_accuracy", static_cast<double>(sft.sums.correct) / count}}};
-    if (!output.router_loss.defined()) return result;
-    result.metrics.emplace_back("aux_loss", output.router_loss.item<double>());
-    // TRL's smoothed loss leaves it out.
-    if (head_.smoothing == 0)
-      result.loss = sft.loss + output.router_loss * (router_weight_ / divisors.batches);
-    return result;
+  std::unique_ptr<BatchLoss> loss(const MicroBatch&, const Divisors& divisors) override {
+    return std::make_unique<SftBatchLoss>(model_, head_, divisors.items, router_weight_ / divisors.batches);
   }
 
  private:
@@ -85,7 +122,8 @@ class Sft final : public Method {
   model::Model& model_;
   const kernels::AttentionPluginPtr attention_;
   const at::ScalarType compute_;
-  const bool checkpoint_;
+  const config::Recompute recompute_;
+  const bool small_tiles_;
   const double neftune_alpha_;
   const uint64_t seed_;
   double router_weight_ = 0;

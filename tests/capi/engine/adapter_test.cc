@@ -83,6 +83,27 @@ TEST(Adapter, IsAddedUsedMergedAndRemoved) {
   EXPECT_EQ(use("mine"), TRL_E_NOT_FOUND);
 }
 
+// One directory under two names: the reference stays as it is, whatever becomes of the other.
+TEST(Adapter, IsKeptAsAReference) {
+  NEED_MODEL();
+  const AdapterRun run;
+  const std::string saved = run.scratch / "out";
+  const host::Model model = open_model(host::golden("models/qwen2"));
+  const Ids alone = greedy(model.get());
+  Error error;
+  for (const char* name : {"default", "ref"})
+    ASSERT_EQ(trl_model_add_adapter(model.get(), name, saved.c_str(), error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_model_use_adapter(model.get(), "ref", error), TRL_OK);
+  const Ids reference = greedy(model.get());
+  EXPECT_NE(reference, alone);
+  ASSERT_EQ(trl_model_merge_adapter(model.get(), "default", error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_model_use_adapter(model.get(), "ref", error), TRL_E_BUSY);
+  ASSERT_EQ(trl_model_remove_adapter(model.get(), "default", error), TRL_OK);
+  EXPECT_EQ(greedy(model.get()), alone);
+  ASSERT_EQ(trl_model_use_adapter(model.get(), "ref", error), TRL_OK) << error.message();
+  EXPECT_EQ(greedy(model.get()), reference);
+}
+
 TEST(Adapter, IsSavedFromAModel) {
   NEED_MODEL();
   const AdapterRun run;

@@ -270,11 +270,14 @@ TEST(Memory, AReachedLimitLeavesTheTrainerUsable) {
   Session run({}, runtime.get()), whole;
   Error error;
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
-  int64_t now = 0;
-  for (const char* kind : {"weights", "gradients", "optimizer", "data"}) {
+  int64_t now = 0, peak = 0;
+  for (const char* kind : {"weights", "optimizer", "data"}) {
     ASSERT_EQ(trl_runtime_memory(runtime.get(), kind, &now, nullptr, nullptr), TRL_OK);
     EXPECT_GT(now, 0) << kind;
   }
+  ASSERT_EQ(trl_runtime_memory(runtime.get(), "gradients", &now, &peak, nullptr), TRL_OK);
+  EXPECT_EQ(now, 0) << "after the update";
+  EXPECT_GT(peak, 0);
   ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &now, nullptr, nullptr), TRL_OK);
   ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), now + 4096, error), TRL_OK) << error.message();
   EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_E_OUT_OF_MEMORY);

@@ -1,0 +1,10 @@
+// What the start of a process leaves resident, though little of it is needed again.
+#pragma once
+
+namespace trl::base {
+
+// Gives it back: the free pages of malloc, and those of the shared libraries' code and constants, which start
+// has touched nearly all of. Pages that are read again come back from the file. Any thread.
+void give_back_pages() noexcept;
+
+}  // namespace trl::base

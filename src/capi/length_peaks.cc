@@ -1,0 +1,39 @@
+#include "capi/length_peaks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "capi/plan.h"
+#include "capi/planned_sets.h"
+#include "capi/training_run.h"
+
+namespace trl::capi {
+
+void predict_peaks(telemetry::LengthProfile& profile, const config::Config& given) try {
+  if (profile.limits.empty() || profile.limits.front().layouts.empty())
+    fail_key("method", "the rows are preferences, on which method {} does not train", given.get("method"));
+  const config::Config config = with_whole_paths(given);
+  std::vector<int32_t> new_tokens;
+  const auto tokenizer = open_training_tokenizer(config, needed_model_path(config), new_tokens);
+  const int64_t embedding_rows = takes_tokens_over(config) ? tokenizer->get().vocab_size() : 0;
+  const int64_t longest = profile.lengths.front().max;
+  RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
+  int64_t peak = 0;
+  bool first = true;  // whose products bring their code into the process
+  for (telemetry::LengthLimit& limit : profile.limits) {
+    const int64_t length = std::min(limit.max_length, longest);
+    if (length != size.longest) {  // a limit beyond the longest row changes nothing
+      size.longest = length;
+      peak = plan_of(config, size, embedding_rows, new_tokens, std::exchange(first, false))
+                 .at("peak_bytes")
+                 .get<int64_t>();
+    }
+    limit.peak_bytes = peak;
+  }
+} catch (const Error& error) {
+  if (!is_refusal(error.status())) throw;
+  for (telemetry::LengthLimit& limit : profile.limits) limit.peak_bytes = 0;
+  profile.no_peaks = error.message();
+}
+
+}  // namespace trl::capi

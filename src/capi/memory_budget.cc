@@ -1,0 +1,46 @@
+#include "capi/memory_budget.h"
+
+#include "base/resident.h"
+#include "capi/memory_room.h"
+#include "capi/process.h"
+#include "capi/runtime.h"
+#include "config/byte_size.h"
+#include "telemetry/plan_report.h"
+
+namespace trl::capi {
+
+namespace {
+
+constexpr const char* kKey = "memory_budget";
+
+// As many bytes more than the process has now; where there is no limit, no number is larger.
+int64_t with_resident(int64_t free) {
+  int64_t all = 0;
+  return __builtin_add_overflow(free, base::resident_bytes(), &all) ? free : all;
+}
+
+int64_t automatic() {
+  constexpr double kOfAll = 0.92;  // other processes, and the cache of files
+  const int64_t free = std::min(available_bytes(), left_in_cgroup());
+  return with_resident(static_cast<int64_t>(kOfAll * static_cast<double>(free)));
+}
+
+}  // namespace
+
+std::optional<int64_t> memory_budget(const config::Config& config) {
+  const std::optional<std::string> text = config.get_text(kKey);
+  if (!text) return std::nullopt;
+  int64_t budget = *text == "auto" ? automatic() : config::memory_size(config, kKey);
+  const auto lower = [&](int64_t most, const char* whose) {
+    if (most >= budget) return;
+    const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    current_log()->warning("plan", "memory_budget: {} allows {}, which counts in place of {}", whose,
+                           in_words(most), in_words(budget));
+    budget = most;
+  };
+  if (const int64_t limit = process().memory().limit(); limit > 0) lower(limit, "runtime.host_memory_limit");
+  lower(with_resident(left_in_cgroup()), "the cgroup of this process");
+  return budget;
+}
+
+}  // namespace trl::capi

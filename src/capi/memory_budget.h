@@ -1,0 +1,14 @@
+// memory_budget as a number.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "config/config.h"
+
+namespace trl::capi {
+
+// Resident bytes of the process; nothing: none was given. auto: what the machine, or the cgroup, has free,
+// less a margin. Never above runtime.host_memory_limit, nor what the cgroup allows, which is warned of.
+std::optional<int64_t> memory_budget(const config::Config& config);
+
+}  // namespace trl::capi

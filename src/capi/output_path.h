@@ -1,0 +1,17 @@
+// Where what a call writes goes, known to be a place for it before the work is done.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace trl::capi {
+
+// Throws Error(io), which names the key, where nothing can be written into the directory.
+void need_writable(std::string_view key, const std::string& directory);
+
+// The value of key: a file in a directory that there is, and that can be written into. Nothing: null.
+std::optional<std::string> output_path(const config::Config& config, const std::string& key);
+
+}  // namespace trl::capi

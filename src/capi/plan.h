@@ -1,0 +1,27 @@
+// What a run will take, before it is made.
+#pragma once
+#include <vector>
+
+#include "base/json.h"
+#include "capi/run_size.h"
+#include "config/levers.h"
+#include "engine/engine.h"
+
+namespace trl::capi {
+
+// What the engine says of one configuration. embedding_rows: 0: as the model has them.
+// time: false: nothing is said of it.
+base::Json plan_of(const config::Config& config, const RunSize& size, int64_t embedding_rows,
+                   const std::vector<int32_t>& new_tokens, bool time = true,
+                   const config::Levers& levers = {});
+
+engine::Prediction prediction_of(const base::Json& plan);
+
+// Every plan leaves a little in the process, which belongs to no other: all are told with the process that
+// the first one found. process: below 0 before the first.
+void keep_process(base::Json& plan, int64_t& process);
+
+// What trl_trainer_plan says, with the option sets of estimate.compare. rows: null: not read.
+base::Json plan_run(const config::Config& config, const Dataset* rows);
+
+}  // namespace trl::capi

@@ -1,0 +1,77 @@
+#include "capi/run_size.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "capi/profile.h"
+#include "config/data_arguments.h"
+#include "config/training_arguments.h"
+
+namespace trl::capi {
+
+namespace {
+
+telemetry::Layout layout_of(const config::SftDataArguments& data) {
+  using telemetry::Layout;
+  if (data.packing == config::Packing::bfd) return Layout::bfd;
+  if (data.packing == config::Packing::bfd_split) return Layout::bfd_split;
+  if (data.packing == config::Packing::wrapped) return Layout::wrapped;
+  return data.sampling == config::Sampling::group_by_length ? Layout::group_by_length : Layout::padded;
+}
+
+}  // namespace
+
+RunSize largest_batch(const config::Config& config) {
+  const config::TrainingArguments training = config::training_arguments(config);
+  const std::optional<int64_t> limit = config.get_optional_int("max_length");
+  if (!limit) {
+    fail_key("max_length",
+             "max_length: null sets no limit to the length of a row, so the largest batch is not known "
+             "without the rows: give a length, or the rows");
+  }
+  RunSize size{training.per_device_train_batch_size, *limit};
+  size.steps = std::max<int64_t>(0, training.max_steps);
+  return size;
+}
+
+RunSize largest_batch(const config::Config& config, Batches& rows) {
+  if (config.get_optional_int("max_length")) return largest_batch(config);
+  const int64_t longest = rows.longest_row();
+  if (longest < 0) {
+    fail_key("max_length",
+             "max_length: null with dataset_streaming: how long the longest row is, on which memory_budget "
+             "depends, is not known before all are read: give a length, or leave out dataset_streaming");
+  }
+  config::Config limited = config;
+  limited.set("max_length", std::to_string(std::max<int64_t>(1, longest)));
+  return largest_batch(limited);
+}
+
+RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {
+  const config::TrainingArguments training = config::training_arguments(config);
+  const config::SftDataArguments data = config::sft_data_arguments(config);
+  data::ProfileOptions options = profile_options(config);
+  options.max_lengths.clear();
+  options.max_length = 0;
+  const int64_t limit = config.get_optional_int("max_length").value_or(0);
+  if (limit > 0) options.max_lengths = {limit};
+  const telemetry::LengthProfile profile = count_lengths(rows, tokenizer, config, options);
+  const int64_t longest = profile.lengths.front().max;
+  RunSize size;
+  size.longest = limit > 0 ? std::min(longest, limit) : longest;
+  if (data.packing != config::Packing::none && limit > 0) size.longest = limit;
+  size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, profile.rows));
+  if (profile.limits.empty()) return size;
+  for (const telemetry::LayoutCost& cost : profile.limits.back().layouts) {
+    if (cost.layout != layout_of(data)) continue;
+    const auto per_epoch = static_cast<double>(cost.steps);
+    const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
+                                                : std::ceil(training.num_train_epochs * per_epoch);
+    size.steps = static_cast<int64_t>(steps);
+    if (per_epoch > 0) size.tokens = static_cast<double>(cost.tokens) * steps / per_epoch;
+  }
+  return size;
+}
+
+}  // namespace trl::capi

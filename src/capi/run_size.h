@@ -1,0 +1,28 @@
+// How large the largest micro-batch of a run is, and how long the run.
+#pragma once
+#include <cstdint>
+
+#include "capi/batches.h"
+#include "capi/dataset.h"
+#include "capi/tokenizer.h"
+#include "config/config.h"
+
+namespace trl::capi {
+
+struct RunSize {
+  int64_t rows = 0, longest = 0;  // of a micro-batch; each row as long as the longest
+  int64_t steps = 0;              // 0: not known
+  double tokens = 0;              // 0: not known
+};
+
+// Of rows that nobody has read: each as long as max_length lets it be.
+RunSize largest_batch(const config::Config& config);
+
+// Of the rows of a run, which are waited for where max_length is null. Error(invalid_config): their lengths
+// are not known.
+RunSize largest_batch(const config::Config& config, Batches& rows);
+
+// Reads all rows. They are never padded here, whatever the layout.
+RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
+
+}  // namespace trl::capi

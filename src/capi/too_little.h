@@ -1,0 +1,16 @@
+// The refusal of a budget.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "config/config.h"
+
+namespace trl::capi {
+
+// Throws Error(invalid_config): memory_budget is below what the plan takes, which no other way takes less
+// than. Names the smallest budget that would do, and what would lower it, the largest terms first.
+[[noreturn]] void refuse_too_little(const config::Config& config, int64_t budget, const base::Json& plan,
+                                    const std::string& way);
+
+}  // namespace trl::capi

@@ -1,0 +1,51 @@
+#include "capi/training_run.h"
+
+#include <filesystem>
+
+#include "capi/model.h"
+#include "capi/runtime.h"
+#include "config/data_arguments.h"
+#include "data/open_tokenizer.h"
+#include "data/template_model.h"
+
+namespace trl::capi {
+
+std::string needed_model_path(const config::Config& config) {
+  const auto path = config.get_text("model_name_or_path");
+  if (!path || path->empty()) {
+    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
+  }
+  return *path;
+}
+
+config::Config with_whole_paths(config::Config config) {
+  if (const auto model = config.get_text("model_name_or_path"); model && !model->empty()) {
+    if (const std::string path = base_path(*model, config); path != *model)
+      config.set("model_name_or_path", path);
+  }
+  if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
+  for (const std::string_view key :
+       {"output_dir", "logging_dir", "dataset_cache_dir", "cache_frozen_layers"}) {
+    const auto path = config.get_text(key);
+    if (!path || path->empty() || path->starts_with('~')) continue;
+    config.set(key, std::filesystem::absolute(*path).string());
+  }
+  return config;
+}
+
+std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
+                                                   const std::string& model_path,
+                                                   std::vector<int32_t>& new_tokens) {
+  const auto own = data::open_tokenizer(model_path, current_log());
+  auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::sft_data_arguments(config)));
+  for (const auto& [id, token] : made->get().added_tokens()) {
+    if (!own->token_to_id(token.content)) new_tokens.push_back(id);
+  }
+  return made;
+}
+
+bool takes_tokens_over(const config::Config& config) {
+  return data::names_template_model(config::sft_data_arguments(config));
+}
+
+}  // namespace trl::capi

@@ -1,0 +1,25 @@
+// What a configuration of a run says of its model and tokenizer, before either is opened.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/tokenizer.h"
+#include "config/config.h"
+
+namespace trl::capi {
+
+std::string needed_model_path(const config::Config& config);
+
+// The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
+// the adapter's base.
+config::Config with_whole_paths(config::Config config);
+
+// new_tokens: gets those that the model's own tokenizer does not have.
+std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
+                                                   const std::string& model_path,
+                                                   std::vector<int32_t>& new_tokens);
+
+bool takes_tokens_over(const config::Config& config);  // those of another model
+
+}  // namespace trl::capi

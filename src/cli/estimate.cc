@@ -1,0 +1,51 @@
+// trl estimate: what a run would take in memory, time and disk, before it is made.
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/output.h"
+
+namespace trl::cli {
+
+namespace {
+
+bool names_rows(const Config& config) {
+  for (const char* key : {"dataset_name", "datasets", "dataset_mixture"}) {
+    const std::string value = get(config, key);
+    if (!value.empty() && value != "[]") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int estimate(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  bool json = false;
+  const CommandLine line{"estimate",
+                         "Tell what trl sft with the same options takes: memory by term, time, disk.",
+                         "sft",
+                         {"runtime", "estimate"},
+                         {},
+                         {},
+                         {{"json", "Print the numbers as JSON", &json}}};
+  if (parse(line, words, config)) return 0;
+  check(trl_config_set(config.get(), "method", "sft", error.out()), error);
+  if (get(config, "model_name_or_path").empty())
+    throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+  Runtime runtime;
+  open_runtime(config, runtime);
+  Dataset train, eval;
+  if (names_rows(config))
+    check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  const char* text = nullptr;
+  check(trl_trainer_plan(runtime.get(), config.get(), train.get(), json ? &text : nullptr,
+                         json ? nullptr : &text, error.out()),
+        error);
+  print(text);
+  if (json) print("\n");
+  return 0;
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,13 @@
+// What a memory plan sets of a run beside its options. The results are the same, bit for bit.
+#pragma once
+
+namespace trl::config {
+
+struct Levers {
+  // The feed-forward part of a layer goes by as few tokens at once as its bits allow.
+  bool small_tiles = false;
+  // false: float32 weights that are computed with in bfloat16 are converted at each use.
+  bool weight_copies = true;
+};
+
+}  // namespace trl::config

@@ -1,0 +1,31 @@
+// Sets of options that are compared with a configuration (estimate.compare).
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "config/config.h"
+
+namespace trl::config {
+
+// What a list of such sets has in the option table as what it accepts.
+inline constexpr std::string_view kOptionSets = "key=value";
+
+// One set as it is written, "optim=adamw_8bit lora_target_modules=[q_proj, v_proj]" or "{optim: adamw_8bit}",
+// as an object of key and value. What stands in brackets or quotes is one value. Keys and values are not
+// checked. Throws Error(invalid_config) naming key.
+base::Json parse_option_set(std::string_view text, std::string_view key);
+
+struct OptionSet {
+  std::string name;  // "optim: adamw_8bit, gradient_checkpointing: false"
+  std::vector<std::pair<std::string, std::string>> options;
+};
+std::vector<OptionSet> option_sets(const Config& config, std::string_view key);
+OptionSet option_set(const base::Json& set);  // of parse_option_set
+
+// config with the options of the set, whatever it had under their keys before. Throws what Config::set
+// throws, and refuses what is no option of a training run.
+Config with_options(Config config, const OptionSet& set);
+
+}  // namespace trl::config

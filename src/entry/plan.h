@@ -1,0 +1,14 @@
+// What a run would take, found by a rehearsal of one step.
+#pragma once
+#include <string>
+
+#include "config/config.h"
+#include "engine/engine.h"
+
+namespace trl::entry {
+
+// Error(invalid_config) where what a run takes cannot be found: on a GPU, and by the plain path.
+void check_plannable(const config::Config& config);
+std::string plan_json(const engine::PlanSpec& spec);
+
+}  // namespace trl::entry

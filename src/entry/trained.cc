@@ -1,0 +1,87 @@
+#include "entry/trained.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/lora_config.h"
+#include "config/quantization.h"
+
+namespace trl::entry {
+
+namespace {
+
+// TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
+// the checkpoint came so.
+at::ScalarType factor_type(model::Model& model, const config::Config& config) {
+  const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
+  return held ? at::kBFloat16 : at::kFloat;
+}
+
+// "model.embed_tokens" -> "embed_tokens"
+std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// As TRL: the adapter trains the rows of new tokens, and the head whole. A head that is the embedding has
+// those rows already.
+void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const int32_t> tokens,
+                  base::LogSink& log) {
+  if (tokens.empty()) return;
+  std::string embedding, head;
+  for (const model::Slot& slot : model.adapters().slots()) {
+    if (slot.own_rows == nullptr) continue;
+    if (!slot.module.head) embedding = last_name(slot.module.name);
+    if (slot.module.head && !slot.module.tied) head = last_name(slot.module.name);
+  }
+  auto& all = lora.trainable_token_indices;
+  auto own = std::find_if(all.begin(), all.end(),
+                          [&](const auto& one) { return one.first.empty() || one.first == embedding; });
+  if (own == all.end()) own = all.insert(all.end(), {embedding, {}});
+  for (const int32_t token : tokens) {
+    if (std::find(own->second.begin(), own->second.end(), token) == own->second.end())
+      own->second.push_back(token);
+  }
+  std::vector<std::string>& saved = lora.modules_to_save;
+  if (head.empty() || std::find(saved.begin(), saved.end(), head) != saved.end()) return;
+  log.warning("adapter", "chat_template_path: there are new tokens, so {} is trained whole (modules_to_save)",
+              head);
+  saved.push_back(head);
+}
+
+}  // namespace
+
+// use_peft: an adapter is trained and the model is frozen.
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
+                 std::span<const int32_t> new_tokens, base::LogSink& log) {
+  std::optional<config::LoraConfig> lora = config::lora_config(config);
+  if (!lora) return;
+  const at::ScalarType type = factor_type(model, config);
+  if (model.adapters().find("default") == nullptr) {
+    lora->base_model_name_or_path = path;
+    train_tokens(*lora, model, new_tokens, log);
+    model.adapters().add("default", *lora, type, &log).start(static_cast<uint64_t>(config.get_int("seed")));
+  } else if (type != at::kFloat) {  // that of adapter_name_or_path, which was opened in float32
+    model.adapters().remove("default");
+    model.adapters().open("default", config.get("adapter_name_or_path"), nullptr, type);
+  }
+  model.train_only(model.adapters().get("default"));
+  int64_t trained = 0, all = 0;
+  for (const tensor::Parameter* parameter : model.all_parameters()) {
+    all += parameter->count();
+    if (parameter->trainable) trained += parameter->count();
+  }
+  log.info("adapter", "{} of {} parameters are trained ({:.2f} %)", trained, all,
+           100 * static_cast<double>(trained) / static_cast<double>(all));
+}
+
+// As transformers' Trainer refuses it.
+void refuse_quantised(model::Model& model, const config::Config& config) {
+  if (config.get_bool("use_peft")) return;
+  for (const tensor::Parameter* parameter : model.parameters()) {
+    if (parameter->encoded() == nullptr) continue;
+    fail_key("use_peft",
+             "use_peft: false asks for all weights to be trained, and {} is held as {}, which cannot be: "
+             "train adapters upon it (use_peft: true), or open the model without quantisation",
+             parameter->name, parameter->encoded()->form());
+  }
+}
+
+}  // namespace trl::entry

@@ -1,0 +1,20 @@
+// What of a model a configuration trains.
+#pragma once
+#include <span>
+#include <string>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "model/model.h"
+
+namespace trl::entry {
+
+// use_peft: an adapter is trained and the model is frozen. path: of the model; new_tokens: of another model's
+// tokenizer, which the adapter trains too.
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
+                 std::span<const int32_t> new_tokens, base::LogSink& log);
+
+// As transformers' Trainer refuses it: all weights trained, and some held in blocks.
+void refuse_quantised(model::Model& model, const config::Config& config);
+
+}  // namespace trl::entry

@@ -1,0 +1,90 @@
+// Activations that leave memory between forward and backward: for a file, or, from another device, for the
+// host's memory. A thread of its own writes them while forward goes on, and while backward runs it brings
+// them back, the last ones first.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "config/recompute.h"
+#include "memory/offload_file.h"
+#include "tensor/saved.h"
+
+namespace trl::memory {
+
+// Of one trainer. Parameters and the gradient that the head makes are not among what is saved here or leaves.
+class Offload final : public tensor::SavedPolicy {
+ public:
+  // Throws what OffloadFile does. on_the_way: bytes that wait to be written before forward waits for them,
+  // and that are back before backward asks for them; one tensor may be larger.
+  explicit Offload(const config::ActivationOffload& what, const base::WriteFault* fault = nullptr,
+                   int64_t on_the_way = int64_t{32} << 20);
+  ~Offload() override;
+
+  // One forward with its backward. The thread is there from the first tensor that leaves to the end of this.
+  class Pass {
+   public:
+    explicit Pass(Offload* offload) : offload_(offload), scope_(offload) {}  // null: nothing leaves
+    ~Pass() {
+      if (offload_ != nullptr) offload_->stop();
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    Offload* const offload_;
+    const tensor::SavedScope scope_;
+  };
+
+  // Error(io), of this or of an earlier tensor: it could not be written.
+  std::unique_ptr<tensor::Away> saved(const at::Tensor& x, std::string_view by) override;
+  bool leaves(const at::Tensor& x, std::string_view by) const;
+  const OffloadFile& file() const { return *file_; }
+  // Of the disk, at once, that a rehearsed pass would have taken; compression may make them fewer.
+  int64_t rehearsed_bytes() const { return rehearsed_->most; }
+
+ private:
+  struct Slot;
+  class View;
+  using SlotPtr = std::shared_ptr<Slot>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::unique_ptr<tensor::Away> rehearsed(const at::Tensor& x);
+  SlotPtr slot_of(const at::Tensor& x, const Lock& lock);
+  void bring(const SlotPtr& slot);
+  void fetch_ahead(const Lock& lock);
+  void work();
+  void write(Slot& slot, Lock& lock);
+  void read(Slot& slot, Lock& lock);
+  void stop() noexcept;
+
+  const config::ActivationOffload what_;
+  const int64_t on_the_way_;
+  const std::shared_ptr<OffloadFile> file_;
+  std::mutex mutex_;  // of all below, and of the slots
+  std::condition_variable changed_;
+  std::thread thread_;
+  bool stop_ = false;
+  std::exception_ptr error_;
+  std::deque<std::pair<std::weak_ptr<Slot>, int64_t>> queue_;  // with the bytes that wait to be written
+  int64_t waiting_bytes_ = 0;                                  // of all these, and of the one at work
+  std::vector<std::weak_ptr<Slot>> order_;                     // as they left
+  std::unordered_map<const void*, std::weak_ptr<Slot>> by_storage_;
+
+  // In a rehearsal.
+  struct OnDisk {
+    int64_t now = 0, most = 0;  // bytes
+  };
+  struct Extent;
+  class Rehearsed;
+  const std::shared_ptr<OnDisk> rehearsed_ = std::make_shared<OnDisk>();
+  std::unordered_map<const void*, std::weak_ptr<Extent>> extents_;  // by storage
+  std::deque<c10::Storage> on_their_way_;
+};
+
+}  // namespace trl::memory

@@ -1,0 +1,49 @@
+// A file without a name that holds what has left memory. Its pages are written to the disk and leave the page
+// cache, and it is gone with this object, whatever ends the process.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "base/files.h"
+#include "memory/unnamed_file.h"
+
+namespace trl::memory {
+
+// any thread
+class OffloadFile {
+ public:
+  struct Extent {
+    int64_t offset = 0, bytes = 0;
+  };
+  // In the directory, as UnnamedFile has it.
+  explicit OffloadFile(const std::string& directory, const base::WriteFault* fault = nullptr);
+  OffloadFile(const OffloadFile&) = delete;
+  OffloadFile& operator=(const OffloadFile&) = delete;
+
+  Extent write(std::span<const char> bytes);  // Error(io): with bytes needed and free where the disk is full
+  void read(const Extent& extent, char* to);
+  void free(const Extent& extent) noexcept;  // its place is written again
+
+  int64_t size() const;                                      // the most that it held
+  int64_t used() const;                                      // bytes of extents
+  int64_t free_bytes() const { return file_.free_bytes(); }  // that the disk has beside it
+  const std::string& directory() const { return file_.directory(); }
+
+ private:
+  Extent take(int64_t bytes);
+  void write_back(const Extent& extent);
+
+  const UnnamedFile file_;
+  const base::WriteFault* const fault_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, int64_t> gaps_;  // offset -> bytes
+  int64_t end_ = 0, used_ = 0;
+  std::deque<Extent> written_;  // and perhaps still in the page cache
+  int64_t written_bytes_ = 0;
+};
+
+}  // namespace trl::memory

@@ -1,0 +1,29 @@
+// A part of the graph that treats each row of its input by itself, a tile of rows at a time: what it makes in
+// between exists of one tile alone, in forward and in backward, where each tile is computed again. Bit-equal
+// to all rows at once if the body's own products are (a multiple of kernels::kSumPiece rows).
+#pragma once
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace trl::memory {
+
+// x: [rows, in] -> [rows, width]. first: the batch's number of x's first row.
+using RowBody = std::function<at::Tensor(const at::Tensor& x, int64_t first, kernels::Wanted wanted)>;
+
+struct RowTiles {
+  int64_t rows = 0;                                        // of a tile; the last one has the rest too
+  int64_t width = 0;                                       // of the result
+  at::ScalarType type = at::kFloat;                        // of the result
+  kernels::Wanted wanted = kernels::Wanted::values;        // graph: the result is zeros
+  kernels::Again again = {};                               // makes x once more, or keeps it
+  std::vector<const kernels::Parameter*> parameters = {};  // that the body reads and may train
+};
+
+// body is kept for backward, so it must own what it needs.
+at::Tensor by_row_tiles(const at::Tensor& x, const RowTiles& tiles, const RowBody& body);
+
+}  // namespace trl::memory

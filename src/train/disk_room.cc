@@ -1,0 +1,133 @@
+#include "train/disk_room.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+
+namespace trl::train {
+
+namespace {
+
+// The directory, or the nearest one above it that there is.
+std::filesystem::path existing(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(directory, error);
+  while (at.has_relative_path() && !std::filesystem::exists(at, error)) at = at.parent_path();
+  return at;
+}
+
+// -1: not known.
+int64_t disk_of(const std::string& directory) {
+  struct stat info {};
+  return ::stat(existing(directory).c_str(), &info) == 0 ? static_cast<int64_t>(info.st_dev) : -1;
+}
+
+}  // namespace
+
+int64_t DiskNeeds::saved_bytes() const {
+  int64_t bytes = 0;
+  const bool beyond = __builtin_mul_overflow(checkpoints, checkpoint_bytes, &bytes) ||
+                      __builtin_add_overflow(bytes, model_bytes, &bytes);
+  return beyond ? std::numeric_limits<int64_t>::max() / 2 : bytes;
+}
+
+int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const Plan& plan, int64_t done) {
+  using config::Strategy;
+  const int64_t left = plan.max_steps - done;
+  if (arguments.save_strategy == Strategy::no || left <= 0) return 0;
+  int64_t count = 1, saved = 0;
+  if (arguments.save_strategy == Strategy::steps) {
+    saved = done / plan.save_steps;
+    count = plan.max_steps / plan.save_steps - saved + (plan.max_steps % plan.save_steps != 0 ? 1 : 0);
+  }
+  if (arguments.save_strategy == Strategy::epoch) {
+    const int64_t updates = std::max<int64_t>(1, plan.updates_per_epoch);
+    saved = done / updates;
+    count = (left + updates - 1) / updates;
+  }
+  if (!arguments.save_total_limit) return count;
+  // Of a limit of one the best and the newest stay, and a new one is there before the oldest goes.
+  const int64_t stay =
+      std::max<int64_t>(*arguments.save_total_limit, arguments.metric_for_best_model.empty() ? 1 : 2);
+  return std::min(count, stay + 1 - std::min(saved, stay));
+}
+
+std::string offload_directory(const config::TrainingArguments& arguments) {
+  if (!arguments.optim_directory.empty()) return arguments.optim_directory;
+  return arguments.offload ? arguments.offload->directory : std::string();
+}
+
+int64_t free_on_disk(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(existing(directory), error);
+  if (error) return -1;
+  return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
+}
+
+namespace {
+
+// Needed and free where they are too few.
+struct Lack {
+  const char* key;
+  std::string directory;
+  int64_t needed, free;
+};
+
+std::optional<Lack> lack(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
+  const std::string away = offload_directory(arguments);
+  const bool together = !away.empty() && disk_of(arguments.output_dir) == disk_of(away);
+  const int64_t saved = needs.saved_bytes() + (together ? needs.away_bytes() : 0);
+  if (const int64_t free = free_on_disk(arguments.output_dir); free >= 0 && saved > free)
+    return Lack{"output_dir", arguments.output_dir, saved, free};
+  if (away.empty() || together) return std::nullopt;
+  if (const int64_t free = free_on_disk(away); free >= 0 && needs.away_bytes() > free)
+    return Lack{"offload_dir", away, needs.away_bytes(), free};
+  return std::nullopt;
+}
+
+// "3 checkpoints of 10 bytes, a model of 5 bytes and 7 bytes of activations that leave memory"
+std::string parts(const DiskNeeds& needs, bool saved, bool away) {
+  std::vector<std::string> all;
+  if (saved && needs.checkpoints > 0)
+    all.push_back(fmt::format("{} checkpoint{} of {} bytes", needs.checkpoints,
+                              needs.checkpoints == 1 ? "" : "s", needs.checkpoint_bytes));
+  if (saved) all.push_back(fmt::format("a model of {} bytes", needs.model_bytes));
+  if (away && needs.state_bytes > 0)
+    all.push_back(fmt::format("{} bytes of the optimizer's states", needs.state_bytes));
+  if (away && needs.activation_bytes > 0)
+    all.push_back(fmt::format("{} bytes of activations that leave memory", needs.activation_bytes));
+  std::string last = std::move(all.back());
+  all.pop_back();
+  return all.empty() ? last : fmt::format("{} and {}", fmt::join(all, ", "), last);
+}
+
+}  // namespace
+
+bool has_room(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
+  return !lack(arguments, needs);
+}
+
+void need_room(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
+  const std::optional<Lack> found = lack(arguments, needs);
+  if (!found) return;
+  const bool saved = std::string_view(found->key) == "output_dir";
+  const bool away = !saved || found->needed > needs.saved_bytes();
+  std::string remedy = "free some, ";
+  if (saved && needs.checkpoints > 0) remedy += "give a smaller save_total_limit or save_only_model: true, ";
+  throw Error(
+      Status::io,
+      fmt::format("{}: {}: {} need {} bytes, and the disk has {} bytes free: {}or name a directory on "
+                  "another disk{}",
+                  found->key, found->directory, parts(needs, saved, away), found->needed, found->free, remedy,
+                  saved && away ? " here or in offload_dir" : ""),
+      found->key);
+}
+
+}  // namespace trl::train
