@@ -16,6 +16,9 @@ inline at::ScalarType wide_type(const at::Tensor& x) {
   return at::promote_types(x.scalar_type(), at::kFloat);
 }
 
+// x w^T + bias, both of one type. On a processor whose oneDNN has no bfloat16 (AVX2), ATen sums such products
+// in bfloat16 itself: on the host they are summed in float32 and rounded once.
+at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias = {});
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute);
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,

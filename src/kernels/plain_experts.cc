@@ -45,8 +45,8 @@ struct Terms {
   at::Tensor added(const at::Tensor& y, const at::Tensor& x, int64_t expert) const {
     if (!a.defined()) return y;
     const int64_t r = b.size(1);
-    const at::Tensor reduced = at::linear(x, a.narrow(0, expert * r, r).to(x.scalar_type()));
-    return y + at::linear(reduced, (b.select(2, expert) * scale).to(x.scalar_type()));
+    const at::Tensor reduced = product(x, a.narrow(0, expert * r, r).to(x.scalar_type()));
+    return y + product(reduced, (b.select(2, expert) * scale).to(x.scalar_type()));
   }
 };
 
@@ -73,10 +73,10 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
     if (at_places.size(0) == 0) continue;
     const at::Tensor token = at_places.select(1, 0), place = at_places.select(1, 1);
     const at::Tensor own = operand.index_select(0, token);
-    const at::Tensor inner = at::linear(own, matrix(x, *weights.gate_up, e).to(compute));
+    const at::Tensor inner = product(own, matrix(x, *weights.gate_up, e).to(compute));
     const std::vector<at::Tensor> half = of_gate_up.added(inner, own, e).chunk(2, 1);
     const at::Tensor act = plain::activate(kind, half[0]) * half[1];
-    const at::Tensor out = of_down.added(at::linear(act, matrix(x, *weights.down, e).to(compute)), act, e);
+    const at::Tensor out = of_down.added(product(act, matrix(x, *weights.down, e).to(compute)), act, e);
     const at::Tensor share =
         routing.weights.flatten().index_select(0, token * routing.weights.size(1) + place).unsqueeze(1);
     y = y.index_add(0, token, (out.to(y.scalar_type()) * share).to(y.scalar_type()));

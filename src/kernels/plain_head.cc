@@ -89,7 +89,7 @@ void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& ta
     at::Tensor x = hidden.detach().index_select(0, row);
     const at::AutoGradMode recording(d_hidden.defined());
     x.set_requires_grad(d_hidden.defined());
-    at::Tensor logits = at::linear(x.to(options.compute), weight.to(options.compute));
+    at::Tensor logits = product(x.to(options.compute), weight.to(options.compute));
     logits = finished(logits.to(wide_type(logits)), options);
     const Rows results(logits, valid.target.narrow(0, first, rows), options);
     sums = sums.defined() ? sums + results.sums() : results.sums();
@@ -165,7 +165,7 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
   const at::Tensor products =
-      at::linear(hidden.to(options.compute), table_of(head, options).to(options.compute));
+      product(hidden.to(options.compute), table_of(head, options).to(options.compute));
   return finished(products.to(at::kFloat), options);
 }
 

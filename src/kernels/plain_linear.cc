@@ -74,8 +74,8 @@ at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p
   const at::Tensor a = weight(anchor, *term.a), b = weight(anchor, *term.b);
   const at::ScalarType compute = a.scalar_type() == at::kBFloat16 ? at::kBFloat16 : x.scalar_type();
   const at::Tensor operand = term.dropout.rate > 0 ? plain::dropout(x, term.dropout) : x;
-  const at::Tensor reduced = at::linear(operand.to(compute), a.to(compute));
-  at::Tensor sum = y + at::linear(reduced * term.scale, b.to(compute));
+  const at::Tensor reduced = product(operand.to(compute), a.to(compute));
+  at::Tensor sum = y + product(reduced * term.scale, b.to(compute));
   if (term.bias != nullptr) sum = sum + (weight(anchor, *term.bias) * term.scale).to(y.scalar_type());
   if (term.magnitude == nullptr) return sum;
   const at::Tensor base = p.weight->read()->detach();
@@ -90,6 +90,12 @@ at::Tensor weight(const at::Tensor& x, Parameter& w) {
   return records(x) && w.has_gradient() ? WeightLeaf::apply(x, &w) : *w.read();
 }
 
+at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias) {
+  if (x.scalar_type() != at::kBFloat16 || !x.is_cpu()) return at::linear(x, w, bias);
+  const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
+  return at::linear(x.to(at::kFloat), w.to(at::kFloat), wide_bias).to(at::kBFloat16);
+}
+
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute) {
   base::poll();
@@ -100,10 +106,10 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
     const at::Tensor w = weight(x, *p.weight).to(compute), matrix = p.transposed ? w.t() : w;
     if (p.low_rank.a == nullptr) {
-      outputs.push_back(at::linear(operand, matrix, bias));
+      outputs.push_back(product(operand, matrix, bias));
       continue;
     }
-    const at::Tensor y = adapted(at::linear(operand, matrix), operand, p);
+    const at::Tensor y = adapted(product(operand, matrix), operand, p);
     outputs.push_back(bias.defined() ? y + bias : y);
   }
   return outputs;
@@ -121,7 +127,7 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   }
   if (const LowRank& term = options.low_rank; term.a != nullptr) {
     const at::Tensor a = weight(anchor, *term.a).t(), b = weight(anchor, *term.b);
-    y = y + at::linear(at::embedding(a, row, w.padding_row), b).to(y.scalar_type()) * term.scale;
+    y = y + product(at::embedding(a, row, w.padding_row), b).to(y.scalar_type()) * term.scale;
   }
   if (options.scale != 1) y = y * rounded(options.scale, rows.scalar_type());
   if (options.noise.size != 0) {
