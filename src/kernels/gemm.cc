@@ -16,10 +16,12 @@ at::Tensor widened(const Matrix& x) {
   if (x.type == at::kFloat)
     return at::from_blob(const_cast<void*>(x.data), {rows, cols}, {x.stride, 1}, at::kFloat);
   at::Tensor copy = tensor::empty({rows, cols}, at::kFloat, MemoryKind::workspace);
-  for (int64_t r = 0; r < rows; ++r) {
-    cpu().convert(static_cast<const uint16_t*>(x.data) + r * x.stride, Type::bf16,
-                  copy.data_ptr<float>() + r * cols, Type::f32, cols);
-  }
+  tensor::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      cpu().convert(static_cast<const uint16_t*>(x.data) + r * x.stride, Type::bf16,
+                    copy.data_ptr<float>() + r * cols, Type::f32, cols);
+    }
+  });
   return copy;
 }
 
@@ -35,20 +37,25 @@ void round_rows(const float* sum, int64_t rows, int64_t cols, void* c, int64_t c
   }
 }
 
+void multiply(at::ArrayRef<Multiplication> all, size_t of);
+
 // For machines whose oneDNN has no bfloat16, and for float32 products into bfloat16, which it never has.
-void gemm_widened(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride,
-                  float beta) {
+void multiply_in_float32(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride,
+                         float beta) {
   const at::Tensor a_copy = widened(a);
   const at::Tensor b_copy = widened(b);
   const Matrix wide_a{a_copy.data_ptr(), at::kFloat, a.rows, a.cols, a_copy.stride(0), a.transposed};
   const Matrix wide_b{b_copy.data_ptr(), at::kFloat, b.rows, b.cols, b_copy.stride(0), b.transposed};
-  if (c_type == at::kFloat) return gemm(wide_a, wide_b, c, c_type, c_stride, beta);
+  if (c_type == at::kFloat) return multiply(Multiplication{wide_a, wide_b, c, c_type, c_stride, beta}, 1);
   const bool add = beta == 1.0f && a.transposed;  // at the end
   const at::Tensor sum = beta == 1.0f && !add
                              ? widened({c, c_type, a.rows, b.cols, c_stride, false})
                              : tensor::empty({a.rows, b.cols}, at::kFloat, MemoryKind::workspace);
-  gemm(wide_a, wide_b, sum.data_ptr(), at::kFloat, b.cols, add ? 0.0f : beta);
-  round_rows(sum.data_ptr<float>(), a.rows, b.cols, c, c_stride, add);
+  multiply(Multiplication{wide_a, wide_b, sum.data_ptr(), at::kFloat, b.cols, add ? 0.0f : beta}, 1);
+  tensor::parallel_for(a.rows, 16, [&](int64_t begin, int64_t end) {
+    round_rows(sum.data_ptr<float>() + begin * b.cols, end - begin, b.cols,
+               static_cast<uint16_t*>(c) + begin * c_stride, c_stride, add);
+  });
 }
 
 thread_local bool each_row_by_itself = false;
@@ -176,11 +183,12 @@ void check(const Multiplication& m) {
 }
 
 void clear(const Multiplication& m) {
-  const auto size = c10::elementSize(m.c_type);
-  for (int64_t r = 0; r < m.a.rows; ++r) {
-    std::memset(static_cast<char*>(m.c) + static_cast<size_t>(r * m.c_stride) * size, 0,
-                static_cast<size_t>(m.b.cols) * size);
-  }
+  const auto size = static_cast<int64_t>(c10::elementSize(m.c_type));
+  tensor::parallel_for(m.a.rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      std::memset(static_cast<char*>(m.c) + r * m.c_stride * size, 0, static_cast<size_t>(m.b.cols * size));
+    }
+  });
 }
 
 std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m, bool many) {
@@ -197,11 +205,30 @@ void multiply_widened(const Multiplication& m) {
     const bool wide = f.a.type == at::kFloat && m.c_type == at::kFloat;
     if (wide && m.more.empty())
       fail(Status::unsupported, "oneDNN has no float32 matrix product on this machine");
-    if (wide) return gemm(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
-    gemm_widened(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
+    if (wide) return multiply(Multiplication{f.a, f.b, m.c, m.c_type, m.c_stride, beta}, 1);
+    multiply_in_float32(f.a, f.b, m.c, m.c_type, m.c_stride, beta);
   };
   add({m.a, m.b}, m.beta);
   for (const Factors& f : m.more) add(f, 1.0f);
+}
+
+void multiply(at::ArrayRef<Multiplication> all, size_t of) {
+  Products& products = kernels::products();
+  std::vector<Tile> tiles;
+  std::vector<const Multiplication*> widened;
+  for (const Multiplication& m : all) {
+    check(m);
+    if (m.a.rows == 0 || m.b.cols == 0) continue;
+    if (m.a.cols == 0) {
+      if (m.beta == 0.0f) clear(m);
+      continue;
+    }
+    std::vector<Tile> own = cut_or_fail(products, m, std::max(all.size(), of) >= kMany);
+    if (own.empty()) widened.push_back(&m);
+    std::move(own.begin(), own.end(), std::back_inserter(tiles));
+  }
+  if (!tiles.empty()) run_all(tiles, products.engine());
+  for (const Multiplication* m : widened) multiply_widened(*m);
 }
 
 Matrix matrix_of(const at::Tensor& x, bool transposed) {
@@ -231,24 +258,12 @@ EachRowByItself::~EachRowByItself() { each_row_by_itself = before_; }
 
 void gemm(at::ArrayRef<Multiplication> all, size_t of) {
   const tensor::Timed timed(tensor::Part::gemm);
-  Products& products = kernels::products();
-  std::vector<Tile> tiles;
-  std::vector<const Multiplication*> widened;
   for (const Multiplication& m : all) {
-    check(m);
     if (m.a.rows == 0 || m.b.cols == 0) continue;
     note(tensor::Job::product, m.a, m.b.cols);
     for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
-    if (m.a.cols == 0) {
-      if (m.beta == 0.0f) clear(m);
-      continue;
-    }
-    std::vector<Tile> own = cut_or_fail(products, m, std::max(all.size(), of) >= kMany);
-    if (own.empty()) widened.push_back(&m);
-    std::move(own.begin(), own.end(), std::back_inserter(tiles));
   }
-  if (!tiles.empty()) run_all(tiles, products.engine());
-  for (const Multiplication* m : widened) multiply_widened(*m);
+  multiply(all, of);
 }
 
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta) {
@@ -266,7 +281,13 @@ void gemm(at::ArrayRef<TensorFactors> sum, at::Tensor& c, float beta) {
   if (wide && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
     at::Tensor copy = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
     const bool add = beta != 0.0f && sum.front().a_transposed;  // at the end
-    if (beta != 0.0f && !add) copy.copy_(c);
+    if (beta != 0.0f && !add) {
+      tensor::parallel_for(c.size(0), 16, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          cpu().convert(at_byte(c, r * c.stride(0)), Type::bf16, at_byte(copy, r * c.size(1)), Type::f32,
+                        c.size(1));
+      });
+    }
     gemm(sum, copy, add ? 0.0f : beta);
     return tensor::parallel_for(c.size(0), 16, [&](int64_t begin, int64_t end) {
       round_rows(copy.data_ptr<float>() + begin * c.size(1), end - begin, c.size(1),
@@ -409,11 +430,12 @@ void multiply_in_turn(const PanelMultiplication& m) {
   for (int64_t first = 0, count = 0; first < m.b.cols; first += count) {
     count = cut.count(first, m.b.cols);
     const at::Tensor panel = tensor::empty({m.b.rows * count}, m.b.type, MemoryKind::workspace);
-    const void* const place = m.b.panel(first, count, panel.data_ptr());
+    const void* place = panel.data_ptr();
+    tensor::parallel_for(1, 1, [&](int64_t, int64_t) { place = m.b.panel(first, count, panel.data_ptr()); });
     const Matrix b{place, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
-    gemm(m.a, b, static_cast<char*>(m.c) + first * size, m.c_type, m.c_stride, m.beta);
+    multiply(Multiplication{m.a, b, static_cast<char*>(m.c) + first * size, m.c_type, m.c_stride, m.beta}, 1);
   }
-  for (const Factors& f : m.more) gemm(f.a, f.b, m.c, m.c_type, m.c_stride, 1.0f);
+  for (const Factors& f : m.more) multiply(Multiplication{f.a, f.b, m.c, m.c_type, m.c_stride, 1.0f}, 1);
 }
 
 }  // namespace
