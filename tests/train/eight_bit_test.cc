@@ -36,7 +36,10 @@ TEST_P(BitsandbytesRun, IsThatOfTrl) {
     const base::Json& recorded = want["weights"][last[p]->name];
     const at::Tensor got = last[p]->read()->to(at::kDouble), before = first[p]->read()->to(at::kDouble);
     const double change = (got - before).norm().item<double>();
-    EXPECT_NEAR(got.norm().item<double>(), recorded["norm"], 1e-3 * change + 1e-6) << last[p]->name;
+    // A key's bias shifts the scores of a query nearly alike, so the softmax leaves little of its gradient
+    // beside rounding, which Adam makes as large as all else.
+    const double share = last[p]->name.ends_with("k_proj.bias") ? 2e-2 : 1e-3;
+    EXPECT_NEAR(got.norm().item<double>(), recorded["norm"], share * change + 1e-6) << last[p]->name;
     const std::vector<double> some = recorded["some"];
     const at::Tensor far =
         got.flatten().slice(0, 0, c10::nullopt, 997) - at::tensor(at::ArrayRef<double>(some), at::kDouble);
