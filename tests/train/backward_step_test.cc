@@ -87,6 +87,22 @@ TEST(BackwardStep, IsTheUsualStepWithEachOptimizer) {
   }
 }
 
+TEST(BackwardStep, IsTheUsualStepWithStatesInEveryForm) {
+  TRL_NEED_TINY_RUN();
+  const Settings rounded = {{"dtype", "bfloat16"}, {"stochastic_rounding", "true"}};
+  for (const char* optim : {"adamw_8bit", "lion_8bit", "rmsprop_bnb_8bit", "ademamix", "ademamix_8bit",
+                            "paged_adamw_32bit", "paged_adamw_8bit", "paged_ademamix_32bit",
+                            "paged_ademamix_8bit", "paged_lion_32bit", "paged_lion_8bit"}) {
+    Settings all = {{"optim", optim}, {"weight_decay", "0.1"}, {"offload_dir", TRL_BINARY_DIR}};
+    if (std::string_view(optim).find("ademamix") != std::string_view::npos)
+      all.push_back({"optim_args", "t_alpha=2,t_beta3=3"});
+    expect_the_usual_step(all);
+    all.insert(all.end(), rounded.begin(), rounded.end());
+    if (std::string_view(optim).ends_with("8bit")) all.push_back({"optim_8bit_embeddings", "true"});
+    expect_the_usual_step(all);
+  }
+}
+
 TEST(BackwardStep, IsTheUsualStepInEveryForm) {
   TRL_NEED_TINY_RUN();
   expect_the_usual_step({{"bf16", "true"}, {"gradient_checkpointing", "true"}});
