@@ -41,8 +41,10 @@ int drop_read_only(dl_phdr_info* library, size_t, void*) {
 
 }  // namespace
 
+void give_back_heap() noexcept { malloc_trim(0); }
+
 void give_back_pages() noexcept {
-  malloc_trim(0);
+  give_back_heap();
   dl_iterate_phdr(&drop_read_only, nullptr);
 }
 

@@ -7,4 +7,7 @@ namespace trl::base {
 // has touched nearly all of. Pages that are read again come back from the file. Any thread.
 void give_back_pages() noexcept;
 
+// The free pages of malloc alone, which a process that goes on need not read again.
+void give_back_heap() noexcept;
+
 }  // namespace trl::base

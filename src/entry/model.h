@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "model/model.h"
+#include "tensor/gives_back.h"
 
 namespace trl::entry {
 
@@ -32,6 +33,7 @@ class ModelObject final : public engine::Model {
  private:
   ~ModelObject() = default;
   void warn_of_length(std::span<const std::span<const int32_t>> prompts, int64_t max_new_tokens) const;
+  const tensor::GivesBack gives_back_;
   engine::Host& host_;
   const std::string path_;
   std::unique_ptr<model::Model> model_;

@@ -214,6 +214,7 @@ void multiply_widened(const Multiplication& m) {
 
 void multiply(at::ArrayRef<Multiplication> all, size_t of) {
   Products& products = kernels::products();
+  products.keep_for(std::max(all.size(), of));
   std::vector<Tile> tiles;
   std::vector<const Multiplication*> widened;
   for (const Multiplication& m : all) {
@@ -443,6 +444,7 @@ void multiply_in_turn(const PanelMultiplication& m) {
 void gemm(at::ArrayRef<PanelMultiplication> all) {
   const tensor::Timed timed(tensor::Part::gemm);
   Products& products = kernels::products();
+  products.keep_for(all.size());
   std::vector<PanelWork> work;
   for (const PanelMultiplication& m : all) {
     need(m.a.cols == m.b.rows && m.a.type == m.b.type, "gemm",

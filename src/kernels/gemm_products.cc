@@ -1,5 +1,7 @@
 #include "kernels/gemm_products.h"
 
+#include <algorithm>
+
 #include "tensor/process.h"
 
 namespace trl::kernels {
@@ -8,7 +10,7 @@ namespace {
 
 using dnnl::memory;
 
-constexpr size_t kKept = 512;
+constexpr size_t kOfEach = 16, kMost = 1024;
 
 memory::data_type dnnl_type(at::ScalarType type) {
   if (type == at::kFloat) return memory::data_type::f32;
@@ -37,11 +39,16 @@ std::shared_ptr<const Product> Products::get(const Matrix& a, const Matrix& b, a
   const OneThread narrow;
   recent_.emplace_front(key, make(a, b, c_type, c_stride, accumulate));
   index_[key] = recent_.begin();
-  if (recent_.size() > kKept) {
+  if (recent_.size() > kept_) {
     index_.erase(recent_.back().first);
     recent_.pop_back();
   }
   return recent_.front().second;
+}
+
+void Products::keep_for(size_t together) {
+  const std::lock_guard lock(mutex_);
+  kept_ = std::clamp(kOfEach * together, kept_, kMost);
 }
 
 std::shared_ptr<const Product> Products::make(const Matrix& a, const Matrix& b, at::ScalarType c_type,

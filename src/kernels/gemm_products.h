@@ -23,6 +23,9 @@ class Products {
   // c = a b, or c += a b. Where the matrices lie is not looked at.
   std::shared_ptr<const Product> get(const Matrix& a, const Matrix& b, at::ScalarType c_type,
                                      int64_t c_stride, bool accumulate);
+  // So many different products are computed together. Experts have shapes of their own each; else there are
+  // few beside those of lengths that do not come again, whose primitives would be most of what is kept.
+  void keep_for(size_t together);
   const dnnl::engine& engine() const { return engine_; }
 
  private:
@@ -31,6 +34,7 @@ class Products {
                                       int64_t c_stride, bool accumulate);
 
   std::mutex mutex_;
+  size_t kept_ = 128;
   dnnl::engine engine_ = silent_engine();
   std::list<std::pair<Key, std::shared_ptr<const Product>>> recent_;
   std::map<Key, decltype(recent_)::iterator> index_;

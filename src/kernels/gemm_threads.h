@@ -9,10 +9,13 @@
 
 namespace trl::kernels {
 
-// Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work.
+// Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work. oneDNN's own
+// store of primitives would hold a thousand of them, most of lengths that do not come again.
 inline dnnl::engine silent_engine() {
   dnnl::set_verbose(0);
   dnnl::set_jit_dump(0);
+  constexpr int kUsual = 1024, kKept = 128;  // another number than the usual one is somebody's wish
+  if (dnnl::get_primitive_cache_capacity() == kUsual) dnnl::set_primitive_cache_capacity(kKept);
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 

@@ -77,7 +77,7 @@ void* allocate(int64_t bytes) {
 }
 
 void release_pages(const Block& block) {
-  if (block.bytes < kMapped) {
+  if (block.mapping == 0) {
     std::free(block.data);
   } else {
     munmap(block.data, static_cast<size_t>(block.bytes));
@@ -102,6 +102,7 @@ void BlockPool::set_host(engine::Host* host) {
 void BlockPool::trim() noexcept {
   std::lock_guard lock(mutex_);
   drop_oldest(0);
+  most_used_bytes_ = used_bytes_;
 }
 
 bool BlockPool::has_limit() noexcept {
@@ -120,21 +121,38 @@ void BlockPool::drop_oldest(int64_t stored_limit) noexcept {
   stored_.erase(stored_.begin(), stored_.begin() + static_cast<std::ptrdiff_t>(dropped));
 }
 
-// The smallest block that is at most a quarter too large; among equals the one freed last, which is warm in
-// the cache.
+// Of the smallest block that is large enough; among equals of the one freed last, which is warm in the cache.
 bool BlockPool::take_stored(int64_t bytes, Block* block) {
   size_t best = stored_.size();
   for (size_t i = stored_.size(); i-- > 0;) {
     const int64_t size = stored_[i].bytes;
-    if (size < bytes || size > bytes + bytes / 4) continue;
+    if (size < bytes) continue;
     if (best == stored_.size() || size < stored_[best].bytes) best = i;
   }
   if (best == stored_.size()) return false;
-  *block = stored_[best];
-  stored_.erase(stored_.begin() + static_cast<std::ptrdiff_t>(best));
-  stored_bytes_ -= block->bytes;
-  host_->release(static_cast<int32_t>(MemoryKind::workspace), block->bytes);
+  Block& found = stored_[best];
+  *block = found;
+  block->bytes = bytes;
+  found.data = static_cast<char*>(found.data) + bytes;
+  found.bytes -= bytes;
+  if (found.bytes == 0) stored_.erase(stored_.begin() + static_cast<std::ptrdiff_t>(best));
+  stored_bytes_ -= bytes;
+  host_->release(static_cast<int32_t>(MemoryKind::workspace), bytes);
   return true;
+}
+
+// Joined with what is stored of the same mapping on both sides of it.
+void BlockPool::store(Block block) noexcept {
+  stored_bytes_ += block.bytes;
+  std::erase_if(stored_, [&](const Block& other) {
+    if (other.mapping != block.mapping) return false;
+    const bool before = static_cast<char*>(other.data) + other.bytes == block.data;
+    const bool after = static_cast<char*>(block.data) + block.bytes == other.data;
+    if (before) block.data = other.data;
+    if (before || after) block.bytes += other.bytes;
+    return before || after;
+  });
+  stored_.push_back(block);
 }
 
 void BlockPool::charge(int64_t bytes, MemoryKind kind) {
@@ -165,6 +183,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
   const bool stored = worth_storing(block) && take_stored(bytes, &block);
   block.kind = kind;
   block.zero = !stored && block.bytes >= kMapped;
+  if (block.zero) block.mapping = ++mappings_;
   if (!stored) drop_oldest(std::max<int64_t>(0, most_used_bytes_ - used_bytes_ - bytes));
   try {
     charge(block.bytes, kind);
@@ -189,11 +208,10 @@ void BlockPool::give(const Block& block) noexcept {
   host_->release(static_cast<int32_t>(block.kind), block.bytes);
   --out_;
   used_bytes_ -= block.bytes;
-  const bool store =
+  const bool stored =
       worth_storing(block) && host_->try_charge(static_cast<int32_t>(MemoryKind::workspace), block.bytes);
-  if (store) {
-    stored_.push_back(block);
-    stored_bytes_ += block.bytes;
+  if (stored) {
+    store(block);
   } else {
     release_pages(block);
   }

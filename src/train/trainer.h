@@ -25,6 +25,7 @@
 #include "optim/optim.h"
 #include "optim/schedule.h"
 #include "telemetry/trainer_state.h"
+#include "tensor/gives_back.h"
 #include "train/backward_step.h"
 #include "train/batches.h"
 #include "train/disk_room.h"
@@ -144,6 +145,7 @@ class Trainer {
   void write_means(telemetry::Record& record);
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
 
+  const tensor::GivesBack gives_back_;
   const Setup setup_;
   const Plan plan_;
   const std::vector<tensor::Parameter*> parameters_;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cstring>
+#include <random>
 #include <thread>
 
 #include "base/error.h"
@@ -117,6 +119,72 @@ TEST_F(Counted, ManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// So much is charged while they are out, whatever came before.
+TEST(BlockPool, BlocksOfManySizesTakeWhatTheyAskFor) {
+  CountingHost host;
+  BlockPool pool;
+  pool.set_host(&host);
+  const Block held = pool.take(256 << 10, MemoryKind::weights);  // so that the store lasts
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int64_t> pages(32, 2000);
+  int64_t most = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Block> blocks;
+    int64_t used = held.bytes;
+    for (int i = 0; i < 30; ++i) {
+      const int64_t bytes = 4096 * pages(random);
+      blocks.push_back(pool.take(bytes, i % 2 == 0 ? MemoryKind::activations : MemoryKind::gradients));
+      ASSERT_EQ(blocks.back().bytes, bytes);
+      char* const data = static_cast<char*>(blocks.back().data);
+      data[0] = data[bytes - 1] = static_cast<char>(i);
+      used += bytes;
+    }
+    EXPECT_EQ(host.counter.now(MemoryKind::activations) + host.counter.now(MemoryKind::gradients),
+              used - held.bytes);
+    most = std::max(most, used);
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    for (const Block& block : blocks) {
+      const auto* const data = static_cast<const char*>(block.data);
+      EXPECT_EQ(data[0], data[block.bytes - 1]);
+      pool.give(block);
+    }
+    EXPECT_LE(host.counter.now(), most);
+  }
+  EXPECT_EQ(host.counter.peak(), most);
+  pool.give(held);
+  EXPECT_EQ(host.counter.now(), 0);
+}
+
+TEST(BlockPool, ALargerBlockIsCutAndIsWholeAgain) {
+  BlockPool pool;
+  const Block held = pool.take(4 * kMiB, MemoryKind::weights), whole = pool.take(4 * kMiB, MemoryKind::data);
+  pool.give(whole);
+  const Block first = pool.take(kMiB, MemoryKind::workspace), second = pool.take(2 * kMiB, MemoryKind::data);
+  EXPECT_EQ(first.data, whole.data);
+  EXPECT_EQ(second.data, static_cast<char*>(whole.data) + kMiB);
+  pool.give(first);
+  pool.give(second);
+  const Block again = pool.take(4 * kMiB, MemoryKind::activations);
+  EXPECT_EQ(again.data, whole.data);
+  EXPECT_FALSE(again.zero);
+  pool.give(again);
+  pool.give(held);
+}
+
+TEST(BlockPool, AfterATrimNoMoreIsStoredThanWasInUseSince) {
+  CountingHost host;
+  BlockPool pool;
+  pool.set_host(&host);
+  const Block held = pool.take(kMiB, MemoryKind::weights);
+  pool.give(pool.take(32 * kMiB, MemoryKind::activations));
+  EXPECT_EQ(host.counter.now(), 33 * kMiB);
+  pool.trim();
+  EXPECT_EQ(host.counter.now(), kMiB);
+  for (int i = 1; i <= 8; ++i) pool.give(pool.take(i * kMiB, MemoryKind::activations));
+  EXPECT_LE(host.counter.now(), 9 * kMiB);
+  pool.give(held);
 }
 
 // The place in the store is made when a block is taken.
