@@ -82,7 +82,10 @@ void expect_trls(const std::string& name, const std::string& fused_kernels, cons
 
   const std::string directory = run.setup.arguments.output_dir;
   const base::Json state = base::read_json_file(directory + "/trainer_state.json");
-  expect_records(golden, state["log_history"]);
+  // Under autocast logits have eight bits, and which of two that are nearly equal is the larger follows from
+  // how attention was rounded: one of the hundred tokens of a step may count otherwise.
+  const bool rounded = plugin != nullptr && golden["relative_tolerance"].get<double>() > 1e-3;
+  expect_records(golden, state["log_history"], rounded ? 0.01 : 0);
   expect_weights(golden, run.model(), plugin != nullptr);
   std::filesystem::remove_all(directory);
 }
