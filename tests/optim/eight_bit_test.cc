@@ -104,7 +104,8 @@ TEST_P(EightBit, IsThatOfBitsandbytes) {
   }
 }
 
-TEST_P(EightBit, PublishedAdamw) {
+// On both paths.
+TEST(EightBitStates, ArePublishedAdamws) {
   TRL_NEED_GOLDEN("optim/adamw8bit.safetensors");
   const io::Safetensors file(test::golden_path("optim/adamw8bit.safetensors"));
   const auto recorded = [&](const std::string& name, at::ScalarType type) {
@@ -114,21 +115,25 @@ TEST_P(EightBit, PublishedAdamw) {
     return out;
   };
   const base::Json& config = test::golden_json("optim/adamw8bit.json");
-  Parameter p = trained("w", recorded("start", at::kFloat), at::zeros({128, 64}));
-  const auto optimizer = make_optimizer({&p}, arguments_of("adamw_8bit", config));
-  for (int step = 0; step < 4; ++step) {
-    p.gradient().copy_(recorded(fmt::format("grad_{}", step), at::kFloat));
-    optimizer->step(config["lr"], 1.0);
-    const at::Tensor want = recorded(fmt::format("param_after_{}", step), at::kFloat);
-    const at::Tensor far = (*p.read() - want).abs().gt(1e-6 + 1e-5 * want.abs());
-    EXPECT_EQ(far.sum().item<int64_t>(), 0) << step;
-  }
-  const std::vector<StateTensor> state = optimizer->state();
-  ASSERT_EQ(state.size(), 4u);
-  for (size_t i = 0; i < 2; ++i) {
-    EXPECT_TRUE(at::equal(state[2 * i].value, recorded(fmt::format("state.state{}", i + 1), at::kByte))) << i;
-    const at::Tensor absmax = recorded(fmt::format("state.absmax{}", i + 1), at::kFloat);
-    EXPECT_TRUE(at::allclose(state[2 * i + 1].value, absmax, 1e-6, 0)) << i;
+  for (const Path path : {Path::fused, Path::plain}) {
+    const PathScope scope(path);
+    Parameter p = trained("w", recorded("start", at::kFloat), at::zeros({128, 64}));
+    const auto optimizer = make_optimizer({&p}, arguments_of("adamw_8bit", config));
+    for (int step = 0; step < 4; ++step) {
+      p.gradient().copy_(recorded(fmt::format("grad_{}", step), at::kFloat));
+      optimizer->step(config["lr"], 1.0);
+      const at::Tensor want = recorded(fmt::format("param_after_{}", step), at::kFloat);
+      const at::Tensor far = (*p.read() - want).abs().gt(1e-6 + 1e-5 * want.abs());
+      EXPECT_EQ(far.sum().item<int64_t>(), 0) << step;
+    }
+    const std::vector<StateTensor> state = optimizer->state();
+    ASSERT_EQ(state.size(), 4u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(at::equal(state[2 * i].value, recorded(fmt::format("state.state{}", i + 1), at::kByte)))
+          << i;
+      const at::Tensor absmax = recorded(fmt::format("state.absmax{}", i + 1), at::kFloat);
+      EXPECT_TRUE(at::allclose(state[2 * i + 1].value, absmax, 1e-6, 0)) << i;
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 #include "kernels/int8_products.h"
 #include "memory/plan.h"
 #include "tensor/mapped_pages.h"
-#include "train/tiny_run.h"
+#include "train/family_model.h"
 
 namespace trl::train::rehearsal_test {
 namespace {
@@ -26,12 +26,10 @@ using Peaks = std::array<int64_t, base::kMemoryKinds + 1>;  // of each kind, and
 constexpr MemoryKind kExact[] = {MemoryKind::weights, MemoryKind::gradients, MemoryKind::optimizer,
                                  MemoryKind::activations};
 
-constexpr const char* kModel = "models/qwen2";
-
 struct Case {
   Settings settings;
   const char* lora = nullptr;  // of an adapter that is trained
-  const char* model = kModel;
+  std::string model = {};      // its directory; empty: the tiny qwen2
   // What may be on its way to the disk, or back, is a matter of time.
   int64_t on_the_way = 0;
   // How many rows an expert gets is in the numbers; they are rounded up by at most an eighth.
@@ -45,7 +43,8 @@ test::SftRun opened(const Case& of) {
   const bool evaluates = std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
     return std::string_view(setting.first) == "eval_strategy";
   });
-  return test::SftRun(test::tiny_config(settings), test::golden_path(of.model),
+  return test::SftRun(test::tiny_config(settings),
+                      of.model.empty() ? test::golden_path("models/qwen2") : of.model,
                       test::golden_path("data/datasets/train_lm.jsonl"), {0, 15},
                       evaluates ? std::optional(test::Rows{20, 30}) : std::nullopt);
 }
@@ -160,8 +159,8 @@ TEST(Rehearsal, TakesWhatRecomputingTakes) {
       {{{kAgain, "true"}, {kHow, "{selective: true}"}}},
       {{{kAgain, "true"}, {kHow, "{selective: true}"}, {"bf16", "true"}}},
       {{{kAgain, "true"}, {kHow, "{every_n_layers: 2}"}}},
-      {{{kAgain, "true"}, {kHow, "{offload: true}"}, {"offload_dir", kDisk}}, nullptr, kModel, 1 << 20},
-      {{{"activation_offloading", "true"}, {"offload_dir", kDisk}}, nullptr, kModel, 4 << 20},
+      {{{kAgain, "true"}, {kHow, "{offload: true}"}, {"offload_dir", kDisk}}, nullptr, {}, 1 << 20},
+      {{{"activation_offloading", "true"}, {"offload_dir", kDisk}}, nullptr, {}, 4 << 20},
   });
 }
 
@@ -239,9 +238,10 @@ TEST(Rehearsal, TakesWhatEvaluatingTakes) {
 
 TEST(Rehearsal, TakesWhatExpertsTake) {
   TRL_NEED_TINY_RUN();
-  TRL_NEED_GOLDEN("models/qwen3_moe");
-  const auto of = [](const Settings& settings, const char* lora = nullptr) {
-    return Case{settings, lora, "models/qwen3_moe", 0, 0.125};
+  const test::FamilyModel model("qwen3_moe");
+  const auto of = [&](Settings settings, const char* lora = nullptr) {
+    settings.emplace_back("max_length", "40");
+    return Case{settings, lora, model.path(), 0, 0.125};
   };
   expect_as_rehearsed(std::vector<Case>{
       of({}),
