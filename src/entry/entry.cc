@@ -175,6 +175,7 @@ extern "C" __attribute__((visibility("default"))) int32_t trl_engine_open(
                 interface_version, trl::engine::kInterfaceVersion);
     }
     trl::tensor::set_host(host);
+    if (shared_torch != 0) trl::kernels::leave_primitives_to_host();
     *out = new trl::entry::EngineObject(*host, shared_torch != 0);
     return trl::Status::ok;
   });

@@ -17,6 +17,10 @@ struct Matrix {
   bool transposed = false;
 };
 
+// Before the first product: the host computes with the same oneDNN, whose store of primitives stays as large
+// as it is.
+void leave_primitives_to_host();
+
 // c: [a.rows, b.cols], type kFloat or kBFloat16; beta 0 or 1 (1 accumulates; a bfloat16 C with beta 1 is
 // rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);

@@ -9,13 +9,16 @@
 
 namespace trl::kernels {
 
+inline std::atomic<bool> onednn_is_shared{false};  // leave_primitives_to_host()
+
 // Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work. oneDNN's own
 // store of primitives would hold a thousand of them, most of lengths that do not come again.
 inline dnnl::engine silent_engine() {
   dnnl::set_verbose(0);
   dnnl::set_jit_dump(0);
   constexpr int kUsual = 1024, kKept = 128;  // another number than the usual one is somebody's wish
-  if (dnnl::get_primitive_cache_capacity() == kUsual) dnnl::set_primitive_cache_capacity(kKept);
+  if (!onednn_is_shared && dnnl::get_primitive_cache_capacity() == kUsual)
+    dnnl::set_primitive_cache_capacity(kKept);
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
