@@ -788,7 +788,7 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  * writes the files of `profile.svg` and `profile.html`. A few bytes a row are held. Opens no engine, unless
  * `profile.peaks` asks for the predicted peak of a run at each max_length: then the other keys of a run count
  * too, and a step is rehearsed for each, as trl_trainer_plan does. max_lengths[].peak_bytes has it in the
- * JSON, or no_peaks why there is none; that is no error.
+ * JSON, or no_peaks why there is none; that is not an error.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -1166,8 +1166,9 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),
  *   TRL_E_FORMAT, TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the
  *   work is done; rows or model cannot be read) and others. What refuses a single set of `estimate.compare`
- *   is no error. Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are
- *   NULL and the file is untouched.
+ *   is not an error.
+ * Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are NULL and the file
+ * is untouched.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* config, const trl_dataset* train,

@@ -46,7 +46,7 @@ base::Json parse_option_set(std::string_view text, std::string_view key) {
   if (text.starts_with('{')) {
     base::Json set = parse_flow(text, key);
     if (!set.is_object() || set.empty())
-      fail_key(key, "{}: {} is no set of options; give key=value, with spaces between several", key,
+      fail_key(key, "{}: {} is not a set of options; give key=value, with spaces between several", key,
                shown(text));
     return set;
   }
@@ -54,7 +54,7 @@ base::Json parse_option_set(std::string_view text, std::string_view key) {
   for (const std::string_view part : parts(text)) {
     const size_t equals = part.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      fail_key(key, "{}: {} is no option; give key=value, with spaces between several", key, shown(part));
+      fail_key(key, "{}: {} is not an option; give key=value, with spaces between several", key, shown(part));
     }
     const std::string name(part.substr(0, equals));
     if (set.contains(name)) fail_key(key, "{}: {} is given twice in {}", key, name, shown(text));

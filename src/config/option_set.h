@@ -25,7 +25,7 @@ std::vector<OptionSet> option_sets(const Config& config, std::string_view key);
 OptionSet option_set(const base::Json& set);  // of parse_option_set
 
 // config with the options of the set, whatever it had under their keys before. Throws what Config::set
-// throws, and refuses what is no option of a training run.
+// throws, and refuses what is not an option of a training run.
 Config with_options(Config config, const OptionSet& set);
 
 }  // namespace trl::config

@@ -441,7 +441,7 @@ case_estimate_compares_option_sets() {
   run 0 "${estimate[@]}" --compare []; ! grep -q "option sets" out || die "sets"
   printf 'estimate.compare:\n- {optim: adamw_8bit}\n- use_peft=true max_length=64\n' >c.yaml
   run 0 "${estimate[@]}" --config c.yaml; says out "optim: adamw_8bit"; says out "use_peft: true, max_length: 64"
-  run 2 "${estimate[@]}" --compare adamw_8bit; says err "'adamw_8bit' is no option; give key=value"
+  run 2 "${estimate[@]}" --compare adamw_8bit; says err "'adamw_8bit' is not an option; give key=value"
 }
 case_a_memory_budget_is_kept_or_refused() {
   run 0 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 64GiB

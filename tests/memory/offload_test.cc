@@ -60,7 +60,8 @@ TEST(OffloadFile, GivesBackWhatWasWrittenAndUsesFreedPlacesAgain) {
 
 TEST(OffloadFile, RefusesADirectoryInMemory) {
   struct statfs info {};
-  if (::statfs("/dev/shm", &info) != 0 || info.f_type != 0x01021994) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  if (::statfs("/dev/shm", &info) != 0 || info.f_type != 0x01021994)
+    GTEST_SKIP() << "/dev/shm is not a tmpfs";
   try {
     OffloadFile("/dev/shm/not-there");
     FAIL() << "no error";

@@ -83,7 +83,7 @@ TEST(DiskRoom, CountsWhatLeavesMemory) {
       refused(arguments, {.model_bytes = half, .state_bytes = 1, .activation_bytes = half}, "output_dir");
   EXPECT_NE(together.find("1 bytes of the optimizer's states and"), std::string::npos) << together;
   EXPECT_NE(together.find("or in offload_dir"), std::string::npos) << together;
-  if (free_on_disk("/proc") != 0) GTEST_SKIP() << "/proc is no disk that is full";
+  if (free_on_disk("/proc") != 0) GTEST_SKIP() << "/proc is not a full disk";
   arguments.optim_directory = "/proc";
   const std::string away = refused(arguments, {.model_bytes = 1, .activation_bytes = 5}, "offload_dir");
   EXPECT_TRUE(

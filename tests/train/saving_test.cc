@@ -325,7 +325,7 @@ TEST_F(Saving, AnotherOptimizerBeginsAnew) {
   EXPECT_EQ(std::count(other.log.lines.begin(), other.log.lines.end(), anew), 1);
 }
 
-// Whether states lie in a file is no part of what they are; whether those of embeddings have 8 bits is.
+// Whether states lie in a file is not a part of what they are; whether those of embeddings have 8 bits is.
 TEST_F(Saving, FormsOfAnOptimizerThatAreOneAndThatAreNot) {
   const Settings old = {{"max_steps", "2"}, {"optim", "paged_adamw_8bit"}, {"offload_dir", TRL_BINARY_DIR}};
   SavingRun first(out(), old);

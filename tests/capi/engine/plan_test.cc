@@ -166,7 +166,7 @@ TEST(Plan, WeightsThatStayInTheirFileCount) {
   const host::Settings peft = host::with(tiny(scratch), {{"model_name_or_path", file}, {"use_peft", "true"}});
   const Json numbers = plan(peft), kept = plan(host::with(peft, {{"dtype", "keep"}}));
   EXPECT_EQ(bytes(numbers, "weights, as pages of the model's file"), 0);
-  // 34 bytes of a block of 32; some rows are no multiple of that, and have two bytes a number
+  // 34 bytes of a block of 32; some rows are not a multiple of that, and have two bytes a number
   const double pages = bytes(kept, "weights, as pages of the model's file"), all = bytes(numbers, "weights");
   EXPECT_NEAR(pages, all / 4 * 34 / 32, 0.2 * pages);
   EXPECT_LT(bytes(kept, "weights"), 0.1 * all);
