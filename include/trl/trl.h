@@ -6,7 +6,7 @@
  * 1. Handles are opaque. A handle that comes out through `T **out_x` belongs to the caller until
  *    trl_T_destroy; any order of destruction is legal, since an object keeps alive what it needs, and
  *    destroying NULL does nothing. A returned `const` pointer is borrowed; its comment says until when.
- * 2. Functions that can fail return a trl_status: 0 is success, above 0 is an outcome that is no error
+ * 2. Functions that can fail return a trl_status: 0 is success, above 0 is an outcome that is not an error
  *    (TRL_END), below 0 is an error. `trl_error **error`, always last and always nullable, receives the
  *    message; the error then belongs to the caller. After an error every output is NULL or 0.
  * 3. Configuration is text, key by key, under TRL's own names; include/CONFIGURATION.md lists the keys.
@@ -175,7 +175,7 @@ TRL_API int32_t trl_has_feature(const char* name) TRL_NOEXCEPT;
  * The code of an error, the same that the failed call returned.
  *
  * @param error [in] nullable.
- * @return the code; TRL_OK for NULL; TRL_E_INVALID_ARGUMENT for what is no error.
+ * @return the code; TRL_OK for NULL; TRL_E_INVALID_ARGUMENT for what is not an error.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -333,8 +333,8 @@ enum {
  * Walks the table of options.
  *
  * @param previous [in] NULL for the first option, else what the last call returned.
- * @return the next option, borrowed for the life of the process; NULL at the end, and for what is no option.
- * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @return the next option, borrowed for the life of the process; NULL at the end, and for what is not an
+ * option. Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCEPT;
@@ -343,7 +343,7 @@ TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCE
  * The key under which trl_config_set takes an option.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is no option.
+ * @return borrowed for the life of the process; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -354,7 +354,7 @@ TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
  * (runtime, generate ...).
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is no option.
+ * @return borrowed for the life of the process; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -364,7 +364,7 @@ TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
  * Where an option comes from.
  *
  * @param option [in] from trl_option_next.
- * @return "trl" or "ours", borrowed for the life of the process; NULL for what is no option.
+ * @return "trl" or "ours", borrowed for the life of the process; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -374,7 +374,7 @@ TRL_API const char* trl_option_origin(const trl_option* option) TRL_NOEXCEPT;
  * The type of an option's value.
  *
  * @param option [in] from trl_option_next.
- * @return one of TRL_TYPE_*; -1 for what is no option.
+ * @return one of TRL_TYPE_*; -1 for what is not an option.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -384,7 +384,7 @@ TRL_API int32_t trl_option_type(const trl_option* option) TRL_NOEXCEPT;
  * Whether "null" is a value of an option.
  *
  * @param option [in] from trl_option_next.
- * @return 1 or 0; -1 for what is no option.
+ * @return 1 or 0; -1 for what is not an option.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -394,7 +394,7 @@ TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
  * The default of an option as canonical text.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "null" when there is none; NULL for what is no option.
+ * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -404,7 +404,7 @@ TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
  * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" for any value; NULL for what is no option.
+ * @return borrowed for the life of the process; "" for any value; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -414,7 +414,7 @@ TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
  * The trainers that have an option, comma separated ("sft,dpo").
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when no trainer reads it; NULL for what is no option.
+ * @return borrowed for the life of the process; "" when no trainer reads it; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -424,7 +424,7 @@ TRL_API const char* trl_option_trainers(const trl_option* option) TRL_NOEXCEPT;
  * The older names of an option, comma separated.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when there is none; NULL for what is no option.
+ * @return borrowed for the life of the process; "" when there is none; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -434,7 +434,7 @@ TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
  * What an option does, in a sentence or two.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is no option.
+ * @return borrowed for the life of the process; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -444,7 +444,7 @@ TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
  * The version of libtrl that has an option first.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is no option.
+ * @return borrowed for the life of the process; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -454,7 +454,7 @@ TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
  * Why this build refuses other values of an option than its default and those that change nothing.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when the option works; NULL for what is no option.
+ * @return borrowed for the life of the process; "" when the option works; NULL for what is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -1381,7 +1381,7 @@ TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
  *
  * @param metrics [in] not changed.
  * @param previous [in] NULL for the first name, else what the last call returned.
- * @return borrowed as long as metrics; NULL at the end, and for what is no name of it.
+ * @return borrowed as long as metrics; NULL at the end, and for what is not a name in it.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */

@@ -68,9 +68,9 @@ void make_output(const std::string& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
   if (!error && access(output.c_str(), W_OK) == 0 && std::filesystem::is_directory(output)) return;
-  throw Failure(kFailed,
-                fmt::format("output_dir: {} cannot be written: {}", output,
-                            error ? error.message() : std::string("it is no directory that may be written")));
+  throw Failure(kFailed, fmt::format("output_dir: {} cannot be written: {}", output,
+                                     error ? error.message()
+                                           : std::string("it is not a directory that may be written")));
 }
 
 void warn_of_own_directory(const std::string& model, const std::string& output) {

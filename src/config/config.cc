@@ -123,7 +123,7 @@ std::optional<bool> Config::get_optional_bool(std::string_view key) const {
   const std::optional<std::string> value = get_text(key);
   if (!value) return std::nullopt;
   const std::optional<bool> flag = parse_bool(*value);
-  if (!flag) fail_key(key, "{}: {} is no boolean", key, shown(*value));
+  if (!flag) fail_key(key, "{}: {} is not a boolean", key, shown(*value));
   return flag;
 }
 
@@ -131,7 +131,7 @@ std::optional<int64_t> Config::get_optional_int(std::string_view key) const {
   const std::optional<std::string> value = get_text(key);
   if (!value) return std::nullopt;
   const std::optional<int64_t> number = base::parse_int64(*value);
-  if (!number) fail_key(key, "{}: {} is no integer", key, shown(*value));
+  if (!number) fail_key(key, "{}: {} is not an integer", key, shown(*value));
   return number;
 }
 
@@ -139,7 +139,7 @@ std::optional<double> Config::get_optional_double(std::string_view key) const {
   const std::optional<std::string> value = get_text(key);
   if (!value) return std::nullopt;
   const std::optional<double> number = base::parse_double(*value);
-  if (!number) fail_key(key, "{}: {} is no number", key, shown(*value));
+  if (!number) fail_key(key, "{}: {} is not a number", key, shown(*value));
   return number;
 }
 
@@ -158,7 +158,7 @@ double Config::get_double(std::string_view key) const { return not_null(key, get
 std::vector<std::string> Config::get_list(std::string_view key) const {
   std::vector<std::string> list;
   const base::Json json = base::Json::parse(get(key), nullptr, false);
-  if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is no list", key);
+  if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is not a list", key);
   for (const base::Json& item : json) list.push_back(as_text(item));
   return list;
 }
@@ -166,7 +166,7 @@ std::vector<std::string> Config::get_list(std::string_view key) const {
 std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_view key) const {
   std::vector<std::pair<std::string, std::string>> pairs;
   const base::Json json = base::Json::parse(get(key), nullptr, false);
-  if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is no mapping", key);
+  if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is not a mapping", key);
   for (const auto& [name, value] : json.items()) pairs.emplace_back(name, as_text(value));
   return pairs;
 }

@@ -14,7 +14,7 @@ std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& c
   const auto given = base::Json::parse(config.get(kKey));
   for (const auto& [from, to] : given.items()) {
     if (to.is_structured())
-      fail_key(kKey, "{}: {} of {} is no name; give {{column: new name}}", kKey, shown(to.dump()),
+      fail_key(kKey, "{}: {} of {} is not a name; give {{column: new name}}", kKey, shown(to.dump()),
                shown(from));
   }
   std::vector<std::pair<std::string, std::string>> columns = config.get_pairs(kKey);

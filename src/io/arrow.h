@@ -18,7 +18,7 @@ class ArrowRows {
   ArrowRows& operator=(const ArrowRows&) = delete;
 
   // The next row as a JSON object; false: the end. NaN and the infinities become null. Throws Error(format)
-  // for text that is no UTF-8.
+  // for text that is not UTF-8.
   bool next(std::string& json);
 
  private:

@@ -24,8 +24,8 @@ struct AttentionNeeds {
 
 class AttentionPlugin {
  public:
-  // Throws Error(not_found) for a missing file; Error(unsupported) for what is no shared library, lacks the
-  // function, or speaks another version.
+  // Throws Error(not_found) for a missing file; Error(unsupported) for what is not a shared library, lacks
+  // the function, or speaks another version.
   explicit AttentionPlugin(const std::string& path);
   ~AttentionPlugin();
   AttentionPlugin(const AttentionPlugin&) = delete;

@@ -236,7 +236,7 @@ TEST(Arguments, ChecksAcrossKeys) {
             "dataset_columns: 'a' and 'b' would both be called 'text'");
   for (const std::string value : {"[\"a\"]", "{\"a\":\"b\"}"}) {
     EXPECT_EQ(refusal({{"dataset_columns", "{\"text\":" + value + "}"}}),
-              "dataset_columns: '" + value + "' of 'text' is no name; give {column: new name}");
+              "dataset_columns: '" + value + "' of 'text' is not a name; give {column: new name}");
   }
   EXPECT_EQ(refusal({{"dataset_kwargs", "{skip_prepare_dataset: maybe}"}}),
             "dataset_kwargs: skip_prepare_dataset: 'maybe' is not accepted; give true or false");
