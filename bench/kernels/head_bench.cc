@@ -1,12 +1,14 @@
 // usage: head_bench [--tokens N ...] [--vocab N] [--width N] [--precision bf16|fp32] [--peer PYTHON]
-// Linear head and cross-entropy, forward and backward, in one kernel; with --peer beside TRL's kernel, plain
-// cross-entropy with a float32 softmax of all logits, and one all in the type of the weights. Each in a
-// process of its own with the same inputs, A B B A. A JSON line each: median seconds, GFLOP/s by 6 x tokens x
-// width x vocabulary, memory beyond inputs and the head's gradient, loss and norms of the gradients.
+// Linear head and cross-entropy, forward and backward, in one kernel, and in ATen's operators as with
+// fused_kernels: off; with --peer beside TRL's kernel, plain cross-entropy with a float32 softmax of all
+// logits, and one all in the type of the weights. Each in a process of its own with the same inputs, A B B A.
+// A JSON line each: median seconds, GFLOP/s by 6 x tokens x width x vocabulary, memory beyond inputs and the
+// head's gradient, loss and norms of the gradients.
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "kernels/kernels.h"
+#include "kernels/head.h"
+#include "kernels/path.h"
 #include "kernels/tensor_files.h"
 #include "support/command.h"
 #include "support/repeat.h"
@@ -25,6 +27,8 @@ struct Settings : PeerSettings {
   double seconds = 3;
 };
 
+constexpr const char* kUnfused = "libtrl_unfused";
+
 at::ScalarType type_of(const std::string& precision) {
   return precision == "bf16" ? at::kBFloat16 : at::kFloat;
 }
@@ -41,14 +45,20 @@ Json run_head(const Json& work) {
   trl::kernels::Parameter head("lm_head.weight",
                                read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type));
   head.begin_training(at::zeros({vocab, width}, type));
+  const trl::kernels::HeadTargets list = trl::kernels::head_targets(targets);
+  const trl::kernels::TokenLoss nll = [share = 1.0 / static_cast<double>(rows)](int64_t, const auto& v) {
+    return trl::kernels::TokenTerm{-share * v.log_prob, -share};
+  };
   trl::kernels::HeadOptions options;
   options.compute = type;
+  const trl::kernels::PathScope path(work.at("side") == kUnfused ? trl::kernels::Path::plain
+                                                                 : trl::kernels::Path::fused);
   at::Tensor loss, d_hidden;
   const ExtraMemory extra;
   const std::vector<double> seconds = repeat(work.at("seconds"), [&] {
     head.gradient().zero_();
     d_hidden.reset();
-    loss = trl::kernels::head_loss(hidden, head, targets, 1.0 / static_cast<double>(rows), options, nullptr);
+    loss = trl::kernels::head_loss(hidden, head, list, nll, options);
     d_hidden = torch::autograd::grad({loss}, {hidden})[0];
   });
   return {{"seconds", seconds},
@@ -72,15 +82,15 @@ Json line_of(const std::string& by, const Settings& s, int64_t tokens, const std
 }
 
 void measure(const Settings& s, const std::string& folder, int64_t tokens) {
-  std::vector<std::string> sides = {"libtrl"};
+  std::vector<std::string> sides = {"libtrl", kUnfused};
   if (!s.peer.empty()) sides.insert(sides.end(), {"trl", "plain_fp32_softmax", "plain"});
   std::vector<std::vector<Json>> runs(sides.size());
   interleave(sides.size(), s.rounds, [&](size_t i) {
     const Json work = {{"what", "head"},           {"side", sides[i]},     {"folder", folder},
                        {"tokens", tokens},         {"width", s.width},     {"vocab", s.vocab},
                        {"precision", s.precision}, {"threads", s.threads}, {"seconds", s.seconds}};
-    runs[i].push_back(i == 0 ? run_json({"/proc/self/exe", kChildFlag, work.dump()})
-                             : run_json({s.peer, TRL_KERNEL_PEER, work.dump()}));
+    runs[i].push_back(i < 2 ? run_json({"/proc/self/exe", kChildFlag, work.dump()})
+                            : run_json({s.peer, TRL_KERNEL_PEER, work.dump()}));
   });
   double ours = 0;
   for (size_t i = 0; i < sides.size(); ++i) {

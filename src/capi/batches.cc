@@ -58,6 +58,11 @@ int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
     batch->max_length = host_.max_length;
     batch->counted_tokens = host_.counted_tokens;
     batch->real_tokens = host_.real_tokens;
+    batch->parents = host_.parents.empty() ? nullptr : host_.parents.data();
+    batch->sequences = host_.sequences;
+    columns_.clear();
+    for (const auto& [name, values] : host_.columns) columns_.push_back({name, values});
+    batch->columns = columns_;
     return Status::ok;
   });
 }

@@ -23,6 +23,7 @@ class Batches final : public engine::BatchSource {
  private:
   const std::unique_ptr<data::BatchStream> stream_;
   data::HostBatch host_;
+  std::vector<engine::SequenceColumn> columns_;
   int64_t batches_per_epoch_ = 0;
   int64_t rows_ = 0;
   uint64_t fingerprint_ = 0;

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/example.h"
@@ -19,12 +21,14 @@ struct BatchLayout {
 struct HostBatch {
   std::vector<int32_t> input_ids, labels, position_ids, cu_seqlens;
   std::vector<int64_t> row_ids;
-  int64_t max_length = 0;      // longest document
-  int64_t rows = 0;            // prepared ones
-  int64_t width = 0;           // of TRL's input_ids, padding included
-  int64_t elements = 0;        // of TRL's input_ids
-  int64_t counted_tokens = 0;  // what num_tokens counts
-  int64_t real_tokens = 0;     // what Trainer takes for no padding
+  int64_t max_length = 0;                   // longest document
+  int64_t rows = 0;                         // prepared ones
+  int64_t width = 0;                        // of TRL's input_ids, padding included
+  int64_t elements = 0;                     // of TRL's input_ids
+  int64_t counted_tokens = 0;               // what num_tokens counts
+  int64_t real_tokens = 0;                  // what Trainer takes for no padding
+  std::vector<int32_t> parents, sequences;  // or none
+  std::vector<std::pair<std::string_view, std::vector<float>>> columns;  // of the sequences
 };
 // Examples of no tokens are left out.
 void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out);

@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 8;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 9;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -61,13 +61,21 @@ struct Metric {
   double value;
 };
 
-// One micro-batch, laid out without padding: rows lie one behind the other, and documents (segments) never
-// see each other. labels are TRL's, not shifted: position i of a document is predicted from position i - 1;
-// -100 is ignored; the first position of a document never counts.
+// Numbers of a batch, one for each of its sequences.
+struct SequenceColumn {
+  std::string_view name;
+  std::span<const float> values;
+};
+
+// One micro-batch, laid out without padding: segments lie one behind the other. A segment sees itself, its
+// parent and all that this one sees; where none has a parent, segments are documents. A sequence is what a
+// loss counts as one: the segment that it ends with and those above it. labels are TRL's, not shifted: a
+// token is predicted from the one before it in its sequence, in each sequence that goes through it; -100 is
+// ignored; the first token of a sequence never counts.
 struct Batch {
   const int32_t* input_ids = nullptr;     // [tokens]
   const int32_t* labels = nullptr;        // [tokens], -100: ignored
-  const int32_t* position_ids = nullptr;  // [tokens], from 0 in each document
+  const int32_t* position_ids = nullptr;  // [tokens], from 0 in each sequence
   const int32_t* cu_seqlens = nullptr;    // [documents + 1], 0 ... tokens
   const int64_t* row_ids = nullptr;       // [row_id_count], index in the source
   int64_t tokens = 0;
@@ -79,6 +87,10 @@ struct Batch {
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
   int64_t real_tokens = 0;     // not padding to Trainer: by the mask, or without one by the pad token's id
+  const int32_t* parents =
+      nullptr;  // [documents], the number of an earlier segment or -1; null: none has one
+  std::span<const int32_t> sequences = {};  // the last segment of each; empty: each segment is a sequence
+  std::span<const SequenceColumn> columns = {};
 };
 
 // Micro-batches in TRL's order, implemented by libtrl.so. exclusive.

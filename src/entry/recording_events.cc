@@ -13,7 +13,8 @@ namespace {
 telemetry::Facts options_of(const config::Config& config) {
   telemetry::Facts options;
   for (const auto& [key, value] : config.values()) {
-    if (const config::Option* option = config::find_option(key); value != option->default_value)
+    if (const config::Option* option = config::find_option(key);
+        value != config::default_of(*option, config.method()))
       options.emplace_back(key, value);
   }
   return options;

@@ -125,16 +125,22 @@ struct HeadStats {
   float top = -__builtin_inff();
   double sum = 0;       // of e^(z - top)
   double weighted = 0;  // of (z - top) e^(z - top)
+  double squares = 0;   // of e^(2 (z - top))
   double total = 0;     // of z
   int64_t best = 0;     // the first maximum
 };
 // Joins the sums over later logits.
 void join(HeadStats& stats, const HeadStats& later);
-// The gradient of a logit z is e^(z - top) scale - spread, and less `own` at the target. [pitch] each; 0
-// behind the rows.
+// A row's token whose logit has something of its own in its gradient.
+struct HeadTarget {
+  int64_t token, row;
+  float own;
+};
+// The gradient of a logit z is e^(z - top) scale - spread, and less `own` at a target. [pitch] each; 0 behind
+// the rows. targets: by token, then row, each pair once.
 struct HeadFactors {
-  const float *top, *scale, *spread, *own;
-  const int64_t* target;
+  const float *top, *scale, *spread;
+  const HeadTarget *targets, *end;
 };
 // y[row, n] = sum_k x[row, k] w[n, k] + bias[n] for n in [begin, end).
 struct Skinny {

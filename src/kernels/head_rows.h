@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "kernels/head.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {

@@ -14,6 +14,7 @@ void join(HeadStats& stats, const HeadStats& later) {
     const double factor = std::exp(-shift);
     to.sum += s.sum * factor;
     to.weighted += (s.weighted - shift * s.sum) * factor;
+    to.squares += s.squares * factor * factor;
   };
   HeadStats both;
   both.top = later.top > stats.top ? later.top : stats.top;

@@ -179,40 +179,6 @@ at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up);
 // The same of [gate | up] in one: [tokens, 2 * width] -> [tokens, width].
 at::Tensor gated(Activation kind, const at::Tensor& gate_up);
 
-struct HeadOptions {
-  at::ScalarType compute = at::kFloat;
-  // Rows of logits that exist at once; 0: as many as keep work memory within 64 MiB. A bfloat16 gradient of
-  // the head to which several tiles add takes one more byte for each element in the meantime.
-  int64_t tile_rows = 0;
-  bool log_probs = false;  // fill HeadSums::log_probs
-  double smoothing = 0;    // share of the loss that is the mean of -log p over the whole vocabulary
-  bool dft = false;        // each token's loss times p(target), a constant (Wu et al. 2025)
-  double scale = 1;        // of the logits, before all else (Granite: 1 / logits_scaling)
-  double softcap = 0;      // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
-  // Stand in the places of rows of the head, which then have no gradient; or null. Not kept.
-  const OwnRows* own_rows = nullptr;
-};
-// Sums over the rows whose target is not -100; double, deterministic.
-struct HeadSums {
-  double loss = 0;      // nll, unless HeadOptions says otherwise
-  double nll = 0;       // -log p(target)
-  double entropy = 0;   // of softmax
-  int64_t correct = 0;  // argmax == target; ties count only for the first maximum
-  int64_t count = 0;
-  std::vector<float> log_probs;  // [rows], 0 where ignored; empty unless asked for
-};
-// Linear head and token-mean cross-entropy in one pass over row tiles: the full [rows, vocab] never exists.
-// hidden: [rows, width]; targets: int32 [rows], already shifted, -100 ignored. Returns a float32 scalar:
-// sum loss * loss_scale. When hidden requires grad, the head's gradient is added and grad hidden made in this
-// same sweep; so backward must start from the returned scalar itself (its incoming gradient must be 1, else
-// an Error).
-at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                     const HeadOptions& options, HeadSums* sums);
-
-// Logits without gradient, by compute, scale and softcap of the options: [rows, vocab] float32, for
-// generation and tests.
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);
-
 // Keys and values of consecutive positions: [rows, kv_heads, d] each.
 struct KeyValues {
   at::Tensor keys, values;

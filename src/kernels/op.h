@@ -49,14 +49,6 @@ inline double rounded(double value, at::ScalarType type) {
 
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
-inline constexpr int32_t kIgnored = -100;  // a target of the head without a loss
-
-// A target of the head that is not ignored, at a position of the batch.
-inline void check_target(const Parameter& head, int32_t target, int64_t position) {
-  if (target >= 0 && target < head.size(0)) return;
-  fail(Status::invalid_argument, "target {} at position {}: {} has rows 0 to {}", target, position, head.name,
-       head.size(0) - 1);
-}
 // The head's gradient was made together with the loss, so nothing may come after that in the graph.
 inline void check_start_of_backward(const at::Tensor& d_loss) {
   if (const float d = d_loss.item<float>(); d != 1.0f) {

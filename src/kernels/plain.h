@@ -4,6 +4,7 @@
 #pragma once
 #include "kernels/cpu_kernels.h"
 #include "kernels/experts.h"
+#include "kernels/head.h"
 #include "kernels/kernels.h"
 
 namespace trl::kernels::plain {
@@ -41,8 +42,10 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
                    at::ScalarType compute);
 at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch);
 at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k);
-at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                     const HeadOptions& options, HeadSums& sums);
+std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                                     const HeadOptions& options);
+at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                     const TokenLoss& loss, const HeadOptions& options, std::vector<TokenValues>* values);
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);
 void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out);

@@ -1,7 +1,4 @@
-// The head's loss from whole logits and their log-softmax in float32, a tile of rows at a time: each tile's
-// graph is gone before the next one is made.
-#include <torch/csrc/autograd/autograd.h>
-
+// The head from whole logits and their log-softmax in float32, a tile of rows at a time.
 #include "kernels/head_rows.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -10,42 +7,7 @@ namespace trl::kernels::plain {
 
 namespace {
 
-// Rows with a target, and their targets, on the device of hidden.
-struct Targets {
-  std::vector<int64_t> rows;
-  at::Tensor row, target;  // int64
-
-  Targets(const at::Tensor& hidden, const Parameter& head, const at::Tensor& targets) {
-    std::vector<int64_t> values;
-    const int32_t* const id = targets.data_ptr<int32_t>();
-    for (int64_t r = 0; r < targets.numel(); ++r) {
-      if (id[r] == kIgnored) continue;
-      check_target(head, id[r], r);
-      rows.push_back(r);
-      values.push_back(id[r]);
-    }
-    row = at::tensor(rows, at::kLong).to(hidden.device());
-    target = at::tensor(values, at::kLong).to(hidden.device());
-  }
-};
-
-struct Rows {
-  at::Tensor loss, nll, entropy, correct;  // one of each row
-
-  Rows(const at::Tensor& logits, const at::Tensor& target, const HeadOptions& options) {
-    const at::Tensor log_p = logits.log_softmax(-1);
-    nll = -log_p.gather(1, target.unsqueeze(1)).squeeze(1);
-    loss = nll;
-    if (options.dft) loss = nll * (-nll.detach()).exp();
-    if (options.smoothing > 0) loss = (1 - options.smoothing) * nll - options.smoothing * log_p.mean(-1);
-    entropy = at::special_entr(log_p.detach().exp()).sum(-1);
-    correct = logits.detach().argmax(-1).eq(target);
-  }
-  at::Tensor sums() const {
-    const auto sum = [](const at::Tensor& x) { return x.detach().sum(at::kDouble); };
-    return at::stack({sum(loss), sum(nll), sum(entropy), sum(correct)});
-  }
-};
+constexpr int64_t kTileBytes = int64_t{64} << 20;  // of the logits of a tile, in float32
 
 at::Tensor finished(const at::Tensor& products, const HeadOptions& options) {
   const at::Tensor logits = options.scale == 1 ? products : products * options.scale;
@@ -63,57 +25,135 @@ at::Tensor table_of(Parameter& head, const HeadOptions& options) {
   return table.index_copy(0, ids_of(*own, table.device()), own->rows->read()->to(table.scalar_type()));
 }
 
-// d_hidden: zero; d_head, d_own: added to. Undefined: no gradient of that.
-void sweep_tiles(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                 const HeadOptions& options, HeadSums& out, at::Tensor d_hidden, const at::Tensor& d_head,
-                 at::Tensor d_own) {
-  const Targets valid(hidden, head, targets);
-  const auto count = static_cast<int64_t>(valid.rows.size());
-  out.count = count;
-  out.log_probs.assign(options.log_probs ? static_cast<size_t>(hidden.size(0)) : 0, 0.0f);
-  if (count == 0) return;
-  const int64_t tile = std::max<int64_t>(1, options.tile_rows);
-  at::Tensor weight = table_of(head, options), d_weight = d_head, ids;
-  if (own_rows(options) != nullptr) ids = ids_of(*options.own_rows, hidden.device());
-  const bool of_weight = d_head.defined() || d_own.defined();
-  weight.set_requires_grad(of_weight);
-  if (d_head.defined()) {
-    if (tile < count) d_weight = d_head.to(wide_type(d_head));  // itself, or a wide one where tiles add to it
+// Some targets and their rows: each row once, and where among these that of each target is. int64, on the
+// device of hidden.
+struct TileTargets {
+  at::Tensor row, place, token;
+};
+TileTargets targets_of(const HeadTargets& all, int64_t first, int64_t end, at::Device device) {
+  std::vector<int64_t> row, place, token;
+  for (int64_t i = first; i < end; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (row.empty() || row.back() != all.rows[at]) row.push_back(all.rows[at]);
+    place.push_back(std::ssize(row) - 1);
+    token.push_back(all.tokens[at]);
   }
-  at::Tensor sums;
-  std::vector<at::Tensor> nll;
-  for (int64_t first = 0; first < count; first += tile) {
-    base::poll();
-    const int64_t rows = std::min(tile, count - first);
-    const at::Tensor row = valid.row.narrow(0, first, rows);
-    at::Tensor x = hidden.detach().index_select(0, row);
-    const at::AutoGradMode recording(d_hidden.defined());
-    x.set_requires_grad(d_hidden.defined());
-    at::Tensor logits = product(x.to(options.compute), weight.to(options.compute));
-    logits = finished(logits.to(wide_type(logits)), options);
-    const Rows results(logits, valid.target.narrow(0, first, rows), options);
-    sums = sums.defined() ? sums + results.sums() : results.sums();
-    if (options.log_probs) nll.push_back(results.nll.detach());
-    if (!d_hidden.defined()) continue;
-    tensor_list leaves{x};
-    if (of_weight) leaves.push_back(weight);
-    const tensor_list grads = torch::autograd::grad({results.loss.sum() * loss_scale}, leaves);
-    d_hidden.index_copy_(0, row, grads[0]);
-    if (d_own.defined()) d_own.add_(grads[1].index_select(0, ids));
-    if (d_head.defined()) d_weight.add_(ids.defined() ? grads[1].index_fill(0, ids, 0) : grads[1]);
-  }
-  if (d_head.defined() && !d_weight.is_same(d_head)) d_head.copy_(d_weight);
-  const at::Tensor host = sums.cpu();
-  const double* const sum = host.data_ptr<double>();
-  out.loss = sum[0];
-  out.nll = sum[1];
-  out.entropy = sum[2];
-  out.correct = static_cast<int64_t>(sum[3]);
-  if (!options.log_probs) return;
-  const at::Tensor all = at::cat(nll).to(at::kCPU, at::kFloat);
-  for (int64_t i = 0; i < count; ++i)
-    out.log_probs[static_cast<size_t>(valid.rows[static_cast<size_t>(i)])] = -all.data_ptr<float>()[i];
+  const auto on_device = [&](const std::vector<int64_t>& x) { return at::tensor(x, at::kLong).to(device); };
+  return {on_device(row), on_device(place), on_device(token)};
 }
+
+// double [TokenValues' six, targets], on the host
+at::Tensor values_of(const at::Tensor& logits, const at::Tensor& log_p, const TileTargets& t) {
+  const at::Tensor p = log_p.exp();
+  const auto of_row = [&](const at::Tensor& x) { return x.index_select(0, t.place).to(at::kDouble); };
+  const at::Tensor best = logits.argmax(-1);
+  return at::stack({log_p.index({t.place, t.token}).to(at::kDouble), of_row(log_p.mean(-1)),
+                    of_row(at::special_entr(p).sum(-1)), of_row(logits.mean(-1)),
+                    of_row(p.square().sum(-1).log()),
+                    best.index_select(0, t.place).eq(t.token).to(at::kDouble)})
+      .cpu();
+}
+
+std::vector<TokenValues> list_of(const at::Tensor& values) {
+  const auto value = values.accessor<double, 2>();
+  std::vector<TokenValues> list;
+  for (int64_t i = 0; i < values.size(1); ++i)
+    list.push_back({value[0][i], value[1][i], value[2][i], value[3][i], value[4][i], value[5][i] != 0});
+  return list;
+}
+
+class Sweep {
+ public:
+  // d_hidden: zero; d_head, d_own: added to. Undefined: no gradient of that. loss: null: values alone.
+  Sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
+        const HeadOptions& options, at::Tensor d_hidden = {}, at::Tensor d_head = {}, at::Tensor d_own = {})
+      : hidden_(hidden),
+        table_(table_of(head, options).to(options.compute)),
+        targets_(targets),
+        loss_(loss),
+        options_(options),
+        d_hidden_(std::move(d_hidden)),
+        d_head_(std::move(d_head)),
+        d_own_(std::move(d_own)) {
+    if (own_rows(options) != nullptr) ids_ = ids_of(*options.own_rows, hidden.device());
+  }
+
+  double run(std::vector<TokenValues>* values) {
+    const int64_t fitting = std::max<int64_t>(1, kTileBytes / (4 * table_.size(0)));
+    const int64_t rows = options_.tile_rows > 0 ? options_.tile_rows : fitting;
+    if (d_head_.defined()) d_weight_ = d_head_;
+    if (d_head_.defined() && rows < targets_.size()) d_weight_ = d_head_.to(wide_type(d_head_));
+    if (values != nullptr) values->clear();
+    for (int64_t first = 0, end = 0; first < targets_.size(); first = end) {
+      base::poll();
+      end = end_of(first, rows);
+      run_tile(targets_of(targets_, first, end, hidden_.device()), first, values);
+    }
+    if (d_head_.defined() && !d_weight_.is_same(d_head_)) d_head_.copy_(d_weight_);
+    return sum_;
+  }
+
+ private:
+  // Behind the targets of so many rows.
+  int64_t end_of(int64_t first, int64_t rows) const {
+    int64_t end = first, count = 0;
+    for (; end < targets_.size(); ++end) {
+      const auto at = static_cast<size_t>(end);
+      count += end == first || targets_.rows[at] != targets_.rows[at - 1] ? 1 : 0;
+      if (count > rows) break;
+    }
+    return end;
+  }
+
+  void run_tile(const TileTargets& tile, int64_t first, std::vector<TokenValues>* values) {
+    const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
+    const at::Tensor products = product(x, table_);
+    const at::Tensor logits = finished(products.to(wide_type(products)), options_);
+    const at::Tensor log_p = logits.log_softmax(-1);
+    const std::vector<TokenValues> own = list_of(values_of(logits, log_p, tile));
+    if (values != nullptr) values->insert(values->end(), own.begin(), own.end());
+    if (loss_ == nullptr) return;
+    std::vector<double> by_log_prob, by_mean;
+    for (const TokenValues& value : own) {
+      const TokenTerm term = (*loss_)(first++, value);
+      sum_ += term.loss;
+      by_log_prob.push_back(term.by_log_prob);
+      by_mean.push_back(term.by_mean_log_prob);
+    }
+    if (d_hidden_.defined()) add_gradients(tile, x, logits, log_p, by_log_prob, by_mean);
+  }
+
+  void add_gradients(const TileTargets& tile, const at::Tensor& x, const at::Tensor& logits,
+                     const at::Tensor& log_p, const std::vector<double>& by_log_prob,
+                     const std::vector<double>& by_mean) {
+    const auto on_device = [&](const std::vector<double>& values) {
+      return at::tensor(values, at::kDouble).to(logits.scalar_type()).to(logits.device());
+    };
+    const at::Tensor own = on_device(by_log_prob), mean = on_device(by_mean);
+    const auto of_rows = [&](const at::Tensor& values) {
+      return at::zeros({x.size(0)}, values.options()).index_add_(0, tile.place, values).unsqueeze(1);
+    };
+    const at::Tensor spread = of_rows(mean);
+    at::Tensor d = spread / static_cast<double>(logits.size(1)) - log_p.exp() * (spread + of_rows(own));
+    d.index_put_({tile.place, tile.token}, own, /*accumulate=*/true);
+    if (options_.softcap > 0) d = d * (1 - (logits / options_.softcap).square());
+    const at::Tensor d_logits = (d * options_.scale).to(options_.compute);
+    d_hidden_.index_copy_(0, tile.row, product(d_logits, table_.t()).to(d_hidden_.scalar_type()));
+    if (!d_head_.defined() && !d_own_.defined()) return;
+    const at::Tensor of_table = product(d_logits.t(), x.t());
+    if (d_own_.defined()) d_own_.add_(of_table.index_select(0, ids_));
+    if (d_head_.defined()) d_weight_.add_(ids_.defined() ? of_table.index_fill(0, ids_, 0) : of_table);
+  }
+
+  const at::Tensor& hidden_;
+  const at::Tensor table_;
+  const HeadTargets& targets_;
+  const TokenLoss* const loss_;
+  const HeadOptions& options_;
+  at::Tensor d_hidden_, d_head_, d_own_;
+  at::Tensor ids_, d_weight_;
+  double sum_ = 0;
+};
 
 at::Tensor scalar(double value, const at::Tensor& hidden) {
   return at::full({}, value, hidden.options().dtype(wide_type(hidden)));
@@ -126,15 +166,16 @@ struct HeadUses {
 // Gradients are made together with the loss.
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
-                            const at::Tensor& targets, double loss_scale, const HeadOptions& options,
-                            HeadSums* sums) {
+                            const HeadTargets& targets, const TokenLoss& loss, const HeadOptions& options,
+                            std::vector<TokenValues>* values) {
     const at::Tensor d_hidden = at::zeros_like(hidden.detach());
     const OwnRows* const own = own_rows(options);
     tensor::Use use(*head), own_use = own != nullptr ? tensor::Use(*own->rows) : tensor::Use();
+    double sum = 0;
     const auto sweep = [&](const at::Tensor& d_head) {
       at::Tensor d_own;
       own_use.add([&](at::Tensor& gradient) { d_own = gradient; });
-      sweep_tiles(hidden, *head, targets, loss_scale, options, *sums, d_hidden, d_head, d_own);
+      sum = Sweep(hidden, *head, targets, &loss, options, d_hidden, d_head, d_own).run(values);
     };
     if (use) {
       use.add(sweep);
@@ -143,7 +184,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     }
     keep(context, tensor::kHead, {d_hidden});
     keep(context, HeadUses{std::move(use), std::move(own_use)});
-    return scalar(sums->loss * loss_scale, hidden);
+    return scalar(sum, hidden);
   }
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     check_start_of_backward(grads[0]);
@@ -156,11 +197,17 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 
 }  // namespace
 
-at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const at::Tensor& targets, double loss_scale,
-                     const HeadOptions& options, HeadSums& sums) {
-  if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss_scale, options, &sums);
-  sweep_tiles(hidden, head, targets, loss_scale, options, sums, {}, {}, {});
-  return scalar(sums.loss * loss_scale, hidden);
+std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                                     const HeadOptions& options) {
+  std::vector<TokenValues> values;
+  Sweep(hidden, head, targets, nullptr, options).run(&values);
+  return values;
+}
+
+at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                     const TokenLoss& loss, const HeadOptions& options, std::vector<TokenValues>* values) {
+  if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss, options, values);
+  return scalar(Sweep(hidden, head, targets, &loss, options).run(values), hidden);
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {

@@ -1,23 +1,29 @@
-// The SFT loss of one micro-batch: hidden states and labels -> scalar and what is logged. Pure.
+// The SFT loss of one micro-batch: hidden states and targets -> scalar and what is logged. Pure.
 #pragma once
 #include <ATen/ATen.h>
 
-#include "kernels/kernels.h"
+#include "kernels/head.h"
 
 namespace trl::loss {
 
-// Next-token targets of labels that are not shifted: target[i] = label[i + 1] inside a document, -100 at its
-// end. labels: int32 [tokens] -> int32 [tokens]
-at::Tensor shift_labels(const at::Tensor& labels, const kernels::Segments& segments);
-int64_t count_targets(const at::Tensor& targets);
+// What a token costs: -log p of the target; with smoothing (1 - smoothing) of that and smoothing times the
+// mean of -log p over the vocabulary (transformers' LabelSmoother); or with dft -log p times p as a constant
+// (Wu et al. 2025).
+struct TokenCost {
+  double smoothing = 0;
+  bool dft = false;
+};
 
 struct SftLoss {
-  at::Tensor loss;  // float32 scalar: sum of token losses / num_items
-  kernels::HeadSums sums;
+  at::Tensor loss;  // float32 scalar: the sum of costs / num_items
+  // sums over the targets
+  double nll = 0;
+  double entropy = 0;
+  int64_t correct = 0;  // whose token is the first maximum
+  int64_t count = 0;
 };
-// num_items: targets of the whole accumulation window. options say which loss: nll, smoothed (transformers'
-// LabelSmoother), or dft.
-SftLoss sft_loss(const at::Tensor& hidden, kernels::Parameter& head, const at::Tensor& targets,
-                 double num_items, const kernels::HeadOptions& options);
+// num_items: targets of the whole accumulation window.
+SftLoss sft_loss(const at::Tensor& hidden, kernels::Parameter& head, const kernels::HeadTargets& targets,
+                 double num_items, const TokenCost& cost, const kernels::HeadOptions& options);
 
 }  // namespace trl::loss

@@ -58,8 +58,8 @@ std::vector<MicroBatch> parts_of(const MicroBatch& batch, std::optional<int64_t>
     MicroBatch& part = parts.emplace_back(batch);
     part.first = first;
     part.segments = segments_of(borders, places[i], places[i + 1]);
-    for (at::Tensor* x : {&part.input_ids, &part.position_ids, &part.targets})
-      *x = x->narrow(0, first, count);
+    part.targets = part_of(batch.targets, first, count);
+    for (at::Tensor* x : {&part.input_ids, &part.position_ids}) *x = x->narrow(0, first, count);
   }
   return parts;
 }

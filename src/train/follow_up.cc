@@ -156,11 +156,11 @@ const telemetry::Record& Trainer::evaluate() {
   for (;;) {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
-    const std::unique_ptr<BatchLoss> of_batch = method_->loss(window[0], method_->plan(window, false));
+    const std::vector<MicroBatch> parts = parts_of(window[0], arguments().max_tokens_per_pass);
+    const std::unique_ptr<BatchLoss> of_batch = method_->loss(window[0], parts, method_->plan(window, false));
     float value = 0;
     each_part(
-        parts_of(window[0], arguments().max_tokens_per_pass), *of_batch,
-        [&](const MicroBatch& part) { return forward(part, std::nullopt); },
+        parts, *of_batch, [&](const MicroBatch& part) { return forward(part, std::nullopt); },
         [&](const at::Tensor& share, bool) {
           value += share.item<float>();
           return true;

@@ -9,21 +9,20 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  std::unique_ptr<Method> (*make)(const config::TrainingArguments&, model::Model&,
-                                  kernels::AttentionPluginPtr);
+  std::unique_ptr<Method> (*make)(const MethodContext&);
 };
-constexpr Entry kMethods[] = {{"sft", make_sft}};
+constexpr Entry kMethods[] = {{"sft", make_sft}, {"dpo", make_dpo}};
 
 }  // namespace
 
-std::unique_ptr<Method> make_method(const config::TrainingArguments& arguments, model::Model& model,
-                                    kernels::AttentionPluginPtr attention) {
+std::unique_ptr<Method> make_method(const MethodContext& context) {
   std::vector<std::string_view> names;
   for (const Entry& entry : kMethods) {
-    if (entry.name == arguments.method) return entry.make(arguments, model, std::move(attention));
+    if (entry.name == context.arguments.method) return entry.make(context);
     names.push_back(entry.name);
   }
-  fail_key("method", "method '{}' is not in this build; accepted: {}", arguments.method, base::join(names));
+  fail_key("method", "method '{}' is not in this build; accepted: {}", context.arguments.method,
+           base::join(names));
 }
 
 }  // namespace trl::train

@@ -10,6 +10,7 @@
 
 #include "config/training_arguments.h"
 #include "model/model.h"
+#include "train/causal.h"
 #include "train/micro_batch.h"
 
 namespace trl::train {
@@ -21,13 +22,6 @@ using MethodMetrics = std::vector<std::pair<std::string_view, double>>;
 struct Divisors {
   double items = 1;    // sums over tokens (num_items_in_batch)
   double batches = 1;  // means over a micro-batch
-};
-
-// Where a training forward stands in the run. Whatever is random in it is drawn by counter from here, so a
-// step that is tried again, or a run that is resumed, draws the same.
-struct Place {
-  int64_t step = 0;         // updates done before
-  int64_t micro_batch = 0;  // in the window
 };
 
 // The loss of one micro-batch, which goes through the model whole, or in parts one after the other.
@@ -53,15 +47,24 @@ class Method {
   // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
                                 const at::Tensor& states = {}) = 0;
-  // Does not outlive the method.
-  virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, const Divisors& divisors) = 0;
+  // parts: of the batch, as they will go forward. Does not outlive the method.
+  virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
+                                          const Divisors& divisors) = 0;
+  virtual void updated(int64_t /*step*/) {}  // after so many updates
+};
+
+// What a method is made from.
+struct MethodContext {
+  const config::TrainingArguments& arguments;
+  model::Model& model;
+  kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
+  std::string model_path = {};                      // for what reads the weights once more
+  base::LogSink* log = nullptr;
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.
-// attention: null: the built-in one.
-std::unique_ptr<Method> make_method(const config::TrainingArguments& arguments, model::Model& model,
-                                    kernels::AttentionPluginPtr attention = nullptr);
-std::unique_ptr<Method> make_sft(const config::TrainingArguments& arguments, model::Model& model,
-                                 kernels::AttentionPluginPtr attention);
+std::unique_ptr<Method> make_method(const MethodContext& context);
+std::unique_ptr<Method> make_sft(const MethodContext& context);
+std::unique_ptr<Method> make_dpo(const MethodContext& context);
 
 }  // namespace trl::train

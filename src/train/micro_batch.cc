@@ -1,7 +1,8 @@
 #include "train/micro_batch.h"
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "loss/sft.h"
 #include "tensor/counted.h"
 
 namespace trl::train {
@@ -41,7 +42,30 @@ kernels::SegmentsPtr copy_segments(const engine::Batch& batch) {
   for (size_t i = 1; i < borders.size(); ++i) {
     segments->max_length = std::max<int64_t>(segments->max_length, borders[i] - borders[i - 1]);
   }
+  if (batch.parents == nullptr) return segments;
+  segments->prefix.assign(batch.parents, batch.parents + batch.documents);
+  for (int32_t i = 0; i < batch.documents; ++i) {
+    if (const int32_t parent = batch.parents[i]; parent < -1 || parent >= i)
+      fail(Status::invalid_argument,
+           "segment {} of a batch has the parent {}: an earlier one, or -1, is accepted", i, parent);
+  }
   return segments;
+}
+
+void copy_sequences(const engine::Batch& batch, MicroBatch& own) {
+  for (const int32_t end : batch.sequences) {
+    if (end < 0 || end >= batch.documents)
+      fail(Status::invalid_argument, "a sequence ends with segment {} of a batch of {}", end,
+           batch.documents);
+  }
+  own.targets = targets_of(batch.labels, *own.segments, batch.sequences);
+  own.sequence_labels = count_labels(batch.labels, *own.segments, batch.sequences);
+  for (const engine::SequenceColumn& column : batch.columns) {
+    if (column.values.size() != own.sequence_labels.size())
+      fail(Status::invalid_argument, "column '{}' of a batch has {} values for {} sequences", column.name,
+           column.values.size(), own.sequences());
+    own.columns.emplace(column.name, std::vector<float>(column.values.begin(), column.values.end()));
+  }
 }
 
 }  // namespace
@@ -54,9 +78,8 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   own.position_ids = copy(batch.position_ids, batch.tokens);
   for (int64_t i = 0; i < batch.tokens; ++i)
     own.reach = std::max<int64_t>(own.reach, int64_t{batch.position_ids[i]} + 1);
-  const at::Tensor labels = copy(batch.labels, batch.tokens);
-  own.targets = loss::shift_labels(labels, *own.segments);
-  own.labels = loss::count_targets(labels);
+  copy_sequences(batch, own);
+  own.labels = batch.tokens - std::count(batch.labels, batch.labels + batch.tokens, -100);
   own.row_ids.assign(batch.row_ids, batch.row_ids + batch.row_id_count);
   own.rows = batch.rows;
   own.width = batch.width;

@@ -3,10 +3,12 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
-#include "kernels/kernels.h"
+#include "train/targets.h"
 
 namespace trl::train {
 
@@ -14,7 +16,7 @@ namespace trl::train {
 struct MicroBatch {
   at::Tensor input_ids;     // int32 [tokens]
   at::Tensor position_ids;  // int32 [tokens]
-  at::Tensor targets;       // int32 [tokens], next token or -100 (loss::shift_labels)
+  Targets targets;
   kernels::SegmentsPtr segments;
   int64_t first = 0;  // of a part: the place of its first token in the whole
   int64_t reach = 0;  // the last position, plus 1
@@ -24,7 +26,10 @@ struct MicroBatch {
   int64_t elements = 0;  // of TRL's input_ids
   int64_t labels = 0;    // that are not -100, the first of a document too
   int64_t counted_tokens = 0;
-  int64_t real_tokens = 0;  // that are not padding to Trainer
+  int64_t real_tokens = 0;               // that are not padding to Trainer
+  std::vector<int32_t> sequence_labels;  // of each sequence, how many of its tokens have a label
+  std::map<std::string, std::vector<float>, std::less<>> columns;  // of the sequences
+  int64_t sequences() const { return std::ssize(sequence_labels); }
 };
 
 // Copies; ids outside [0, vocab_size) and borders that are not increasing are Error(invalid_argument).

@@ -1,7 +1,5 @@
 #include "train/step_profile.h"
 
-#include "loss/sft.h"
-
 namespace trl::train {
 
 namespace {
@@ -26,7 +24,7 @@ MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window) const {
   metrics.emplace_back("profile/other", other);
   double loss_tokens = 0, tokens = 0, pairs = 0;
   for (const MicroBatch& batch : window) {
-    loss_tokens += static_cast<double>(loss::count_targets(batch.targets));
+    loss_tokens += static_cast<double>(batch.targets.size());
     const std::vector<int32_t>& borders = batch.segments->cu_seqlens;
     for (size_t i = 1; i < borders.size(); ++i) {
       const auto length = static_cast<double>(borders[i] - borders[i - 1]);

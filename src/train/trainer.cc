@@ -107,7 +107,7 @@ Trainer::Trainer(Setup setup)
     : setup_((check_device(setup.arguments, setup.model->device()), std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->all_parameters()),
-      method_(make_method(arguments(), *setup_.model, setup_.attention)),
+      method_(make_method({arguments(), *setup_.model, setup_.attention, setup_.model_path, setup_.log})),
       int8_(int8_products(arguments(), *setup_.model)),
       gradients_(parameters_, gradient_type(arguments())),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
@@ -319,7 +319,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
     if (pass.skipped) continue;
     const Place place{state_.global_step, &batch - window.data()};
     const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
-    const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, divisors);
+    const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors);
     if (parts.size() > 1) gradients_.begin_parts();
     float loss = 0;
     each_part(
@@ -387,6 +387,7 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
   state_.num_input_tokens_seen = pass.tokens_seen;
   state_.total_flos = pass.flos;
   ++state_.global_step;
+  method_->updated(state_.global_step);
   state_.epoch = static_cast<double>(batches_.epoch()) +
                  static_cast<double>(batches_.done_in_epoch()) / static_cast<double>(plan_.batches_per_epoch);
   in_epoch_ = true;

@@ -11,6 +11,7 @@
 #include "base/mapped_reads.h"
 #include "checkpoint/gguf_of.h"
 #include "config/lora_config.h"
+#include "kernels/nll_loss.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/golden.h"
@@ -38,7 +39,7 @@ Results results(Model& model, tensor::Parameter& head, at::ScalarType wanted) {
   for (tensor::Parameter* parameter : model.parameters()) parameter->trainable = false;
   Results out;
   const at::Tensor hidden = model.forward(input, options).hidden.detach().requires_grad_();
-  out.loss = kernels::head_loss(hidden, head, input.input_ids, 1.0, model.head_options(wanted), nullptr);
+  out.loss = test::nll_loss(hidden, head, input.input_ids, 1.0, model.head_options(wanted), nullptr);
   out.loss.backward();
   out.gradient = hidden.grad();
   const at::NoGradGuard guard;

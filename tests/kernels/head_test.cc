@@ -1,3 +1,4 @@
+#include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "kernels/reference.h"
 #include "tensor/counting_host.h"
@@ -47,13 +48,13 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double 
   at::Tensor targets = random({rows}, 3).abs().mul(1000).fmod(static_cast<double>(vocab)).to(at::kInt);
   for (int64_t r = 0; r < rows; r += 3) targets[r] = -100;
   if (rows > 1) targets[1] = static_cast<int32_t>(vocab - 1);
-  HeadOptions options{at::kFloat, tile, true};
+  HeadOptions options{at::kFloat, tile};
   options.softcap = softcap;
   options.scale = scale;
   const Reference want = reference(hidden.detach(), *head.read(), targets, 0.25, options);
   head.gradient().fill_(0.125);
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, options, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, targets, 0.25, options, &sums);
   SCOPED_TRACE(testing::Message() << rows << " x " << vocab << " tile " << tile);
   EXPECT_EQ(sums.count, want.count);
   EXPECT_EQ(sums.correct, want.correct);
@@ -69,13 +70,11 @@ void check(int64_t rows, int64_t vocab, int64_t tile, double logit_size, double 
 
   // Without a gradient: the same sums, and the head's gradient is left alone.
   const at::Tensor before = head.gradient().clone();
-  HeadSums plain;
+  test::NllSums plain;
   const at::NoGradGuard guard;
-  options.log_probs = false;
-  head_loss(hidden, head, targets, 0.25, options, &plain);
+  test::nll_loss(hidden, head, targets, 0.25, options, &plain);
   EXPECT_EQ(plain.nll, sums.nll);
   EXPECT_EQ(plain.entropy, sums.entropy);
-  EXPECT_TRUE(plain.log_probs.empty());
   EXPECT_TRUE(same_bits(head.gradient(), before));
 }
 
@@ -95,15 +94,15 @@ void check_own_rows(int64_t tile, at::ScalarType type, double softcap) {
   const OwnRows rows{&own, {90, 7, 31}};
   const at::Tensor ids = at::tensor({90, 7, 31}, at::kLong);
   at::Tensor targets = at::arange(20, at::kInt).mul(7).remainder(97);
-  HeadOptions options{type, tile, true};
+  HeadOptions options{type, tile};
   options.softcap = softcap;
   const at::Tensor whole = head.read()->index_copy(0, ids, *own.read());
   const Reference want = reference(hidden.detach(), whole, targets, 0.25, options);
   options.own_rows = &rows;
   head.gradient().fill_(0.125);
   own.gradient().zero_();
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, targets, 0.25, options, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, targets, 0.25, options, &sums);
   const double limit = type == at::kFloat ? 4e-6 : 2e-2;
   EXPECT_LT(error_of(at::tensor(sums.log_probs), want.log_probs, 1.0), limit);
   EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden), limit);
@@ -143,13 +142,13 @@ TEST(HeadLoss, GradientIsTheSlope) {
     HeadOptions options;
     options.softcap = softcap;
     const auto loss = [&](const at::Tensor& at) {
-      return head_loss(at, head, targets, 1.0, options, nullptr);
+      return test::nll_loss(at, head, targets, 1.0, options, nullptr);
     };
     check_gradient(hidden, at::ones({}), torch::autograd::grad({loss(in)}, {in})[0], loss);
     const at::Tensor d_head = head.gradient().clone();
     check_gradient(head.read()->clone(), at::ones({}), d_head, [&](const at::Tensor& at) {
       Parameter moved("weight", at.to(at::kFloat).contiguous());
-      return head_loss(hidden, moved, targets, 1.0, options, nullptr);
+      return test::nll_loss(hidden, moved, targets, 1.0, options, nullptr);
     });
   }
 }
@@ -161,8 +160,8 @@ TEST(HeadLoss, AConvertedHeadComesInPieces) {
   const at::Tensor targets = at::arange(20, at::kInt) * 2000;
   const Reference want =
       reference(hidden.detach().to(at::kBFloat16), head.read()->to(at::kBFloat16), targets, 0.05);
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, targets, 0.05, {at::kBFloat16}, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, targets, 0.05, {at::kBFloat16}, &sums);
   EXPECT_NEAR(sums.nll / 20, want.nll / 20, 4e-3);
   EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden, 0.0), 1e-2);
   EXPECT_LT(error_of(head.gradient(), want.d_head, 0.0), 1e-2);
@@ -184,8 +183,8 @@ TEST(HeadLoss, WorkMemoryStaysWithin64MiB) {
       const Threads two(2);
       Parameter head = parameter(at::zeros({151936, t.width}, t.weight), t.weight);
       const at::Tensor hidden = leaf(at::ones({260, t.width}, t.weight));
-      HeadSums sums;
-      head_loss(hidden, head, at::zeros({260}, at::kInt), 1.0, {t.compute}, &sums);
+      test::NllSums sums;
+      test::nll_loss(hidden, head, at::zeros({260}, at::kInt), 1.0, {t.compute}, &sums);
       EXPECT_NEAR(sums.nll, 260 * std::log(151936.0), 1e-2);
     }
     const int64_t low = t.weight == at::kBFloat16 ? 151936 * t.width : 0;
@@ -201,8 +200,8 @@ TEST(HeadLoss, Bfloat16KeepsGradientsCloseAndSumsInFloat32) {
   at::Tensor targets = random({50}, 3).abs().mul(100).to(at::kInt);
   targets[7] = -100;
   const Reference want = reference(hidden.detach(), *head.read(), targets, 0.02);
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, targets, 0.02, {at::kBFloat16, 16, false}, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, targets, 0.02, {at::kBFloat16, 16}, &sums);
   // Logits of about 1.4 are rounded to 2^-8 of themselves; errors average out over 49 rows.
   EXPECT_NEAR(sums.nll / 49, want.nll / 49, 2e-3);
   EXPECT_NEAR(sums.entropy / 49, want.entropy / 49, 2e-3);
@@ -219,9 +218,9 @@ TEST(HeadLoss, TilesOfABfloat16GradientAreSummedWider) {
     Parameter head = parameter(random({50, 40}, 2, at::kBFloat16) * 0.02, at::kBFloat16);
     const Reference want = reference(hidden.detach(), *head.read(), targets, 1.0);
     HeadOptions options{at::kBFloat16, 4};
-    head_loss(hidden, head, targets, 1.0, options, nullptr);
+    test::nll_loss(hidden, head, targets, 1.0, options, nullptr);
     EXPECT_LT(error_of(head.gradient(), want.d_head, 0.0), 3e-3);
-    head_loss(hidden, head, targets, 1.0, options, nullptr);  // a second micro-batch
+    test::nll_loss(hidden, head, targets, 1.0, options, nullptr);  // a second micro-batch
     EXPECT_LT(error_of(head.gradient(), want.d_head * 2, 0.0), 5e-3);
   }
 }
@@ -229,8 +228,8 @@ TEST(HeadLoss, TilesOfABfloat16GradientAreSummedWider) {
 TEST(HeadLoss, NothingToLearnIsZero) {
   const at::Tensor hidden = leaf(random({4, 8}, 1));
   Parameter head = parameter(random({6, 8}, 2));
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, at::full({4}, -100, at::kInt), 1.0, {}, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, at::full({4}, -100, at::kInt), 1.0, {}, &sums);
   EXPECT_EQ(loss.item<float>(), 0.0f);
   EXPECT_EQ(sums.count, 0);
   EXPECT_EQ(torch::autograd::grad({loss}, {hidden})[0].abs().sum().item<float>(), 0.0f);
@@ -240,22 +239,22 @@ TEST(HeadLoss, NothingToLearnIsZero) {
 TEST(HeadLoss, OnlyTheFirstOfEqualMaximaCounts) {
   Parameter head = parameter(at::tensor({1.f, 1.f, 0.f, 1.f}).reshape({4, 1}));
   const at::NoGradGuard guard;
-  HeadSums sums;
-  head_loss(at::ones({4, 1}), head, at::tensor({0, 1, 2, 3}, at::kInt), 1.0, {}, &sums);
+  test::NllSums sums;
+  test::nll_loss(at::ones({4, 1}), head, at::tensor({0, 1, 2, 3}, at::kInt), 1.0, {}, &sums);
   EXPECT_EQ(sums.correct, 1);
 }
 
 TEST(HeadLoss, BackwardStartsHere) {
   const at::Tensor hidden = leaf(random({4, 8}, 1));
   Parameter head = parameter(random({6, 8}, 2));
-  const at::Tensor loss = head_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0;
+  const at::Tensor loss = test::nll_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0;
   EXPECT_THROW(loss.backward(), Error);
 }
 
 TEST(HeadLoss, ATargetOutsideTheVocabularyIsAnError) {
   Parameter head = parameter(random({6, 8}, 2));
-  EXPECT_THROW(head_loss(random({1, 8}, 1), head, at::full({1}, 6, at::kInt), 1.0, {}, nullptr), Error);
-  EXPECT_THROW(head_loss(random({1, 8}, 1), head, at::full({1}, -1, at::kInt), 1.0, {}, nullptr), Error);
+  EXPECT_THROW(test::nll_loss(random({1, 8}, 1), head, at::full({1}, 6, at::kInt), 1.0, {}, nullptr), Error);
+  EXPECT_THROW(test::nll_loss(random({1, 8}, 1), head, at::full({1}, -1, at::kInt), 1.0, {}, nullptr), Error);
 }
 
 TEST(HeadLoss, SameBitsForAnyNumberOfThreads) {
@@ -266,9 +265,9 @@ TEST(HeadLoss, SameBitsForAnyNumberOfThreads) {
       const Threads scoped(threads);
       const at::Tensor hidden = leaf(random({70, 32}, 1));
       Parameter head = parameter(random({1001, 32}, 2));
-      HeadSums s;
+      test::NllSums s;
       const at::Tensor targets = at::arange(70, at::kInt);
-      const at::Tensor loss = head_loss(hidden, head, targets, 1.0, {type, 32, false}, &s);
+      const at::Tensor loss = test::nll_loss(hidden, head, targets, 1.0, {type, 32}, &s);
       grads.push_back(torch::autograd::grad({loss}, {hidden})[0]);
       grads.push_back(head.gradient());
       sums.push_back(s.nll + s.entropy);

@@ -55,16 +55,19 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
   const int64_t middle = std::min(c.vocab, kHeadBlock);  // two parts
   kernels.head_logits(tile, 0, middle, p.stats.data(), memory);
   kernels.head_logits(tile, middle, c.vocab, p.stats.data(), memory);
-  std::vector<float> top(static_cast<size_t>(pitch)), scale(top), spread(top), own(top);
-  std::vector<int64_t> target(top.size());
+  std::vector<float> top(static_cast<size_t>(pitch)), scale(top), spread(top);
+  std::vector<HeadTarget> targets;
   for (size_t i = 0; i < p.stats.size(); ++i) {
     top[i] = p.stats[i].top;
     scale[i] = static_cast<float>(c.scale * 0.5 / p.stats[i].sum);
     spread[i] = static_cast<float>(c.scale * 0.1 / static_cast<double>(c.vocab));
-    own[i] = static_cast<float>(c.scale * 0.4);
-    target[i] = static_cast<int64_t>(i * 31) % c.vocab;
+    const auto row = static_cast<int64_t>(i);
+    targets.push_back({row * 31 % c.vocab, row, static_cast<float>(c.scale * 0.4)});
   }
-  const HeadFactors factors{top.data(), scale.data(), spread.data(), own.data(), target.data()};
+  const auto place = [](const HeadTarget& t) { return std::pair(t.token, t.row); };
+  std::sort(targets.begin(), targets.end(), [&](auto& a, auto& b) { return place(a) < place(b); });
+  const HeadFactors factors{top.data(), scale.data(), spread.data(), targets.data(),
+                            targets.data() + targets.size()};
   at::Tensor low = at::full({c.vocab * c.width + 1}, 77, at::kByte);
   if (tiles > 1) tile.low = low.data_ptr<uint8_t>();
   for (int i = 0; i < tiles; ++i) {
@@ -104,6 +107,7 @@ void compare(const CpuKernels& kernels, at::ScalarType weight_type, at::ScalarTy
     const double limit = exact ? 1e-5 : 3e-2;  // logits of about 10
     EXPECT_NEAR(static_cast<double>(s.top) + std::log(s.sum), row.logsumexp(0).item<double>(), limit);
     EXPECT_NEAR(std::log(s.sum) - s.weighted / s.sum, -(p * log_p[r]).sum().item<double>(), limit);
+    EXPECT_NEAR(std::log(s.squares) - 2 * std::log(s.sum), p.square().sum().log().item<double>(), 2 * limit);
     EXPECT_NEAR(s.total / static_cast<double>(c.vocab), row.mean().item<double>(), limit);
     const at::Tensor own = got.logits.narrow(1, r, 1).squeeze(1).to(at::kFloat);
     EXPECT_EQ(s.best, own.eq(own.max()).to(at::kInt).argmax().item<int64_t>());
@@ -153,7 +157,7 @@ TEST(HeadStats, JoinInAnyPartsIsTheWhole) {
     for (size_t i = 0; i < z.size(); ++i) {
       HeadStats one;
       one.top = static_cast<float>(z[i]);
-      one.sum = std::isinf(z[i]) ? 0 : 1;
+      one.sum = one.squares = std::isinf(z[i]) ? 0 : 1;
       one.total = z[i];
       one.best = static_cast<int64_t>(i);
       join(s, one);
@@ -164,6 +168,7 @@ TEST(HeadStats, JoinInAnyPartsIsTheWhole) {
   EXPECT_EQ(s.top, 2.0f);
   EXPECT_EQ(s.best, 2);
   EXPECT_NEAR(s.sum, std::exp(-1.5) + 2 + std::exp(-5.0), 1e-12);
+  EXPECT_NEAR(s.squares, std::exp(-3.0) + 2 + std::exp(-10.0), 1e-12);
   EXPECT_NEAR(s.weighted, -1.5 * std::exp(-1.5) - 5 * std::exp(-5.0), 1e-12);
   EXPECT_TRUE(std::isnan(stats_of({1, NAN}).sum));
 }

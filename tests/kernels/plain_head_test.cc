@@ -1,4 +1,5 @@
 #include "kernels/compare.h"
+#include "kernels/nll_loss.h"
 
 namespace trl::kernels {
 namespace {
@@ -20,21 +21,20 @@ at::Tensor head_targets(const HeadShape& s) {
   return targets;
 }
 
-HeadOptions head_options(const HeadShape& s, at::ScalarType compute, double smoothing, bool dft) {
+HeadOptions head_options(const HeadShape& s, at::ScalarType compute) {
   HeadOptions options;
   options.compute = compute;
   options.tile_rows = s.tile;
-  options.log_probs = true;
-  options.smoothing = smoothing;
-  options.dft = dft;
   return options;
 }
 
-test::Comparison head_loss_of(const HeadShape& s, const HeadOptions& options, HeadSums* sums) {
+test::Comparison head_loss_of(const HeadShape& s, const HeadOptions& options, test::NllSums* sums,
+                              const test::NllOptions& kind = {}) {
   return {{random({s.rows, s.width}, 1) * 0.5},
           {random({s.vocab, s.width}, 2)},
           [=, targets = head_targets(s)](const auto& x, auto& w) {
-            return head_loss(x[0], w[0], targets, 1.0 / static_cast<double>(s.rows), options, sums);
+            return test::nll_loss(x[0], w[0], targets, 1.0 / static_cast<double>(s.rows), options, sums,
+                                  kind);
           }};
 }
 
@@ -43,10 +43,11 @@ void compare_head(at::ScalarType compute, double limit) {
     for (const auto& [smoothing, dft] : {std::pair{0.0, false}, {0.2, false}, {0.0, true}}) {
       SCOPED_TRACE(testing::Message()
                    << s.rows << " x " << s.vocab << ", smoothing " << smoothing << ", dft " << dft);
-      const HeadOptions options = head_options(s, compute, smoothing, dft);
-      HeadSums got, want;
-      const test::Comparison c = head_loss_of(s, options, &got);
-      test::run(head_loss_of(s, options, &want), Path::plain);
+      const HeadOptions options = head_options(s, compute);
+      const test::NllOptions kind{smoothing, dft};
+      test::NllSums got, want;
+      const test::Comparison c = head_loss_of(s, options, &got, kind);
+      test::run(head_loss_of(s, options, &want, kind), Path::plain);
       test::expect_fused_is_plain(c, limit, 2);
       const double rows = static_cast<double>(s.rows);
       test::each_table([&] {
@@ -67,22 +68,22 @@ TEST(PlainHeadLoss, FusedIsTheSameInBfloat16) { compare_head(at::kBFloat16, 1.2e
 
 TEST(PlainHeadLoss, FusedIsTheSameWithScaledAndCappedLogits) {
   for (const double softcap : {0.0, 2.0}) {
-    HeadOptions options = head_options(kHeadShapes[1], at::kFloat, 0.2, false);
+    HeadOptions options = head_options(kHeadShapes[1], at::kFloat);
     options.scale = 0.3;
     options.softcap = softcap;
-    test::expect_fused_is_plain(head_loss_of(kHeadShapes[1], options, nullptr), 4e-6, 2);
+    test::expect_fused_is_plain(head_loss_of(kHeadShapes[1], options, nullptr, {0.2}), 4e-6, 2);
   }
 }
 
 TEST(PlainHeadLoss, GradientsAreDerivatives) {
   const HeadShape s{14, 41, 12, 5};
   for (const double smoothing : {0.0, 0.3}) {
-    HeadOptions options = head_options(s, at::kFloat, smoothing, false);
+    HeadOptions options = head_options(s, at::kFloat);
     options.scale = 0.3;
-    test::expect_gradients(head_loss_of(s, options, nullptr), 1e-3);
+    test::expect_gradients(head_loss_of(s, options, nullptr, {smoothing}), 1e-3);
     HeadOptions wide = options;
     wide.compute = at::kDouble;
-    test::expect_plain_gradients_in_double(head_loss_of(s, wide, nullptr));
+    test::expect_plain_gradients_in_double(head_loss_of(s, wide, nullptr, {smoothing}));
   }
 }
 
@@ -90,12 +91,13 @@ TEST(PlainHeadLoss, WithoutATargetIsZeroAndWrongOnesAreErrors) {
   const PathScope plain(Path::plain);
   test::Parameter head = test::parameter(random({6, 8}, 2));
   const at::Tensor hidden = test::leaf(random({4, 8}, 1));
-  HeadSums sums;
-  const at::Tensor loss = head_loss(hidden, head, at::full({4}, -100, at::kInt), 1.0, {}, &sums);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, at::full({4}, -100, at::kInt), 1.0, {}, &sums);
   EXPECT_EQ(loss.item<float>(), 0.0f);
   EXPECT_EQ(torch::autograd::grad({loss}, {hidden})[0].abs().sum().item<float>(), 0.0f);
-  EXPECT_THROW(head_loss(hidden, head, at::full({4}, 6, at::kInt), 1.0, {}, nullptr), Error);
-  EXPECT_THROW((head_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0).backward(), Error);
+  EXPECT_THROW(test::nll_loss(hidden, head, at::full({4}, 6, at::kInt), 1.0, {}, nullptr), Error);
+  EXPECT_THROW((test::nll_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0).backward(),
+               Error);
 }
 
 TEST(PlainHeadLogits, AreTheSame) {

@@ -1,4 +1,4 @@
-// The SFT loss against the recorded values of TRL's, and its shift of labels.
+// The SFT loss against the recorded values of TRL's.
 #include "loss/sft.h"
 
 #include "support/golden.h"
@@ -10,25 +10,6 @@ at::Tensor ints(const std::vector<int32_t>& values) {
   const at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kInt);
   std::copy(values.begin(), values.end(), tensor.data_ptr<int32_t>());
   return tensor;
-}
-
-std::vector<int32_t> list(const at::Tensor& tensor) {
-  return {tensor.data_ptr<int32_t>(), tensor.data_ptr<int32_t>() + tensor.numel()};
-}
-
-TEST(ShiftLabels, stays_inside_each_document) {
-  kernels::Segments segments;
-  segments.cu_seqlens = {0, 3, 3, 4, 8};
-  const at::Tensor targets = shift_labels(ints({1, 2, 3, 4, -100, 6, -100, 8}), segments);
-  EXPECT_EQ(list(targets), (std::vector<int32_t>{2, 3, -100, -100, 6, -100, 8, -100}));
-  EXPECT_EQ(count_targets(targets), 4);
-}
-
-TEST(ShiftLabels, of_nothing) {
-  kernels::Segments segments;
-  segments.cu_seqlens = {0};
-  EXPECT_EQ(shift_labels(ints({}), segments).numel(), 0);
-  EXPECT_EQ(count_targets(ints({})), 0);
 }
 
 // Two classes with log-probabilities l and log(1 - e^l) through an identity head give back l for the first.
@@ -59,10 +40,11 @@ TEST(SftLoss, golden) {
     head.begin_training(at::zeros({2, 2}));
     const bool counted = c["num_items_in_batch"].is_null();
     const double items = counted ? static_cast<double>(kept) : c["num_items_in_batch"].get<double>();
-    const SftLoss result = sft_loss(hidden, head, ints(target), items, {.dft = dft});
+    const SftLoss result =
+        sft_loss(hidden, head, kernels::head_targets(ints(target)), items, {.dft = dft}, {});
     EXPECT_TRUE(test::close(result.loss.item<double>(), c["loss"], test::limits::function))
         << result.loss.item<double>();
-    EXPECT_EQ(result.sums.count, kept);
+    EXPECT_EQ(result.count, kept);
 
     // d/d logits of the target: (p - 1) / items, with dft times p; 0 where nothing is trained
     result.loss.backward();
@@ -88,9 +70,9 @@ TEST(SftLoss, label_smoothing) {
   head.begin_training(at::zeros({kVocab, kWidth}));
   const at::Tensor targets = ints({3, -100, 0, 10, -100, 7, 7, 1, -100});
   kernels::HeadOptions options;
-  options.smoothing = share;
   options.tile_rows = 4;
-  const SftLoss result = sft_loss(hidden, head, targets, items, options);
+  const SftLoss result =
+      sft_loss(hidden, head, kernels::head_targets(targets), items, {.smoothing = share}, options);
   result.loss.backward();
 
   const at::Tensor h = hidden.detach().to(at::kDouble).requires_grad_();
@@ -102,7 +84,7 @@ TEST(SftLoss, label_smoothing) {
   const at::Tensor want = ((1 - share) * nll - share * (logp.mean(-1) * kept).sum()) / items;
   want.backward();
   EXPECT_NEAR(result.loss.item<double>(), want.item<double>(), 1e-6);
-  EXPECT_NEAR(result.sums.nll, nll.item<double>(), 1e-5);
+  EXPECT_NEAR(result.nll, nll.item<double>(), 1e-5);
   EXPECT_LT((hidden.grad() - h.grad()).abs().max().item<double>(), 1e-6);
   EXPECT_LT((head.gradient() - w.grad()).abs().max().item<double>(), 1e-6);
 }
@@ -111,9 +93,9 @@ TEST(SftLoss, without_a_target_is_zero_and_finite) {
   at::Tensor hidden = at::ones({3, 4}).requires_grad_();
   kernels::Parameter head("lm_head.weight", at::ones({5, 4}));
   head.begin_training(at::zeros({5, 4}));
-  const SftLoss result = sft_loss(hidden, head, ints({-100, -100, -100}), 0, {});
+  const SftLoss result = sft_loss(hidden, head, kernels::HeadTargets(), 0, {}, {});
   EXPECT_EQ(result.loss.item<float>(), 0.0f);
-  EXPECT_EQ(result.sums.count, 0);
+  EXPECT_EQ(result.count, 0);
   result.loss.backward();
   EXPECT_EQ(hidden.grad().abs().max().item<float>(), 0.0f);
   EXPECT_EQ(head.gradient().abs().max().item<float>(), 0.0f);

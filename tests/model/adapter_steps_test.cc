@@ -5,6 +5,7 @@
 #include "checkpoint/save_adapter.h"
 #include "checkpoint/save_model.h"
 #include "io/safetensors.h"
+#include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
@@ -53,8 +54,8 @@ double step(Model& model, const Rows& rows) {
   for (Parameter* parameter : model.adapters().trained()->parameters())
     at::Tensor(parameter->gradient()).zero_();
   const at::Tensor hidden = model.forward(rows.input, {}).hidden;
-  const at::Tensor loss = kernels::head_loss(hidden, model.head(), rows.targets, 1.0 / 22,
-                                             model.head_options(at::kFloat), nullptr);
+  const at::Tensor loss =
+      test::nll_loss(hidden, model.head(), rows.targets, 1.0 / 22, model.head_options(at::kFloat), nullptr);
   loss.backward();
   return loss.item<double>();
 }

@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "model/model.h"
 #include "model/seeded_runs.h"
@@ -72,8 +73,7 @@ class ExpertAdapters : public testing::TestWithParam<std::string> {
             .forward(test::forward_input(rows()),
                      {.recompute = {recompute ? config::Recomputed::layers : config::Recomputed::nothing}})
             .hidden;
-    return kernels::head_loss(hidden, model.head(), targets, 1 / tokens, model.head_options(at::kFloat),
-                              nullptr);
+    return test::nll_loss(hidden, model.head(), targets, 1 / tokens, model.head_options(at::kFloat), nullptr);
   }
 
   const test::SeededModel base_{recorded_experts()[GetParam()]["model"]};

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "model/model.h"
 #include "model/seeded_runs.h"
@@ -137,8 +138,8 @@ TEST_P(Families, GradientsAsRecorded) {
         .router_loss = true};
     if (json().contains("random")) options.random = json()["random"].get<uint64_t>();
     const Output output = model->forward(test::forward_input(rows), options);
-    at::Tensor loss = kernels::head_loss(output.hidden, model->head(), targets, 1 / tokens,
-                                         model->head_options(at::kFloat), nullptr);
+    at::Tensor loss = test::nll_loss(output.hidden, model->head(), targets, 1 / tokens,
+                                     model->head_options(at::kFloat), nullptr);
     if (output.router_loss.defined()) loss = loss + model->config().experts.balance * output.router_loss;
     loss.backward();
     EXPECT_TRUE(close(loss.item<double>(), want["loss"], test::limits::forward)) << loss;
@@ -160,8 +161,8 @@ std::vector<at::Tensor> trained(Model& model, const base::Json& json, const Forw
   const base::Json& rows = json["runs"][0]["rows"];
   for (Parameter* p : model.parameters()) p->begin_training(at::zeros_like(*p->read()));
   const Output output = model.forward(test::forward_input(rows), options);
-  at::Tensor loss = kernels::head_loss(output.hidden, model.head(), test::successors(rows), 0.1,
-                                       model.head_options(options.compute), nullptr);
+  at::Tensor loss = test::nll_loss(output.hidden, model.head(), test::successors(rows), 0.1,
+                                   model.head_options(options.compute), nullptr);
   if (output.router_loss.defined()) loss = loss + 0.01 * output.router_loss;
   loss.backward();
   std::vector<at::Tensor> all{loss.detach()};
@@ -241,7 +242,7 @@ TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
     const at::Tensor targets = test::successors(rows);
     const Operators operators;
     const Output output = model->forward(test::forward_input(rows), {.router_loss = true, .random = 1});
-    kernels::head_loss(output.hidden, model->head(), targets, 1, model->head_options(at::kFloat), nullptr)
+    test::nll_loss(output.hidden, model->head(), targets, 1, model->head_options(at::kFloat), nullptr)
         .backward();
     const auto cache = model->new_cache(4);
     for (const std::vector<int32_t>& ids : {std::vector<int32_t>{3, 4, 5}, {6}})

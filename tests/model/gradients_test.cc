@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
@@ -32,11 +33,11 @@ at::Tensor targets_of(const Json& labels, const GoldenBatch& batch) {
 }
 
 double backward(Model& model, const GoldenBatch& batch, const at::Tensor& targets, double items,
-                const ForwardOptions& options, kernels::HeadSums* sums) {
+                const ForwardOptions& options, test::NllSums* sums) {
   const Output output = model.forward(batch.input, options);
   kernels::HeadOptions head = model.head_options(options.compute);
   head.tile_rows = 16;
-  at::Tensor loss = kernels::head_loss(output.hidden, model.head(), targets, 1.0 / items, head, sums);
+  at::Tensor loss = test::nll_loss(output.hidden, model.head(), targets, 1.0 / items, head, sums);
   if (output.router_loss.defined()) loss = loss + model.config().experts.balance * output.router_loss;
   loss.backward();
   return loss.item<double>();
@@ -74,7 +75,7 @@ void compare_gradients(const std::string& name, Compared& compared) {
   const auto model = Model::open(test::golden_path("models/" + name), "float32");
   make_gradients(*model);
   const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
-  kernels::HeadSums sums;
+  test::NllSums sums;
   const double loss = backward(*model, batch, targets_of(json["labels"], batch),
                                json["num_label_tokens"].get<double>(), {.router_loss = true}, &sums);
   EXPECT_EQ(sums.count, json["num_label_tokens"].get<int64_t>());

@@ -4,6 +4,7 @@
 
 #include "config/lora_config.h"
 #include "kernels/cpu_kernels.h"
+#include "kernels/nll_loss.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/seeded_model.h"
@@ -39,8 +40,8 @@ std::vector<at::Tensor> results(Model& model, const ForwardOptions& options) {
   for (Parameter* p : model.all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape(), p->dtype()) : at::Tensor());
   const Output output = model.forward(rows.input, options);
-  kernels::head_loss(output.hidden, model.head(), rows.targets, 0.01, model.head_options(options.compute),
-                     nullptr)
+  test::nll_loss(output.hidden, model.head(), rows.targets, 0.01, model.head_options(options.compute),
+                 nullptr)
       .backward();
   std::vector<at::Tensor> all{output.hidden.detach()};
   for (Parameter* p : model.all_parameters()) {
@@ -134,7 +135,7 @@ TEST(Tiles, BoundWhatIsAsWideAsTheFeedForwardPart) {
       const at::Tensor hidden = model->forward(rows.input, options).hidden;
       kernels::HeadOptions head = model->head_options(at::kBFloat16);
       head.tile_rows = 64;
-      const at::Tensor loss = kernels::head_loss(hidden, model->head(), rows.targets, 0.01, head, nullptr);
+      const at::Tensor loss = test::nll_loss(hidden, model->head(), rows.targets, 0.01, head, nullptr);
       loss.backward();
     }
     tensor::set_host(nullptr);

@@ -18,7 +18,11 @@ MicroBatch batch_of(const std::vector<int32_t>& lengths) {
   }
   batch.input_ids = at::arange(std::ssize(positions), at::kInt);
   batch.position_ids = at::tensor(positions, at::kInt);
-  batch.targets = batch.input_ids + 1;
+  for (int32_t i = 0; i < static_cast<int32_t>(positions.size()); i += 2) {
+    batch.targets.tokens.rows.push_back(i);
+    batch.targets.tokens.tokens.push_back(i + 1);
+    batch.targets.sequences.push_back(i / 3);
+  }
   batch.segments = segments;
   batch.reach = segments->max_length;
   batch.row_ids = {7, 8, 9};
@@ -30,14 +34,19 @@ MicroBatch batch_of(const std::vector<int32_t>& lengths) {
 std::vector<int64_t> sizes(const std::vector<int32_t>& lengths, std::optional<int64_t> most) {
   const MicroBatch batch = batch_of(lengths);
   std::vector<int64_t> sizes;
-  int64_t first = 0;
+  int64_t first = 0, targets = 0;
   for (const MicroBatch& part : parts_of(batch, most)) {
     const int64_t tokens = part.input_ids.numel();
     EXPECT_EQ(part.first, first);
-    for (const auto& [mine, whole] : {std::pair{&part.input_ids, &batch.input_ids},
-                                      {&part.position_ids, &batch.position_ids},
-                                      {&part.targets, &batch.targets}})
+    for (const auto& [mine, whole] :
+         {std::pair{&part.input_ids, &batch.input_ids}, {&part.position_ids, &batch.position_ids}})
       EXPECT_TRUE(at::equal(*mine, whole->narrow(0, first, tokens)));
+    for (int64_t i = 0; i < part.targets.size(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      EXPECT_EQ(part.targets.tokens.tokens[at], first + part.targets.tokens.rows[at] + 1);
+      EXPECT_LT(part.targets.tokens.rows[at], tokens);
+    }
+    targets += part.targets.size();
     const std::vector<int32_t>& borders = part.segments->cu_seqlens;
     EXPECT_EQ(borders.front(), 0);
     EXPECT_EQ(borders.back(), tokens);
@@ -52,6 +61,7 @@ std::vector<int64_t> sizes(const std::vector<int32_t>& lengths, std::optional<in
     first += tokens;
   }
   EXPECT_EQ(first, batch.input_ids.numel());
+  EXPECT_EQ(targets, batch.targets.size());
   return sizes;
 }
 
@@ -107,7 +117,7 @@ struct Learned {
 };
 Learned learned(const MicroBatch& batch, std::optional<int64_t> most) {
   test::SftRun run = test::tiny_run({});
-  const auto method = make_method(run.setup.arguments, run.model());
+  const auto method = make_method({run.setup.arguments, run.model()});
   Gradients gradients(run.model().parameters(), std::nullopt);
   gradients.begin_step(Gradients::Copies::none);
   const at::AutoGradMode with_graph(true);
@@ -141,9 +151,9 @@ TEST(BatchParts, ALossOfAllPartsMeasuresThemFirst) {
 TEST(BatchParts, EndWhereBackwardSaysSo) {
   TRL_NEED_TINY_RUN();
   test::SftRun run = test::tiny_run({});
-  const auto method = make_method(run.setup.arguments, run.model());
+  const auto method = make_method({run.setup.arguments, run.model()});
   const MicroBatch batch = batch_of({5, 3, 7, 2});
-  const auto loss = method->loss(batch, {});
+  const auto loss = method->loss(batch, {&batch, 1}, {});
   const at::NoGradGuard no_graph;
   int calls = 0, lasts = 0, forwards = 0;
   const auto go = [&](int stop_after) {

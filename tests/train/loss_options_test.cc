@@ -75,7 +75,7 @@ TEST(Neftune, size_and_key) {
   batch.position_ids = at::tensor({0, 1, 2, 0, 1, 2, 3}, at::kInt);
   batch.segments = std::make_shared<kernels::Segments>(kernels::Segments{{0, 3, 7}, 4});
   batch.width = 4;
-  const auto method = make_method(run.setup.arguments, model);
+  const auto method = make_method({run.setup.arguments, model});
   const model::ForwardInput input{batch.input_ids, batch.position_ids, batch.segments};
   model::ForwardOptions options;
   const at::NoGradGuard no_graph;

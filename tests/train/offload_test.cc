@@ -195,7 +195,7 @@ TEST(OffloadedRun, WhatABatchTakesOfTheDiskIsKnownBefore) {
     Batches batches(run.train_stream(), run.model().config().vocab_size);
     const int64_t tokens = batches.fill_window(1)[0].input_ids.numel();
     Offloading offloading(run.setup, kernels::Path::fused);
-    const auto method = make_method(run.setup.arguments, run.model(), nullptr);
+    const auto method = make_method({run.setup.arguments, run.model()});
     constexpr int64_t kTensors = 100;  // whose last page is not full
     EXPECT_GT(rehearsed, 0);
     EXPECT_NEAR(static_cast<double>(offloading.bytes(tokens, *method)), static_cast<double>(rehearsed),

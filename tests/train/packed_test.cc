@@ -34,7 +34,7 @@ struct Alone {
 class Summed {
  public:
   Summed(const config::TrainingArguments& arguments, model::Model& model)
-      : method_(make_method(arguments, model)),
+      : method_(make_method({arguments, model})),
         parameters_(model.parameters()),
         vocab_size_(model.config().vocab_size),
         gradients_(parameters_, std::nullopt) {
@@ -43,7 +43,8 @@ class Summed {
   void add(const engine::Batch& batch, double items) {
     const at::AutoGradMode with_graph(true);
     const MicroBatch own = copy_batch(batch, vocab_size_);
-    const at::Tensor share = method_->loss(own, {.items = items})->share(method_->forward(own, Place{}), own);
+    const at::Tensor share =
+        method_->loss(own, {&own, 1}, {.items = items})->share(method_->forward(own, Place{}), own);
     loss += static_cast<double>(*share.data_ptr<float>());
     if (share.requires_grad()) share.backward();
   }

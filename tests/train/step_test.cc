@@ -362,5 +362,33 @@ TEST(CopyBatch, checks_ids_and_borders) {
   EXPECT_EQ(copied(4), Status::invalid_argument);
 }
 
+TEST(CopyBatch, checks_segments_and_columns) {
+  const std::vector<int32_t> ids = {1, 2, 3}, positions = {0, 1, 1}, borders = {0, 1, 2, 3};
+  std::vector<int32_t> parents = {-1, 0, 0}, ends = {1, 2};
+  std::vector<float> margins = {0.5, 1.5};
+  const engine::SequenceColumn column{"margin", margins};
+  engine::Batch batch{ids.data(), ids.data(), positions.data(), borders.data(), nullptr, 3, 3};
+  batch.parents = parents.data();
+  batch.sequences = ends;
+  batch.columns = {&column, 1};
+  const MicroBatch copy = copy_batch(batch, 4);
+  EXPECT_EQ(copy.sequence_labels, (std::vector<int32_t>{2, 2}));
+  EXPECT_EQ(copy.columns.at("margin"), margins);
+  EXPECT_EQ(copy.segments->prefix, parents);
+  EXPECT_EQ(copy.targets.tokens.rows, (std::vector<int32_t>{0, 0}));
+  EXPECT_EQ(copy.targets.tokens.tokens, (std::vector<int32_t>{2, 3}));
+  const auto status = [&] { return status_of([&] { copy_batch(batch, 4); }); };
+  for (const int32_t wrong : {1, 2, -2}) {
+    parents[1] = wrong;
+    EXPECT_EQ(status(), Status::invalid_argument) << wrong;
+  }
+  parents[1] = 0;
+  ends[1] = 3;
+  EXPECT_EQ(status(), Status::invalid_argument);
+  ends[1] = 2;
+  batch.sequences = std::span(ends).first(1);
+  EXPECT_EQ(status(), Status::invalid_argument);
+}
+
 }  // namespace
 }  // namespace trl::train

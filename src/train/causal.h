@@ -1,0 +1,54 @@
+// How the methods that train a causal model send a micro-batch through it.
+#pragma once
+#include <optional>
+
+#include "config/training_arguments.h"
+#include "model/model.h"
+#include "train/micro_batch.h"
+
+namespace trl::train {
+
+// Where a training forward stands in the run. Whatever is random in it is drawn by counter from here, so a
+// step that is tried again, or a run that is resumed, draws the same.
+struct Place {
+  int64_t step = 0;         // updates done before
+  int64_t micro_batch = 0;  // in the window
+};
+
+class Causal {
+ public:
+  // Refuses router_aux_loss_coef where there are no routers, and parts of a micro-batch where the routers'
+  // loss is of all of it. attention: null: the built-in one.
+  Causal(const config::TrainingArguments& arguments, model::Model& model,
+         kernels::AttentionPluginPtr attention);
+
+  // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
+  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+                        const at::Tensor& states) const;
+  // What another adapter (null: none) makes of it, or another model: no graph, nothing random, no routers'
+  // loss.
+  at::Tensor hidden_by(model::Adapter* adapter, const MicroBatch& batch) const;
+  at::Tensor hidden_by(model::Model& model, const MicroBatch& batch) const;
+
+  model::Model& model() const { return model_; }
+  const kernels::HeadOptions& head() const { return head_; }
+  double router_weight() const { return router_weight_; }
+
+ private:
+  void check_routers(const config::TrainingArguments& arguments) const;
+  kernels::Noise neftune(const MicroBatch& batch, const Place& at) const;
+
+  model::Model& model_;
+  const kernels::AttentionPluginPtr attention_;
+  const at::ScalarType compute_;
+  const config::Recompute recompute_;
+  const bool small_tiles_;
+  const bool dropout_;
+  const double neftune_alpha_;
+  const uint64_t seed_;
+  const double router_weight_;
+  const bool router_loss_;
+  const kernels::HeadOptions head_;
+};
+
+}  // namespace trl::train

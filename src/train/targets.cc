@@ -1,0 +1,89 @@
+#include "train/targets.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trl::train {
+
+namespace {
+
+constexpr int32_t kIgnored = -100;
+
+struct Target {
+  int32_t row, token, sequence;
+};
+
+// A segment and those above it, the first one first.
+std::vector<int32_t> path_to(int32_t segment, const std::vector<int32_t>& parents) {
+  std::vector<int32_t> path{segment};
+  if (!parents.empty())
+    while (parents[static_cast<size_t>(path.back())] >= 0)
+      path.push_back(parents[static_cast<size_t>(path.back())]);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// The last segment of each sequence.
+std::vector<int32_t> ends_of(const kernels::Segments& segments, std::span<const int32_t> ends) {
+  if (!ends.empty()) return {ends.begin(), ends.end()};
+  std::vector<int32_t> all(segments.cu_seqlens.size() - 1);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// body(token) for those of a sequence, in their order.
+template <typename Body>
+void each_token(const kernels::Segments& segments, int32_t end, const Body& body) {
+  for (const int32_t segment : path_to(end, segments.prefix)) {
+    const auto at = static_cast<size_t>(segment);
+    for (int32_t i = segments.cu_seqlens[at]; i < segments.cu_seqlens[at + 1]; ++i) body(i);
+  }
+}
+
+}  // namespace
+
+Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std::span<const int32_t> ends) {
+  std::vector<Target> targets;
+  int32_t sequence = 0;
+  for (const int32_t end : ends_of(segments, ends)) {
+    int32_t before = -1;
+    each_token(segments, end, [&](int32_t i) {
+      if (before >= 0 && labels[i] != kIgnored) targets.push_back({before, labels[i], sequence});
+      before = i;
+    });
+    ++sequence;
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const Target& a, const Target& b) { return a.row < b.row; });
+  Targets out;
+  for (const Target& target : targets) {
+    out.tokens.rows.push_back(target.row);
+    out.tokens.tokens.push_back(target.token);
+    out.sequences.push_back(target.sequence);
+  }
+  return out;
+}
+
+std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
+                                  std::span<const int32_t> ends) {
+  std::vector<int32_t> counts;
+  for (const int32_t end : ends_of(segments, ends)) {
+    int32_t& count = counts.emplace_back(0);
+    each_token(segments, end, [&](int32_t i) { count += labels[i] != kIgnored ? 1 : 0; });
+  }
+  return counts;
+}
+
+Targets part_of(const Targets& targets, int64_t first, int64_t count) {
+  const std::vector<int32_t>& rows = targets.tokens.rows;
+  const auto begin = std::lower_bound(rows.begin(), rows.end(), first) - rows.begin();
+  const auto end = std::lower_bound(rows.begin(), rows.end(), first + count) - rows.begin();
+  const auto taken = [&](const std::vector<int32_t>& all) {
+    return std::vector<int32_t>(all.begin() + begin, all.begin() + end);
+  };
+  Targets out{{taken(rows), taken(targets.tokens.tokens)}, taken(targets.sequences)};
+  for (int32_t& row : out.tokens.rows) row -= static_cast<int32_t>(first);
+  return out;
+}
+
+}  // namespace trl::train

@@ -1,0 +1,28 @@
+// What a micro-batch learns to predict.
+#pragma once
+#include <span>
+
+#include "kernels/head.h"
+
+namespace trl::train {
+
+// Next tokens, by the row of hidden states that each is predicted from.
+struct Targets {
+  kernels::HeadTargets tokens;
+  std::vector<int32_t> sequences;  // to which each belongs
+  int64_t size() const { return tokens.size(); }
+};
+
+// Of labels that are not shifted (engine::Batch), int32 [tokens]: a token with a label is predicted from the
+// one before it in its sequence, once for each sequence. ends: the last segment of each sequence; empty: each
+// segment is one by itself.
+Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std::span<const int32_t> ends);
+
+// How many tokens of each sequence have a label, the first one too.
+std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
+                                  std::span<const int32_t> ends);
+
+// Those of the rows [first, first + count), numbered from the first on.
+Targets part_of(const Targets& targets, int64_t first, int64_t count);
+
+}  // namespace trl::train

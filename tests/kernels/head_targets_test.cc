@@ -1,0 +1,114 @@
+// Rows with several targets, and losses with a coefficient of each: against autograd in double.
+#include "kernels/compare.h"
+#include "kernels/head.h"
+
+namespace trl::kernels::head_targets_test {
+namespace {
+
+using test::error_of;
+using test::leaf;
+using test::parameter;
+using test::random;
+
+// Rows 2 and 9 have several tokens, row 9 one of them twice; many rows have none.
+const HeadTargets kTargets{{0, 2, 2, 2, 5, 9, 9, 9, 12}, {3, 96, 0, 41, 7, 50, 12, 50, 96}};
+
+double by_log_prob(int64_t i) { return 0.3 * static_cast<double>(i) - 1; }
+double by_mean(int64_t i) { return i % 2 == 0 ? 0.2 : 0; }
+
+TokenTerm term_of(int64_t i, const TokenValues& v) {
+  const double a = by_log_prob(i), b = by_mean(i);
+  return {a * v.log_prob + b * v.mean_log_prob, a, b};
+}
+
+struct Reference {
+  std::vector<TokenValues> values;
+  double loss = 0;
+  at::Tensor d_hidden, d_head;
+};
+
+Reference reference(const at::Tensor& hidden, const at::Tensor& head, const HeadOptions& options) {
+  const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
+  at::Tensor z = h.matmul(w.t()) * options.scale;
+  if (options.softcap > 0) z = (z / options.softcap).tanh() * options.softcap;
+  const at::Tensor log_p = z.log_softmax(-1);
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  Reference r;
+  for (int64_t i = 0; i < kTargets.size(); ++i) {
+    const int64_t row = kTargets.rows[static_cast<size_t>(i)],
+                  token = kTargets.tokens[static_cast<size_t>(i)];
+    const at::Tensor p = log_p[row].exp();
+    sum = sum + log_p[row][token] * by_log_prob(i) + log_p[row].mean() * by_mean(i);
+    r.values.push_back({log_p[row][token].item<double>(), log_p[row].mean().item<double>(),
+                        -(p * log_p[row]).sum().item<double>(), z[row].mean().item<double>(),
+                        p.square().sum().log().item<double>(), z[row].argmax().item<int64_t>() == token});
+  }
+  const auto grads = torch::autograd::grad({sum}, {h, w});
+  r.loss = sum.item<double>();
+  r.d_hidden = grads[0];
+  r.d_head = grads[1];
+  return r;
+}
+
+void expect_values(const std::vector<TokenValues>& got, const std::vector<TokenValues>& want, double limit) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(got[i].log_prob, want[i].log_prob, limit);
+    EXPECT_NEAR(got[i].mean_log_prob, want[i].mean_log_prob, limit);
+    EXPECT_NEAR(got[i].entropy, want[i].entropy, limit);
+    EXPECT_NEAR(got[i].mean_logit, want[i].mean_logit, limit);
+    EXPECT_NEAR(got[i].log_square, want[i].log_square, limit);
+    EXPECT_EQ(got[i].best, want[i].best);
+  }
+}
+
+void check(int64_t tile, double scale, double softcap, at::ScalarType type) {
+  SCOPED_TRACE(testing::Message() << "tile " << tile << " scale " << scale << " cap " << softcap << " "
+                                  << type);
+  HeadOptions options{type, tile, scale, softcap};
+  Parameter head = parameter(random({97, 24}, 2, type), type);
+  head.gradient().zero_();
+  const at::Tensor hidden = leaf((random({13, 24}, 1) * 0.5).to(type));
+  const Reference want = reference(hidden.detach(), *head.read(), options);
+  const double limit = type == at::kFloat ? 1e-5 : 3e-2;
+  expect_values(head_values(hidden, head, kTargets, options), want.values, limit);
+  EXPECT_EQ(head.gradient().abs().max().item<float>(), 0.0f);
+  std::vector<TokenValues> values;
+  const at::Tensor loss = head_loss(hidden, head, kTargets, &term_of, options, &values);
+  expect_values(values, want.values, limit);
+  EXPECT_NEAR(loss.item<double>(), want.loss, 10 * limit);
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden), limit);
+  EXPECT_LT(error_of(head.gradient(), want.d_head), limit);
+}
+
+TEST(HeadTargets, MayBeSeveralOfARow) {
+  for (const test::Path path : {test::Path::fused, test::Path::plain}) {
+    const test::PathScope scope(path);
+    test::each_table([] {
+      for (const int64_t tile : {0, 1, 3}) {
+        check(tile, 1, 0, at::kFloat);
+        check(tile, 0.4, 1.5, at::kFloat);
+        check(tile, 1, 0, at::kBFloat16);
+      }
+    });
+  }
+}
+
+// A sequence's loss: its coefficient is known when all of its tokens have their values.
+TEST(HeadTargets, ALossOfSumsAsksForTheValuesFirst) {
+  const at::Tensor hidden = leaf(random({13, 24}, 1) * 0.5), h = leaf(hidden.detach().to(at::kDouble));
+  Parameter head = parameter(random({97, 24}, 2));
+  double sum = 0;
+  for (const TokenValues& v : head_values(hidden, head, kTargets, {})) sum += v.log_prob;
+  const double slope = 1 / (1 + std::exp(sum));  // of log sigmoid
+  const auto term = [&](int64_t, const TokenValues& v) { return TokenTerm{-slope * v.log_prob, -slope}; };
+  const at::Tensor loss = head_loss(hidden, head, kTargets, term, {});
+  const at::Tensor log_p = h.matmul(head.read()->to(at::kDouble).t()).log_softmax(-1);
+  at::Tensor wide = at::zeros({}, at::kDouble);
+  for (size_t i = 0; i < kTargets.rows.size(); ++i) wide = wide + log_p[kTargets.rows[i]][kTargets.tokens[i]];
+  const at::Tensor want = torch::autograd::grad({-at::log_sigmoid(wide)}, {h})[0];
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want, 0.0), 1e-5);
+}
+
+}  // namespace
+}  // namespace trl::kernels::head_targets_test

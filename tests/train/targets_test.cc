@@ -1,0 +1,44 @@
+// What labels come to as targets, in documents and in trees of segments, and in a part of a batch.
+#include "train/targets.h"
+
+#include <gtest/gtest.h>
+
+namespace trl::train::targets_test {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+void expect_targets(const Targets& got, const Ids& rows, const Ids& tokens, const Ids& sequences) {
+  EXPECT_EQ(got.tokens.rows, rows);
+  EXPECT_EQ(got.tokens.tokens, tokens);
+  EXPECT_EQ(got.sequences, sequences);
+}
+
+TEST(Targets, StayInsideEachDocument) {
+  const kernels::Segments segments{{0, 3, 3, 4, 8}, 4};
+  const Ids labels = {1, 2, 3, 4, -100, 6, -100, 8};
+  expect_targets(targets_of(labels.data(), segments, {}), {0, 1, 4, 6}, {2, 3, 6, 8}, {0, 0, 3, 3});
+  EXPECT_EQ(count_labels(labels.data(), segments, {}), (Ids{3, 0, 1, 2}));
+  EXPECT_EQ(targets_of(labels.data(), {{0}, 0}, {}).size(), 0);
+}
+
+// [1 2 3] with the answers [4 5] and [6], and [7] behind the first of them; all three are sequences, and the
+// prompt by itself is one twice.
+TEST(Targets, OfATreeCountForEachSequence) {
+  kernels::Segments segments{{0, 3, 5, 6, 7}, 3};
+  segments.prefix = {-1, 0, 0, 1};
+  const Ids labels = {1, -100, 3, 4, 5, 6, 7}, ends = {1, 2, 3, 0, 0};
+  expect_targets(targets_of(labels.data(), segments, ends), {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4},
+                 {3, 3, 3, 3, 3, 4, 6, 4, 5, 5, 7}, {0, 1, 2, 3, 4, 0, 1, 2, 0, 2, 2});
+  EXPECT_EQ(count_labels(labels.data(), segments, ends), (Ids{4, 3, 5, 2, 2}));
+}
+
+TEST(Targets, OfAPartBeginAtItsFirstRow) {
+  const Targets all{{{0, 2, 2, 5, 6}, {10, 11, 12, 13, 14}}, {0, 0, 1, 1, 2}};
+  expect_targets(part_of(all, 2, 4), {0, 0, 3}, {11, 12, 13}, {0, 1, 1});
+  expect_targets(part_of(all, 3, 2), {}, {}, {});
+  expect_targets(part_of(all, 0, 7), all.tokens.rows, all.tokens.tokens, all.sequences);
+}
+
+}  // namespace
+}  // namespace trl::train::targets_test
