@@ -411,6 +411,30 @@ TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
 
 /**
+ * The default of an option in one trainer, where it may differ from the table's (learning_rate, loss_type).
+ *
+ * @param option [in] from trl_option_next.
+ * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
+ * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option, and for a
+ *   trainer that does not have it.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_default_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
+
+/**
+ * What an option accepts in one trainer, as trl_option_accepted says it.
+ *
+ * @param option [in] from trl_option_next.
+ * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
+ * @return borrowed for the life of the process; "" for any value; NULL for what is not an option, and for a
+ *   trainer that does not have it.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_accepted_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
+
+/**
  * The trainers that have an option, comma separated ("sft,dpo").
  *
  * @param option [in] from trl_option_next.

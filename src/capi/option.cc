@@ -81,6 +81,25 @@ const char* trl_option_unsupported_reason(const trl_option* option) noexcept {
   return field(option, &trl_option::unsupported);
 }
 
+namespace {
+
+// The text of a view into the table, which ends where the literal does.
+const char* text_for(const trl_option* option, const char* trainer,
+                     std::string_view (*of)(const Option&, std::string_view)) {
+  const trl_option* const row = known(option);
+  if (row == nullptr || trainer == nullptr || !trl::config::is_of(*row->option, trainer)) return nullptr;
+  return of(*row->option, trainer).data();
+}
+
+}  // namespace
+
+const char* trl_option_default_for(const trl_option* option, const char* trainer) noexcept {
+  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::default_of); });
+}
+const char* trl_option_accepted_for(const trl_option* option, const char* trainer) noexcept {
+  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::accepted_of); });
+}
+
 int32_t trl_option_type(const trl_option* option) noexcept {
   return answer(-1, [&] {
     const trl_option* row = known(option);

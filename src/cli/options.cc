@@ -18,8 +18,11 @@ int options(const Words& words) {
       section = trl_option_section(o);
       text += fmt::format("{}{}\n", text.empty() ? "" : "\n", section);
     }
-    const std::string accepted = trl_option_accepted(o);
-    text += fmt::format("  {} = {}{}\n      {}\n", trl_option_name(o), trl_option_default(o),
+    const bool of_one = !words.empty();
+    const std::string accepted =
+        of_one ? trl_option_accepted_for(o, words[0].c_str()) : trl_option_accepted(o);
+    text += fmt::format("  {} = {}{}\n      {}\n", trl_option_name(o),
+                        of_one ? trl_option_default_for(o, words[0].c_str()) : trl_option_default(o),
                         accepted.empty() ? "" : "  (" + accepted + ")", trl_option_doc(o));
     if (*trl_option_aliases(o) != '\0') text += fmt::format("      also: {}\n", trl_option_aliases(o));
     if (*trl_option_unsupported_reason(o) != '\0')

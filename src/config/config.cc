@@ -57,8 +57,10 @@ base::Json typed(const Option& option, const std::string& value) {
       return value;
     case OptionType::number:
       return base::parse_double(value).value();
-    case OptionType::text:
     case OptionType::choice:
+      if (value.starts_with('[')) break;
+      return value;
+    case OptionType::text:
       return value;
     case OptionType::list:
     case OptionType::map:
@@ -72,7 +74,7 @@ base::Json typed(const Option& option, const std::string& value) {
 void Config::assign(std::string_view key, std::string_view value, int source) {
   const Option& option = known(key);
   const std::string name = underscored(key);
-  const std::string canonical = canonical_value(option, name, current_value(option, name, value));
+  const std::string canonical = canonical_value(option, name, current_value(option, name, value), method());
   std::vector<std::string> warnings;
   if (option.name == "optim") optim_named(name, canonical);
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
@@ -110,7 +112,12 @@ bool Config::is_set(std::string_view key) const { return values_.contains(std::s
 std::string Config::get(std::string_view key) const {
   const Option& option = known(key);
   const auto found = values_.find(std::string(option.name));
-  return found == values_.end() ? std::string(option.default_value) : found->second;
+  return found == values_.end() ? std::string(default_of(option, method())) : found->second;
+}
+
+std::string_view Config::method() const {
+  const auto found = values_.find("method");
+  return found == values_.end() ? std::string_view("sft") : found->second;
 }
 
 std::optional<std::string> Config::get_text(std::string_view key) const {
@@ -157,7 +164,9 @@ double Config::get_double(std::string_view key) const { return not_null(key, get
 
 std::vector<std::string> Config::get_list(std::string_view key) const {
   std::vector<std::string> list;
-  const base::Json json = base::Json::parse(get(key), nullptr, false);
+  const std::string text = get(key);
+  if (known(key).type == OptionType::choice && !text.starts_with('[')) return {text};
+  const base::Json json = base::Json::parse(text, nullptr, false);
   if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is not a list", key);
   for (const base::Json& item : json) list.push_back(as_text(item));
   return list;
@@ -169,6 +178,25 @@ std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_v
   if (!json.is_object() && !json.is_null()) fail_key(key, "{}: it is not a mapping", key);
   for (const auto& [name, value] : json.items()) pairs.emplace_back(name, as_text(value));
   return pairs;
+}
+
+void Config::check_method() const {
+  const std::string_view trainer = method();
+  for (const auto& [name, value] : values_) {
+    const Option& option = known(name);
+    if (!is_of(option, trainer)) {
+      fail_key(name, "{}: {} does not have this key; it is one of {}", name, trainer,
+               trainer_names(option.trainers, ", "));
+    }
+    if (option.type != OptionType::choice || (option.nullable && value == "null")) continue;
+    const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+    const bool list = default_of(option, trainer).starts_with('[');
+    for (const std::string& word : get_list(name)) {
+      if (std::find(words.begin(), words.end(), word) == words.end() || (value.starts_with('[') && !list))
+        fail_key(name, "{}: {} is not accepted for {}; give {}", name, shown(value), trainer,
+                 accepted_text(option, trainer));
+    }
+  }
 }
 
 std::string Config::to_json() const {

@@ -26,7 +26,8 @@ class Config {
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
 
   bool is_set(std::string_view key) const;
-  std::string get(std::string_view key) const;  // canonical text; the default where it was not set
+  // Canonical text; the default of the method where it was not set.
+  std::string get(std::string_view key) const;
   std::optional<std::string> get_text(std::string_view key) const;  // nullopt: null
   bool get_bool(std::string_view key) const;
   int64_t get_int(std::string_view key) const;
@@ -34,9 +35,13 @@ class Config {
   double get_double(std::string_view key) const;
   std::optional<double> get_optional_double(std::string_view key) const;
   std::optional<bool> get_optional_bool(std::string_view key) const;
-  std::vector<std::string> get_list(std::string_view key) const;  // null: empty
+  std::vector<std::string> get_list(std::string_view key) const;  // null: empty; a choice alone: that
   std::vector<std::pair<std::string, std::string>> get_pairs(
       std::string_view key) const;  // a map, in order; null: empty
+
+  std::string_view method() const;  // sft, dpo, ...; valid until the config changes
+  // Throws Error(invalid_config) where something was set that the method does not have, or does not accept.
+  void check_method() const;
 
   std::string to_json() const;  // what was set, typed
   const std::map<std::string, std::string>& values() const {

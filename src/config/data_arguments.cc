@@ -127,4 +127,26 @@ SftDataArguments sft_data_arguments(const Config& config) {
   return out;
 }
 
+PreferenceDataArguments preference_data_arguments(const Config& config) {
+  PreferenceDataArguments out{sft_data_arguments(config), {}, {}};
+  const std::string_view method = config.method();
+  if (is_of(*find_option("max_prompt_length"), method)) {
+    out.max_prompt_length = config.get_optional_int("max_prompt_length");
+    out.max_completion_length = config.get_optional_int("max_completion_length");
+  }
+  if (out.streaming) {
+    fail_key("dataset_streaming",
+             "dataset_streaming: true is refused with method {}: its rows are prepared before the first step",
+             method);
+  }
+  if (out.sampling == Sampling::group_by_length) {
+    fail_key("train_sampling_strategy",
+             "train_sampling_strategy: group_by_length is refused with method {}, whose rows have no one "
+             "length: give "
+             "random or sequential",
+             method);
+  }
+  return out;
+}
+
 }  // namespace trl::config

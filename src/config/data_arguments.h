@@ -49,5 +49,7 @@ struct PreferenceDataArguments : SftDataArguments {
   std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
   std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
 };
+// Reads and cross-checks; throws Error(invalid_config).
+PreferenceDataArguments preference_data_arguments(const Config& config);
 
 }  // namespace trl::config

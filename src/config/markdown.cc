@@ -61,8 +61,21 @@ std::string trainers(const Option& option) {
   return option.trainers == kAllTrainers ? "all" : trainer_names(option.trainers, ", ");
 }
 
+// What trainers have otherwise, in a sentence each.
+std::string by_trainer(const Option& option) {
+  std::string out;
+  for (const TrainerValues& values : trainer_values()) {
+    if (values.name != option.name) continue;
+    const std::string names = trainer_names(values.trainers, ", ");
+    out += fmt::format(" For {} the default is {}", names, code(values.default_value));
+    if (!values.accepted.empty()) out += fmt::format(", of {}", codes(values.accepted, '|'));
+    out += ".";
+  }
+  return out;
+}
+
 std::string row(const Option& option) {
-  std::string meaning = escaped(option.doc);
+  std::string meaning = escaped(option.doc) + by_trainer(option);
   if (!option.aliases.empty()) meaning += fmt::format(" Also: {}.", codes(option.aliases, ','));
   if (option.trainers != kAllTrainers) meaning += fmt::format(" Trainers: {}.", trainers(option));
   return fmt::format("| {} | {} | {} | {} | {} |\n", code(option.name), code(option.default_value),

@@ -49,7 +49,21 @@ struct Option {
 };
 
 std::span<const Option> options();
-const Option* find_option(std::string_view name_or_alias);  // dashes are underscores; null: unknown
+
+// What an option has in these trainers in place of what its row says. Where the default is a list, so is the
+// value, of the words that are accepted.
+struct TrainerValues {
+  std::string_view name;
+  uint32_t trainers;
+  std::string_view default_value;
+  std::string_view accepted;  // empty: as the row has it
+};
+std::span<const TrainerValues> trainer_values();
+// trainer: "sft", "dpo", ...; any other name: as the row says.
+std::string_view default_of(const Option& option, std::string_view trainer);
+std::string_view accepted_of(const Option& option, std::string_view trainer);
+bool is_of(const Option& option, std::string_view trainer);  // whether the trainer has the option
+const Option* find_option(std::string_view name_or_alias);   // dashes are underscores; null: unknown
 
 // A value written as it was in an earlier release, and what it is called now. `name` is the name it was
 // written with: an alias whose values changed too (group_by_length: true), or a current name
@@ -64,8 +78,10 @@ std::span<const OldValue> old_values();
 std::string_view type_name(OptionType type);
 std::string trainer_names(uint32_t bits, std::string_view separator);  // "sft", "dpo", ...
 std::vector<std::string_view> alias_list(const Option& option);
-std::vector<std::string_view> choices(const Option& option);  // of a choice; else empty
-std::string accepted_text(const Option& option);  // "true or false", "an integer > 0", "one of a, b, c", ...
+std::vector<std::string_view> choices(const Option& option);  // of a choice, in any trainer; else empty
+std::string accepted_text(
+    const Option& option,
+    std::string_view trainer = {});  // "true or false", "an integer > 0", "one of a, b, c", ...
 std::vector<std::string_view> split_words(std::string_view text,
                                           char separator);  // trimmed, empty ones left out
 

@@ -22,17 +22,30 @@ constexpr Option kOptions[] = {
   Option{name,     TRL_SECTION,  TRL_GROUP, TRL_ORIGIN, OptionType::type, null,       default_value, \
          accepted, TRL_TRAINERS, aliases,   doc,        "0.1.0",          __VA_ARGS__},
 #define TRL_OLD_VALUE(name, written, meaning)
+#define TRL_FOR(trainers, name, default_value, accepted)
 #include "config/options.def"
 #undef TRL_OPTION
 #undef TRL_OLD_VALUE
+#undef TRL_FOR
 };
 
 constexpr OldValue kOldValues[] = {
 #define TRL_OPTION(...)
 #define TRL_OLD_VALUE(name, written, meaning) OldValue{name, written, meaning},
+#define TRL_FOR(trainers, name, default_value, accepted)
+#include "config/options.def"
+#undef TRL_OLD_VALUE
+#undef TRL_FOR
+};
+
+constexpr TrainerValues kTrainerValues[] = {
+#define TRL_OLD_VALUE(name, written, meaning)
+#define TRL_FOR(trainers, name, default_value, accepted) \
+  TrainerValues{name, trainers, default_value, accepted},
 #include "config/options.def"
 #undef TRL_OPTION
 #undef TRL_OLD_VALUE
+#undef TRL_FOR
 };
 
 constexpr std::array<std::string_view, 9> kTrainerNames = {"sft",  "dpo", "reward",     "kto", "grpo",
@@ -53,8 +66,14 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-std::string type_text(const Option& option) {
-  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+// Whether a choice may be of several words in this trainer.
+bool takes_list(const Option& option, std::string_view trainer) {
+  return option.type == OptionType::choice && default_of(option, trainer).starts_with('[');
+}
+
+std::string type_text(const Option& option, std::string_view trainer) {
+  const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+  if (takes_list(option, trainer)) return "one or a list of " + joined(words, ", ");
   switch (option.type) {
     case OptionType::boolean:
       return "true or false";
@@ -80,9 +99,36 @@ std::string type_text(const Option& option) {
   return words.size() > 1 ? fmt::format("{} or {}", words.front(), range) : range;
 }
 
+uint32_t bit_of(std::string_view trainer) {
+  for (size_t i = 0; i < kTrainerNames.size(); ++i)
+    if (kTrainerNames[i] == trainer) return 1u << i;
+  return 0;
+}
+
+const TrainerValues* values_of(const Option& option, std::string_view trainer) {
+  for (const TrainerValues& values : kTrainerValues)
+    if (values.name == option.name && (values.trainers & bit_of(trainer)) != 0) return &values;
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const Option> options() { return kOptions; }
+std::span<const TrainerValues> trainer_values() { return kTrainerValues; }
+
+std::string_view default_of(const Option& option, std::string_view trainer) {
+  const TrainerValues* const values = values_of(option, trainer);
+  return values != nullptr ? values->default_value : option.default_value;
+}
+
+std::string_view accepted_of(const Option& option, std::string_view trainer) {
+  const TrainerValues* const values = values_of(option, trainer);
+  return values != nullptr && !values->accepted.empty() ? values->accepted : option.accepted;
+}
+
+bool is_of(const Option& option, std::string_view trainer) {
+  return (option.trainers & bit_of(trainer)) != 0;
+}
 std::span<const OldValue> old_values() { return kOldValues; }
 
 const Option* find_option(std::string_view name_or_alias) {
@@ -126,11 +172,17 @@ std::vector<std::string_view> alias_list(const Option& option) { return split_wo
 
 std::vector<std::string_view> choices(const Option& option) {
   if (option.type != OptionType::choice) return {};
-  return split_words(option.accepted, '|');
+  std::vector<std::string_view> words = split_words(option.accepted, '|');
+  for (const TrainerValues& values : kTrainerValues) {
+    if (values.name != option.name) continue;
+    for (const std::string_view word : split_words(values.accepted, '|'))
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  }
+  return words;
 }
 
-std::string accepted_text(const Option& option) {
-  return type_text(option) + (option.nullable ? ", or null" : "");
+std::string accepted_text(const Option& option, std::string_view trainer) {
+  return type_text(option, trainer) + (option.nullable ? ", or null" : "");
 }
 
 std::string underscored(std::string_view key) {

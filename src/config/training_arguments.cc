@@ -159,6 +159,9 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
 
 void read_loss(const Config& config, TrainingArguments& out) {
   out.dft = config.get("loss_type") == "dft";
+  out.disable_dropout =
+      is_of(*find_option("disable_dropout"), config.method()) && config.get_bool("disable_dropout");
+  out.preference = preference_arguments(config);
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
   out.router_aux_loss_coef = config.get_optional_double("router_aux_loss_coef");
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
@@ -179,6 +182,7 @@ void refuse_stochastic_rounding() {
 }
 
 TrainingArguments training_arguments(const Config& config) {
+  config.check_method();
   TrainingArguments out;
   out.method = config.get("method");
   out.output_dir = directory(config, "output_dir", "trainer_output");

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/levers.h"
 #include "config/optim_arguments.h"
+#include "config/preference_arguments.h"
 #include "config/recompute.h"
 #include "config/schedule_arguments.h"
 
@@ -67,6 +68,8 @@ struct TrainingArguments {
   ScheduleArguments lr_scheduler_kwargs;
   // loss
   bool dft = false;  // loss_type
+  bool disable_dropout = false;
+  PreferenceArguments preference;  // of the methods that train on preferences
   double label_smoothing_factor = 0;
   std::optional<double> router_aux_loss_coef;  // none: the model's own
   double neftune_noise_alpha = 0;              // 0: no noise

@@ -29,8 +29,9 @@ bool is_null(const Option& option, std::string_view text) {
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
-[[noreturn]] void fail_value(const Option& option, std::string_view key, std::string_view text) {
-  fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option));
+[[noreturn]] void fail_value(const Option& option, std::string_view key, std::string_view text,
+                             std::string_view trainer = {}) {
+  fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option, trainer));
 }
 
 // YAML 1.1 and Python allow 1_000.
@@ -59,17 +60,38 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   return std::to_string(static_cast<int64_t>(*number));
 }
 
+bool is_list_somewhere(const Option& option) {
+  const std::span<const TrainerValues> all = trainer_values();
+  return std::any_of(all.begin(), all.end(), [&](const TrainerValues& values) {
+    return values.name == option.name && values.default_value.starts_with('[');
+  });
+}
+
+std::string canonical_words(const Option& option, std::string_view key, std::string_view text,
+                            const std::vector<std::string_view>& words, std::string_view trainer) {
+  const base::Json list = parse_flow(text, key);
+  if (!list.is_array() || list.empty()) fail_value(option, key, text, trainer);
+  for (const base::Json& item : list) {
+    if (!item.is_string() || !contains(words, item.get_ref<const std::string&>()))
+      fail_value(option, key, text, trainer);
+  }
+  return list.dump();
+}
+
 // A boolean stands for the word that YAML 1.1 would have made it from: `no` for eval_strategy, `on` for
 // fused_kernels.
-std::string canonical_choice(const Option& option, std::string_view key, std::string_view text) {
+std::string canonical_choice(const Option& option, std::string_view key, std::string_view text,
+                             std::string_view trainer) {
   const std::vector<std::string_view> words = choices(option);
+  if (text.starts_with('[') && is_list_somewhere(option))
+    return canonical_words(option, key, text, words, trainer);
   if (contains(words, text)) return std::string(text);
   if (const std::optional<bool> flag = parse_bool(text)) {
     for (const std::string_view word : words) {
       if (parse_bool(word) == flag) return std::string(word);
     }
   }
-  fail_value(option, key, text);
+  fail_value(option, key, text, trainer);
 }
 
 std::string canonical_sets(const Option& option, std::string_view key, std::string_view text) {
@@ -181,7 +203,8 @@ std::optional<bool> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
-std::string canonical_value(const Option& option, std::string_view key, std::string_view text) {
+std::string canonical_value(const Option& option, std::string_view key, std::string_view text,
+                            std::string_view trainer) {
   if (option.nullable && is_null(option, text)) return "null";
   switch (option.type) {
     case OptionType::boolean: {
@@ -193,7 +216,7 @@ std::string canonical_value(const Option& option, std::string_view key, std::str
     case OptionType::number:
       return canonical_number(option, key, text);
     case OptionType::choice:
-      return canonical_choice(option, key, text);
+      return canonical_choice(option, key, text, trainer);
     case OptionType::list:
       return canonical_list(option, key, text);
     case OptionType::map:

@@ -13,8 +13,10 @@ namespace trl::config {
 
 std::optional<bool> parse_bool(std::string_view text);  // true false yes no on off y n t f 1 0, in any case
 
-// key: the name as it was written, for messages. Throws Error(invalid_config): key, value, what is accepted.
-std::string canonical_value(const Option& option, std::string_view key, std::string_view text);
+// key: the name as it was written, and trainer, for messages. A value is taken if any trainer accepts it.
+// Throws Error(invalid_config): key, value, what is accepted.
+std::string canonical_value(const Option& option, std::string_view key, std::string_view text,
+                            std::string_view trainer = {});
 
 // Throws Error(invalid_config) with the reason when this build refuses the canonical value. Otherwise the
 // warning to give, or empty.

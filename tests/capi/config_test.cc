@@ -151,6 +151,10 @@ TEST(Option, OneRowHasWhatTrlSays) {
   EXPECT_STREQ(trl_option_default(found), "1024");
   EXPECT_NE(std::string(trl_option_aliases(found)).find("max_seq_length"), std::string::npos);
   EXPECT_NE(std::string(trl_option_trainers(found)).find("sft"), std::string::npos);
+  EXPECT_STREQ(trl_option_default_for(found, "dpo"), "1024");
+  EXPECT_EQ(trl_option_default_for(found, "grpo"), nullptr) << "GRPO has no max_length";
+  EXPECT_EQ(trl_option_default_for(found, "sfd"), nullptr);
+  EXPECT_EQ(trl_option_accepted_for(found, nullptr), nullptr);
 }
 
 TEST(Option, WhatIsNoOptionHasNothing) {
@@ -162,6 +166,8 @@ TEST(Option, WhatIsNoOptionHasNothing) {
     EXPECT_EQ(trl_option_origin(wrong), nullptr);
     EXPECT_EQ(trl_option_default(wrong), nullptr);
     EXPECT_EQ(trl_option_accepted(wrong), nullptr);
+    EXPECT_EQ(trl_option_default_for(wrong, "sft"), nullptr);
+    EXPECT_EQ(trl_option_accepted_for(wrong, "sft"), nullptr);
     EXPECT_EQ(trl_option_trainers(wrong), nullptr);
     EXPECT_EQ(trl_option_aliases(wrong), nullptr);
     EXPECT_EQ(trl_option_doc(wrong), nullptr);

@@ -261,7 +261,7 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"accelerate_config", "zero3"},
       {"deepspeed_config", "{zero_stage: 3}"},
       {"local_rank", "1"},
-      {"method", "dpo"},
+      {"method", "grpo"},
       {"generation_dtype", "bfloat16"},
       {"share_prompt", "true"},
       {"model_init_kwargs", "{rope_scaling: {factor: 2}}"},
@@ -424,6 +424,30 @@ TEST(LocalPath, HubIdsGetAnAnswer) {
   EXPECT_EQ(message("./a/b").find("hub"), std::string::npos);
   EXPECT_EQ(message(TRL_SOURCE_DIR), "");
   EXPECT_EQ(message(TRL_SOURCE_DIR "/LICENSE"), "");
+}
+
+// TRL's differ by trainer, and a configuration may name the trainer after other keys.
+TEST(Config, TheMethodDecidesDefaultsAndChoices) {
+  Config config;
+  EXPECT_EQ(config.get("learning_rate"), "2e-05");
+  EXPECT_EQ(config.get_list("loss_type"), std::vector<std::string>{"nll"});
+  config.check_method();
+  config.set("loss_type", "dft");
+  config.check_method();
+  for (const char* const of_dpo : {"hinge", "[sigmoid, sft]"}) {
+    config.set("loss_type", of_dpo);
+    try {
+      config.check_method();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.key(), "loss_type");
+      EXPECT_NE(error.message().find("is not accepted for sft; give one of nll, dft, chunked_nll"),
+                std::string::npos)
+          << error.message();
+    }
+  }
+  EXPECT_EQ(config.get_list("loss_type"), (std::vector<std::string>{"sigmoid", "sft"}));
+  EXPECT_EQ(config.to_json(), R"({"loss_type":["sigmoid","sft"]})");
 }
 
 }  // namespace

@@ -134,6 +134,27 @@ TEST(OptionTable, DescribesItself) {
   EXPECT_TRUE(choices(*find_option("seed")).empty());
 }
 
+TEST(OptionTable, TrainersHaveTheirOwnDefaultsAndChoices) {
+  const Option &rate = *find_option("learning_rate"), &loss = *find_option("loss_type");
+  EXPECT_EQ(default_of(rate, "sft"), "2e-05");
+  EXPECT_EQ(default_of(rate, "kto"), "1e-06");
+  EXPECT_EQ(default_of(rate, "reward"), "1e-04");
+  EXPECT_EQ(default_of(rate, "no such trainer"), "2e-05");
+  EXPECT_EQ(accepted_of(rate, "kto"), ">= 0");
+  EXPECT_EQ(accepted_of(loss, "kto"), "kto|apo_zero_unpaired");
+  EXPECT_EQ(accepted_text(loss, "sft"), "one of nll, dft, chunked_nll");
+  EXPECT_EQ(accepted_text(loss, "dpo").substr(0, 33), "one or a list of sigmoid, hinge, ");
+  EXPECT_TRUE(is_of(loss, "dpo"));
+  EXPECT_FALSE(is_of(loss, "ppo"));
+  for (const TrainerValues& values : trainer_values()) {
+    const Option* const option = find_option(values.name);
+    ASSERT_NE(option, nullptr) << values.name;
+    EXPECT_EQ(values.trainers & ~option->trainers, 0u) << values.name;
+    const std::string text(values.default_value);
+    EXPECT_EQ(canonical_value(*option, values.name, text), text);
+  }
+}
+
 TEST(OptionTable, ConfigurationPageIsCurrent) {
   const std::string page = TRL_SOURCE_DIR "/include/CONFIGURATION.md";
   const std::string wanted = configuration_markdown();

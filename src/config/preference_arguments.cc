@@ -1,0 +1,101 @@
+#include "config/preference_arguments.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "config/value.h"
+
+namespace trl::config {
+
+namespace {
+
+std::vector<std::pair<std::string, double>> losses(const Config& config) {
+  const std::vector<std::string> names = config.get_list("loss_type"),
+                                 weights = config.get_list("loss_weights");
+  if (!weights.empty() && weights.size() != names.size()) {
+    fail_key("loss_weights", "loss_weights: {} are given for {} losses ({}): give one for each of loss_type",
+             weights.size(), names.size(), fmt::join(names, ", "));
+  }
+  std::vector<std::pair<std::string, double>> out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::optional<double> weight = weights.empty() ? 1.0 : base::parse_double(weights[i]);
+    if (!weight) fail_key("loss_weights", "loss_weights: {} is not a number", shown(weights[i]));
+    out.emplace_back(names[i], *weight);
+  }
+  return out;
+}
+
+using Names = std::initializer_list<std::string_view>;
+
+bool is_one_of(const std::string& name, Names names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has(const PreferenceArguments& a, Names names) {
+  return std::any_of(a.losses.begin(), a.losses.end(),
+                     [&](const auto& loss) { return is_one_of(loss.first, names); });
+}
+
+void check_dpo(const PreferenceArguments& a) {
+  for (const auto& [name, weight] : a.losses) {
+    if (a.f_divergence_type == "reverse_kl" ||
+        is_one_of(name, {"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"}))
+      continue;
+    fail_key("f_divergence_type",
+             "f_divergence_type: {} is refused with loss_type {}, which does not use it: give reverse_kl, or "
+             "one of "
+             "sigmoid, sigmoid_norm, hinge, ipo, exo_pair, robust, discopop, sft",
+             a.f_divergence_type, name);
+  }
+  if (has(a, {"exo_pair"}) && a.label_smoothing <= 0) {
+    fail_key("label_smoothing",
+             "label_smoothing: {} is refused with loss_type exo_pair, which takes its logarithm: give a "
+             "value above 0, "
+             "such as 0.001",
+             a.label_smoothing);
+  }
+  if (has(a, {"robust"}) && a.label_smoothing >= 0.5) {
+    fail_key("label_smoothing",
+             "label_smoothing: {} is refused with loss_type robust, which divides by 1 - 2 times it: give a "
+             "value below 0.5",
+             a.label_smoothing);
+  }
+  if (a.use_weighting && has(a, {"aot", "aot_unpaired"})) {
+    fail_key("use_weighting",
+             "use_weighting: true is refused with loss_type aot and aot_unpaired, whose losses are not of "
+             "single pairs");
+  }
+}
+
+}  // namespace
+
+PreferenceArguments preference_arguments(const Config& config) {
+  PreferenceArguments a;
+  const std::string_view method = config.method();
+  if (method == "dpo") {
+    a.losses = losses(config);
+    a.label_smoothing = config.get_double("label_smoothing");
+    a.f_divergence_type = config.get("f_divergence_type");
+    a.f_alpha_divergence_coef = config.get_double("f_alpha_divergence_coef");
+    a.discopop_tau = config.get_double("discopop_tau");
+    a.use_weighting = config.get_bool("use_weighting");
+    a.ld_alpha = config.get_optional_double("ld_alpha");
+    check_dpo(a);
+  }
+  if (method != "dpo") return a;
+  a.beta = config.get_double("beta");
+  a.reference = config.get_text("ref_model_name_or_path").value_or("");
+  a.continues_adapter = config.get_text("adapter_name_or_path").has_value();
+  a.sync_ref_model = config.get_bool("sync_ref_model");
+  a.ref_model_mixup_alpha = config.get_double("ref_model_mixup_alpha");
+  a.ref_model_sync_steps = config.get_int("ref_model_sync_steps");
+  if (a.sync_ref_model && config.get_bool("use_peft")) {
+    fail_key("sync_ref_model",
+             "sync_ref_model: true is refused with use_peft, whose reference is the model without the "
+             "adapter: leave it out");
+  }
+  return a;
+}
+
+}  // namespace trl::config
