@@ -1,0 +1,34 @@
+// The losses of KTO (Ethayarajh et al. 2024) over the rows of one micro-batch: log-ratios of sequences -> a
+// scalar and its derivatives. Pure; as TRL's KTOTrainer._compute_loss has them.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trl::loss {
+
+enum class KtoLoss : uint8_t { kto, apo_zero_unpaired };
+
+struct KtoOptions {
+  KtoLoss loss = KtoLoss::kto;
+  double beta = 0.1;
+  double desirable_weight = 1, undesirable_weight = 1;
+};
+
+struct KtoRow {
+  double ratio = 0;  // log-probability of the completion, less that by the reference
+  bool desirable = false;
+};
+
+// The distance that all rows are measured from: the mean log-ratio of prompts with completions of other rows,
+// at least 0, a constant. Without any: 0.
+double kto_baseline(std::span<const double> ratios);
+
+struct KtoResult {
+  double loss = 0;
+  std::vector<double> by_ratio;
+};
+// The mean over rows. baseline: of loss kto alone.
+KtoResult kto_loss(std::span<const KtoRow> rows, double baseline, const KtoOptions& options);
+
+}  // namespace trl::loss

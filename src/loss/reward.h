@@ -1,0 +1,22 @@
+// The loss of a reward model (Bradley and Terry 1952) over the pairs of one micro-batch: scores -> a scalar
+// and its derivatives. Pure; as TRL's RewardTrainer.compute_loss has it.
+#pragma once
+#include <span>
+#include <vector>
+
+namespace trl::loss {
+
+struct RewardPair {
+  double chosen = 0, rejected = 0;  // scores
+  double margin = 0;                // by which the chosen one is to be better
+};
+
+struct RewardResult {
+  double loss = 0;
+  std::vector<double> by_chosen, by_rejected;
+};
+// The mean over pairs of -log sigmoid(chosen - rejected - margin); center: times the mean squared sum of both
+// scores is added (Eisenstein et al. 2023), 0: not.
+RewardResult reward_loss(std::span<const RewardPair> pairs, double center);
+
+}  // namespace trl::loss
