@@ -1,9 +1,10 @@
-// Preparation of SFT's rows.
+// Preparation of the rows of each method.
 #include "capi/prepare.h"
 
 #include "capi/process.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
+#include "data/pair_batches.h"
 
 namespace trl::capi {
 namespace {
@@ -36,6 +37,24 @@ std::unique_ptr<data::Examples> prepare_rows(const config::Config& config, const
   return data::prepare_sft(dataset.table(spool_of(context)), context);
 }
 
+std::unique_ptr<Batches> pairs(const config::Config& config, const Dataset& dataset,
+                               const data::PrepareContext& with, const data::OrderOptions& order,
+                               const data::BatchLayout& layout) {
+  const config::PreferenceDataArguments arguments =
+      config::preference_data_arguments(dataset.apply_options(config));
+  data::PreferenceContext context;
+  context.tokenizer = with.tokenizer;
+  context.arguments = &arguments;
+  context.log = with.log;
+  context.pool = with.pool;
+  context.vocab_size = with.vocab_size;
+  context.store.directory = with.directory;
+  context.store.memory = with.memory;
+  return std::make_unique<Batches>(
+      data::batches_of_pairs(data::prepare_dpo(*dataset.table(spool_of(with)), context), order, layout,
+                             {arguments.max_length, arguments.truncation_keep_end}));
+}
+
 }  // namespace
 
 Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
@@ -50,6 +69,12 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
   const data::OrderOptions order = data::train_order(training, data);
 
+  if (training.method == "dpo") {
+    prepared.train = pairs(config, train, context, order, layout);
+    if (eval != nullptr)
+      prepared.eval = pairs(config, *eval, context, data::eval_order(training, data), layout);
+    return prepared;
+  }
   if (data.streaming) {
     const config::SftDataArguments arguments = config::sft_data_arguments(train.apply_options(config));
     context.arguments = &arguments;

@@ -1,5 +1,7 @@
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -50,17 +52,22 @@ std::string spellings(std::string name, const std::string& command) {
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
 }
 
-std::string help(const trl_option* option) {
+// trainer: whose defaults are shown; empty: the table's.
+std::string help(const trl_option* option, const std::string& trainer) {
+  const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
+  const std::string accepted =
+      of_one ? trl_option_accepted_for(option, trainer.c_str()) : trl_option_accepted(option);
   std::string text = trl_option_doc(option);
-  const std::string accepted = trl_option_accepted(option);
   if (!accepted.empty()) text += " (" + accepted + ")";
-  text += " [" + std::string(trl_option_default(option)) + "]";
+  text += fmt::format(" [{}]",
+                      of_one ? trl_option_default_for(option, trainer.c_str()) : trl_option_default(option));
   return text;
 }
 
 class Flags {
  public:
-  explicit Flags(const CommandLine& line) : app_(line.summary, "trl " + line.name), command_(line.name) {
+  explicit Flags(const CommandLine& line)
+      : app_(line.summary, "trl " + line.name), command_(line.name), trainer_(line.trainer) {
     app_.allow_extras();
     app_.set_help_flag();
     app_.add_flag("--help,-h", help_, "Show this and quit");
@@ -132,7 +139,7 @@ class Flags {
   CLI::Option* add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
                         bool negated) {
     Flag& flag = flags_.emplace_back(Flag{key, type, negated, {}, nullptr});
-    flag.option = app_.add_option(names, flag.values, help(o))->type_name("");
+    flag.option = app_.add_option(names, flag.values, help(o, trainer_))->type_name("");
     if (type == TRL_TYPE_LIST && !negated) return flag.option->expected(1, 1 << 20);
     flag.option->take_last()->allow_extra_args(false);
     if (negated) return flag.option->expected(0);
@@ -195,6 +202,7 @@ class Flags {
   static constexpr char kMark = '\x1f';  // before a bracket that begins a word
   CLI::App app_;
   std::string command_;
+  std::string trainer_;  // or empty
   bool help_ = false;
   std::string file_;
   std::vector<std::optional<std::string>*> texts_;

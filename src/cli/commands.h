@@ -8,6 +8,7 @@ namespace trl::cli {
 using Words = std::vector<std::string>;
 
 int sft(const Words& words);
+int dpo(const Words& words);
 int generate(const Words& words);
 int convert(const Words& words);
 int profile(const Words& words);

@@ -11,6 +11,7 @@
 #include "config/quantization.h"
 #include "data/batch_stream.h"
 #include "data/open_tokenizer.h"
+#include "data/pair_batches.h"
 #include "data/source.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -64,6 +65,7 @@ class Stream final : public engine::BatchSource {
             batch_.elements,
             batch_.max_length,
             batch_.counted_tokens};
+    out->sequences = batch_.sequences;
     return 0;
   }
   const data::HostBatch& last() const { return batch_; }
@@ -122,6 +124,7 @@ class SftRun {
       eval_ = stream(dataset, *eval_rows, data::eval_order(setup.arguments, arguments_));
     }
     setup.model = model_.get();
+    setup.model_path = model_path;
     setup.train = train_.get();
     setup.eval = eval_.get();
   }
@@ -145,10 +148,25 @@ class SftRun {
  private:
   // The rows decide completion_only_loss for those that come after them, as in TRL's trainer.
   std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
+    if (setup.arguments.method == "dpo") return pairs(dataset, rows, order);
     auto examples = data::prepare_sft(*row_range(dataset, rows.first, rows.last), context_);
     context_.completion_only_loss = examples->completion_only_loss();
     return std::make_unique<Stream>(
         data::batches_in_order(std::move(examples), order, data::layout_of(arguments_)));
+  }
+
+  std::unique_ptr<Stream> pairs(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
+    const auto source = row_range(dataset, rows.first, rows.last);
+    const auto table = data::spool_rows(*source, {{}, size_t{32} << 20, &memory_});
+    const config::PreferenceDataArguments arguments{arguments_, {}, {}};
+    data::PreferenceContext context;
+    context.tokenizer = tokenizer_.get();
+    context.arguments = &arguments;
+    context.log = &log_;
+    context.pool = &pool_;
+    return std::make_unique<Stream>(
+        data::batches_of_pairs(data::prepare_dpo(*table, context), order, data::layout_of(arguments_),
+                               {arguments_.max_length, arguments_.truncation_keep_end}));
   }
 
   base::NullLog log_;

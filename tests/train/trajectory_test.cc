@@ -112,6 +112,34 @@ TEST(FamilyTrajectories, equal_trl) {
   }
 }
 
+// DPO with every loss, with all weights trained.
+class DpoTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(DpoTrajectory, EqualsTrl) { expect_trls(GetParam(), "on"); }
+INSTANTIATE_TEST_SUITE_P(Golden, DpoTrajectory,
+                         testing::Values("dpo_sigmoid", "dpo_hinge", "dpo_ipo", "dpo_exo_pair",
+                                         "dpo_nca_pair", "dpo_robust", "dpo_bco_pair", "dpo_sppo_hard",
+                                         "dpo_aot", "dpo_aot_unpaired", "dpo_apo_zero", "dpo_apo_down",
+                                         "dpo_discopop", "dpo_sft", "dpo_sigmoid_norm", "dpo_mpo", "dpo_js",
+                                         "dpo_ld", "dpo_wpo", "dpo_eval", "dpo_shuffled", "dpo_sync_ref",
+                                         "dpo_ga2_conv_llama3", "dpo_gradient_checkpointing"),
+                         [](const auto& param) { return param.param; });
+
+TEST(DpoTrajectories, OnThePlainPathEqualTrls) {
+  for (const char* name : {"dpo_sigmoid", "dpo_ipo", "dpo_ld", "dpo_wpo", "dpo_eval", "dpo_sync_ref"}) {
+    SCOPED_TRACE(name);
+    expect_trls(name, "off");
+  }
+}
+
+// Whose models are in the whole collection alone.
+TEST(FamilyTrajectories, OfDpoEqualTrls) {
+  TRL_NEED_GOLDEN("models/qwen2_teacher/config.json");
+  for (const char* name : {"dpo_other_ref", "dpo_moe_aux"}) {
+    SCOPED_TRACE(name);
+    for (const char* fused_kernels : {"on", "off"}) expect_trls(name, fused_kernels);
+  }
+}
+
 class PluginTrajectory : public testing::TestWithParam<const char*> {};
 TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), "on", TRL_TEST_PLUGINS "/attention.so"); }
 INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,

@@ -1,4 +1,5 @@
-// trl sft: a configuration, rows, a model; training with progress; the tuned model in output_dir.
+// trl sft, trl dpo, ...: a configuration, rows, a model; training with progress; the tuned model in
+// output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -119,16 +120,15 @@ std::string cache_directory() {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
-}  // namespace
-
-int sft(const Words& words) {
+// The method before the keys: it decides their defaults and what they accept.
+int train(const std::string& method, const std::string& summary, const Words& words) {
   Config config;
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
-  const CommandLine line{
-      "sft", "Fine-tune a model on demonstrations, with TRL's options.", "sft", {"runtime"}, {}, {}};
+  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
+  const CommandLine line{method, summary, method, {"runtime"}, {}, {}};
   if (parse(line, words, config)) return 0;
-  check(trl_config_set(config.get(), "method", "sft", error.out()), error);
+  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
@@ -166,6 +166,17 @@ int sft(const Words& words) {
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
   spdlog::info("saved in {}", output);
   return 0;
+}
+
+}  // namespace
+
+int sft(const Words& words) {
+  return train("sft", "Fine-tune a model on demonstrations, with TRL's options.", words);
+}
+
+int dpo(const Words& words) {
+  return train("dpo", "Train a model on pairs of answers of which one is preferred, with TRL's options.",
+               words);
 }
 
 }  // namespace trl::cli

@@ -1,0 +1,16 @@
+// Micro-batches of preference rows, in the order of a run.
+#pragma once
+#include <memory>
+
+#include "data/batch_stream.h"
+#include "data/preference.h"
+#include "data/preference_batch.h"
+
+namespace trl::data {
+
+// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected.
+std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pairs,
+                                              const OrderOptions& order, const BatchLayout& layout,
+                                              const Truncation& truncation);
+
+}  // namespace trl::data

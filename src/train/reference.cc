@@ -1,0 +1,91 @@
+#include "train/reference.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+
+namespace trl::train {
+
+namespace {
+
+std::vector<double> log_probs_of(const at::Tensor& hidden, kernels::Parameter& head, const MicroBatch& part,
+                                 const kernels::HeadOptions& options) {
+  const at::NoGradGuard no_graph;
+  std::vector<double> out;
+  for (const kernels::TokenValues& v : kernels::head_values(hidden, head, part.targets.tokens, options))
+    out.push_back(v.log_prob);
+  return out;
+}
+
+// The policy's own weights, with another adapter or none.
+class OtherAdapter final : public Reference {
+ public:
+  OtherAdapter(const Causal& causal, model::Adapter* adapter) : causal_(causal), adapter_(adapter) {}
+  std::vector<double> log_probs(const MicroBatch& part) override {
+    const at::Tensor hidden = causal_.hidden_by(adapter_, part);
+    // The head, and the rows of it that are an adapter's, are those of the last forward.
+    return log_probs_of(hidden, causal_.model().head(), part, causal_.head());
+  }
+
+ private:
+  const Causal& causal_;
+  model::Adapter* const adapter_;
+};
+
+class OtherModel final : public Reference {
+ public:
+  OtherModel(const Causal& causal, std::unique_ptr<model::Model> model)
+      : causal_(causal), model_(std::move(model)), head_(model_->head_options(causal.head().compute)) {}
+  std::vector<double> log_probs(const MicroBatch& part) override {
+    return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
+  }
+  void mix(double share) override {
+    const at::NoGradGuard no_graph;
+    const std::vector<tensor::Parameter*> own = model_->parameters(), policy = causal_.model().parameters();
+    for (size_t i = 0; i < own.size(); ++i) {
+      const tensor::Reading from = policy[i]->read();
+      const tensor::Writing to = own[i]->write();
+      at::Tensor(*to).mul_(1 - share).add_(*from, share);
+    }
+  }
+
+ private:
+  const Causal& causal_;
+  const std::unique_ptr<model::Model> model_;
+  const kernels::HeadOptions head_;
+};
+
+std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
+  const std::string dtype = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+  auto model = model::Model::open(path, dtype, context.log, context.model.device());
+  const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
+  if (own != policy) {
+    fail_key("ref_model_name_or_path",
+             "ref_model_name_or_path: {} has a vocabulary of {} tokens, and the model that is trained one of "
+             "{}: give a "
+             "reference with the same vocabulary",
+             path, own, policy);
+  }
+  return model;
+}
+
+}  // namespace
+
+void Reference::mix(double) {
+  fail_key("sync_ref_model",
+           "sync_ref_model: true needs a reference model of its own; an adapter's is the model without it");
+}
+
+std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal) {
+  const config::PreferenceArguments& arguments = context.arguments.preference;
+  if (!arguments.reference.empty())
+    return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference));
+  model::Adapters& adapters = context.model.adapters();
+  const model::Adapter* const trained = adapters.trained();
+  if (trained == nullptr)
+    return std::make_unique<OtherModel>(causal, open_reference(context, context.model_path));
+  if (!arguments.continues_adapter) return std::make_unique<OtherAdapter>(causal, nullptr);
+  return std::make_unique<OtherAdapter>(causal, &adapters.copy("ref", *trained));
+}
+
+}  // namespace trl::train

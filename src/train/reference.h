@@ -1,0 +1,24 @@
+// The model that a policy is measured against: what it gives each target of a micro-batch.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "train/method.h"
+
+namespace trl::train {
+
+class Reference {
+ public:
+  virtual ~Reference() = default;
+  // Log-probabilities of the part's targets, in their order. No graph, and nothing random.
+  virtual std::vector<double> log_probs(const MicroBatch& part) = 0;
+  // sync_ref_model: its weights become (1 - share) of themselves and share of the policy's.
+  virtual void mix(double share);
+};
+
+// As TRL's trainers choose it: the model of ref_model_name_or_path; where an adapter is trained that was
+// saved before, a frozen copy of it; where another adapter is trained, the model without it; else the model's
+// weights as their files have them. causal outlives it.
+std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal);
+
+}  // namespace trl::train
