@@ -415,9 +415,9 @@ TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
  *
  * @param option [in] from trl_option_next.
  * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
- * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option, and for a
- *   trainer that does not have it.
- * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option,
+ * and for a trainer that does not have it. Contract: borrowed; any thread; does not block; no callbacks;
+ * cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_default_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
