@@ -53,7 +53,7 @@ std::string digest_of(data::Examples& examples) {
 void run_pipeline(const PipelineWork& work) {
   const config::Config config = config_of(work);
   const config::TrainingArguments training = config::training_arguments(config);
-  const config::SftDataArguments arguments = config::sft_data_arguments(config);
+  const config::DataArguments arguments = config::data_arguments(config);
   const auto tokenizer = data::training_tokenizer(*data::open_tokenizer(work.model), arguments);
   base::NullLog log;
   base::MemoryCounter memory;

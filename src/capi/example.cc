@@ -43,7 +43,7 @@ base::Json describe(const data::Example& example, int64_t row, const text::Token
 
 base::Json read_example(const Dataset& dataset, const Tokenizer& tokenizer, const config::Config& config,
                         int64_t row) {
-  const config::SftDataArguments arguments = config::sft_data_arguments(config);
+  const config::DataArguments arguments = config::data_arguments(config);
   const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);
   data::PrepareContext context;
   context.tokenizer = training_tokenizer.get();

@@ -56,7 +56,7 @@ std::string tokenizer_path(const std::string& model, const config::Config& optio
 
 // The tokens of another model have no rows here.
 const config::Config& without_template_model(const config::Config& options) {
-  if (data::names_template_model(config::sft_data_arguments(options))) {
+  if (data::names_template_model(config::data_arguments(options))) {
     fail_key(
         "chat_template_path",
         "chat_template_path: {}: a .jinja or .j2 file is accepted here; only training takes over the tokens "

@@ -10,9 +10,9 @@ namespace trl::capi {
 namespace {
 
 // What all rows of a run share.
-data::PrepareContext context_of(const config::TrainingArguments& training,
-                                const config::SftDataArguments& data, const text::Tokenizer& tokenizer,
-                                Runtime& runtime, base::ThreadPool* own_pool) {
+data::PrepareContext context_of(const config::TrainingArguments& training, const config::DataArguments& data,
+                                const text::Tokenizer& tokenizer, Runtime& runtime,
+                                base::ThreadPool* own_pool) {
   data::PrepareContext context;
   context.tokenizer = &tokenizer;
   context.log = runtime.log().get();
@@ -30,29 +30,29 @@ data::Spool spool_of(const data::PrepareContext& context) {
   return {.directory = context.directory, .memory = context.memory};
 }
 
-std::unique_ptr<data::Examples> prepare_rows(const config::Config& config, const Dataset& dataset,
-                                             data::PrepareContext context) {
-  const config::SftDataArguments arguments = config::sft_data_arguments(dataset.apply_options(config));
+std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& dataset,
+                                 data::PrepareContext& context, const data::OrderOptions& order,
+                                 const data::BatchLayout& layout) {
+  const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  return data::prepare_sft(dataset.table(spool_of(context)), context);
+  const auto table = [&] { return dataset.table(spool_of(context)); };
+  if (config.method() == "dpo") {
+    return std::make_unique<Batches>(
+        data::batches_of_pairs(data::prepare_dpo(table(), context), order, layout,
+                               {arguments.max_length, arguments.truncation_keep_end}));
+  }
+  auto examples = data::prepare_sft(table(), context);
+  context.completion_only_loss = examples->completion_only_loss();
+  return std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
 }
 
-std::unique_ptr<Batches> pairs(const config::Config& config, const Dataset& dataset,
-                               const data::PrepareContext& with, const data::OrderOptions& order,
-                               const data::BatchLayout& layout) {
-  const config::PreferenceDataArguments arguments =
-      config::preference_data_arguments(dataset.apply_options(config));
-  data::PreferenceContext context;
-  context.tokenizer = with.tokenizer;
+std::unique_ptr<Batches> batches_as_read(const config::Config& config, const Dataset& dataset,
+                                         data::PrepareContext& context, const data::OrderOptions& order,
+                                         const data::BatchLayout& layout) {
+  const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  context.log = with.log;
-  context.pool = with.pool;
-  context.vocab_size = with.vocab_size;
-  context.store.directory = with.directory;
-  context.store.memory = with.memory;
   return std::make_unique<Batches>(
-      data::batches_of_pairs(data::prepare_dpo(*dataset.table(spool_of(with)), context), order, layout,
-                             {arguments.max_length, arguments.truncation_keep_end}));
+      data::batches_as_read(dataset.shards(spool_of(context)), context, order.batch_size, layout));
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::unique_ptr<Batches> pairs(const config::Config& config, const Dataset& data
 Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
                  const Dataset& train, const Dataset* eval) {
   const config::TrainingArguments training = config::training_arguments(config);
-  const config::SftDataArguments data = config::sft_data_arguments(config);
+  const config::DataArguments data = config::data_arguments(config);
   Prepared prepared;
   if (data.dataset_num_proc > 0)
     prepared.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
@@ -69,28 +69,13 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
   const data::OrderOptions order = data::train_order(training, data);
 
-  if (training.method == "dpo") {
-    prepared.train = pairs(config, train, context, order, layout);
-    if (eval != nullptr)
-      prepared.eval = pairs(config, *eval, context, data::eval_order(training, data), layout);
-    return prepared;
-  }
-  if (data.streaming) {
-    const config::SftDataArguments arguments = config::sft_data_arguments(train.apply_options(config));
-    context.arguments = &arguments;
-    prepared.train = std::make_unique<Batches>(
-        data::batches_as_read(train.shards(spool_of(context)), context, order.batch_size, layout));
-  } else {
-    auto examples = prepare_rows(config, train, context);
-    context.completion_only_loss = examples->completion_only_loss();
-    prepared.train = std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
-  }
+  prepared.train = data.streaming ? batches_as_read(config, train, context, order, layout)
+                                  : batches(config, train, context, order, layout);
   if (eval != nullptr) {
     context.packing = data.eval_packing;
     context.needs_lengths = false;
     context.may_be_empty = true;
-    prepared.eval = std::make_unique<Batches>(data::batches_in_order(
-        prepare_rows(config, *eval, context), data::eval_order(training, data), layout));
+    prepared.eval = batches(config, *eval, context, data::eval_order(training, data), layout);
   }
   return prepared;
 }

@@ -47,7 +47,7 @@ data::ProfileOptions profile_options(const config::Config& config) {
   training.gradient_accumulation_steps = out.gradient_accumulation_steps;
   training.seed = config.get_int("seed");
   training.data_seed = config.get_optional_int("data_seed");
-  config::SftDataArguments data = config::sft_data_arguments(config);
+  config::DataArguments data = config::data_arguments(config);
   if (data.streaming && data.shuffle_dataset) {
     fail_key("shuffle_dataset",
              "shuffle_dataset: true with dataset_streaming is refused by the length profile, which does not "
@@ -62,7 +62,7 @@ data::ProfileOptions profile_options(const config::Config& config) {
 
 telemetry::LengthProfile count_lengths(const Dataset& dataset, const Tokenizer& tokenizer,
                                        const config::Config& config, const data::ProfileOptions& options) {
-  const config::SftDataArguments arguments = config::sft_data_arguments(config);
+  const config::DataArguments arguments = config::data_arguments(config);
   const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);
   const int64_t threads = process().threads();
   base::ThreadPool pool(static_cast<int>(

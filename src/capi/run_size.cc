@@ -12,7 +12,7 @@ namespace trl::capi {
 
 namespace {
 
-telemetry::Layout layout_of(const config::SftDataArguments& data) {
+telemetry::Layout layout_of(const config::DataArguments& data) {
   using telemetry::Layout;
   if (data.packing == config::Packing::bfd) return Layout::bfd;
   if (data.packing == config::Packing::bfd_split) return Layout::bfd_split;
@@ -50,7 +50,7 @@ RunSize largest_batch(const config::Config& config, Batches& rows) {
 
 RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {
   const config::TrainingArguments training = config::training_arguments(config);
-  const config::SftDataArguments data = config::sft_data_arguments(config);
+  const config::DataArguments data = config::data_arguments(config);
   data::ProfileOptions options = profile_options(config);
   options.max_lengths.clear();
   options.max_length = 0;

@@ -105,7 +105,7 @@ std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config:
   auto tokenizer = data::open_tokenizer(path, current_log());
   const bool changed = std::any_of(std::begin(kTokenizerKeys), std::end(kTokenizerKeys),
                                    [&](std::string_view key) { return options.is_set(key); });
-  if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::sft_data_arguments(options));
+  if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::data_arguments(options));
   return std::make_shared<Tokenizer>(std::move(tokenizer));
 }
 

@@ -37,7 +37,7 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path,
                                                    std::vector<int32_t>& new_tokens) {
   const auto own = data::open_tokenizer(model_path, current_log());
-  auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::sft_data_arguments(config)));
+  auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::data_arguments(config)));
   for (const auto& [id, token] : made->get().added_tokens()) {
     if (!own->token_to_id(token.content)) new_tokens.push_back(id);
   }
@@ -45,7 +45,7 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
 }
 
 bool takes_tokens_over(const config::Config& config) {
-  return data::names_template_model(config::sft_data_arguments(config));
+  return data::names_template_model(config::data_arguments(config));
 }
 
 }  // namespace trl::capi

@@ -59,7 +59,7 @@ Packing packing_strategy(const Config& config) {
   return name == "bfd_split" ? Packing::bfd_split : Packing::bfd;
 }
 
-void read_packing(const Config& config, SftDataArguments& out) {
+void read_packing(const Config& config, DataArguments& out) {
   const bool packs = config.get_bool("packing");
   const bool packs_eval = config.get_optional_bool("eval_packing").value_or(packs);
   if (packs) out.packing = packing_strategy(config);
@@ -85,7 +85,7 @@ void read_packing(const Config& config, SftDataArguments& out) {
 }
 
 // Rows are not kept once they are read, so their lengths are never all known.
-void read_streaming(const Config& config, SftDataArguments& out) {
+void read_streaming(const Config& config, DataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;
   if (out.sampling == Sampling::group_by_length) {
@@ -95,10 +95,25 @@ void read_streaming(const Config& config, SftDataArguments& out) {
   }
 }
 
+// What the methods of pairs cannot do.
+void check_pairs(const DataArguments& arguments, std::string_view method) {
+  if (arguments.streaming) {
+    fail_key("dataset_streaming",
+             "dataset_streaming: true is refused with method {}: its rows are prepared before the first step",
+             method);
+  }
+  if (arguments.sampling == Sampling::group_by_length) {
+    fail_key("train_sampling_strategy",
+             "train_sampling_strategy: group_by_length is refused with method {}, whose rows have no one "
+             "length: give random or sequential",
+             method);
+  }
+}
+
 }  // namespace
 
-SftDataArguments sft_data_arguments(const Config& config) {
-  SftDataArguments out;
+DataArguments data_arguments(const Config& config) {
+  DataArguments out;
   out.dataset_text_field = config.get("dataset_text_field");
   out.max_length = config.get_optional_int("max_length");
   out.truncation_keep_end = config.get("truncation_mode") == "keep_end";
@@ -124,28 +139,11 @@ SftDataArguments sft_data_arguments(const Config& config) {
   read_streaming(config, out);
   out.dataset_cache_dir = config.get_text("dataset_cache_dir").value_or("");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
-  return out;
-}
-
-PreferenceDataArguments preference_data_arguments(const Config& config) {
-  PreferenceDataArguments out{sft_data_arguments(config), {}, {}};
-  const std::string_view method = config.method();
-  if (is_of(*find_option("max_prompt_length"), method)) {
+  if (is_of(*find_option("max_prompt_length"), config.method())) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");
     out.max_completion_length = config.get_optional_int("max_completion_length");
   }
-  if (out.streaming) {
-    fail_key("dataset_streaming",
-             "dataset_streaming: true is refused with method {}: its rows are prepared before the first step",
-             method);
-  }
-  if (out.sampling == Sampling::group_by_length) {
-    fail_key("train_sampling_strategy",
-             "train_sampling_strategy: group_by_length is refused with method {}, whose rows have no one "
-             "length: give "
-             "random or sequential",
-             method);
-  }
+  if (config.method() != "sft") check_pairs(out, config.method());
   return out;
 }
 

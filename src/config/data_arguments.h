@@ -14,8 +14,7 @@ namespace trl::config {
 enum class Sampling : uint8_t { random, sequential, group_by_length };
 enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
 
-// What the data pipeline of SFT reads.
-struct SftDataArguments {
+struct DataArguments {
   std::string dataset_text_field = "text";
   std::optional<int64_t> max_length = 1024;
   bool truncation_keep_end = false;
@@ -40,16 +39,10 @@ struct SftDataArguments {
   int64_t dataset_cache_limit = 0;
   bool dataloader_drop_last = false;
   std::optional<int64_t> pad_to_multiple_of;
-};
-// Reads and cross-checks; throws Error(invalid_config).
-SftDataArguments sft_data_arguments(const Config& config);
-
-// What that of DPO, Reward, KTO and the methods of prompts reads.
-struct PreferenceDataArguments : SftDataArguments {
   std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
   std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
 };
-// Reads and cross-checks; throws Error(invalid_config).
-PreferenceDataArguments preference_data_arguments(const Config& config);
+// Reads and cross-checks those of the configuration's method; throws Error(invalid_config).
+DataArguments data_arguments(const Config& config);
 
 }  // namespace trl::config

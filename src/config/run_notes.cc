@@ -19,7 +19,7 @@ std::vector<std::string> run_notes(const Config& config) {
   if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
     notes.push_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
   for (std::string& note : recompute_notes(config)) notes.push_back(std::move(note));
-  const SftDataArguments data = sft_data_arguments(config);
+  const DataArguments data = data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {
     notes.push_back(
         "padding_free with packing_strategy wrapped: the documents of a packed row still see each other, as "

@@ -58,7 +58,7 @@ class InOrder final : public BatchStream {
 
 }  // namespace
 
-OrderOptions train_order(const config::TrainingArguments& training, const config::SftDataArguments& data) {
+OrderOptions train_order(const config::TrainingArguments& training, const config::DataArguments& data) {
   OrderOptions order;
   order.batch_size = training.per_device_train_batch_size;
   order.group_batch = order.batch_size * training.gradient_accumulation_steps;
@@ -69,7 +69,7 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
   return order;
 }
 
-OrderOptions eval_order(const config::TrainingArguments& training, const config::SftDataArguments& data) {
+OrderOptions eval_order(const config::TrainingArguments& training, const config::DataArguments& data) {
   OrderOptions order;
   order.batch_size = training.per_device_eval_batch_size;
   order.batch_key = "per_device_eval_batch_size";
@@ -83,7 +83,7 @@ OrderOptions eval_order(const config::TrainingArguments& training, const config:
   return order;
 }
 
-BatchLayout layout_of(const config::SftDataArguments& data) {
+BatchLayout layout_of(const config::DataArguments& data) {
   return {data.padding_free, data.pad_to_multiple_of.value_or(1)};
 }
 

@@ -11,9 +11,9 @@
 namespace trl::data {
 
 // Of training rows and of evaluation rows, as the configuration has them.
-OrderOptions train_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
-OrderOptions eval_order(const config::TrainingArguments& training, const config::SftDataArguments& data);
-BatchLayout layout_of(const config::SftDataArguments& data);
+OrderOptions train_order(const config::TrainingArguments& training, const config::DataArguments& data);
+OrderOptions eval_order(const config::TrainingArguments& training, const config::DataArguments& data);
+BatchLayout layout_of(const config::DataArguments& data);
 
 // exclusive.
 class BatchStream {

@@ -1,38 +1,62 @@
 // What preparation did to rows: told once, at its end, and kept beside prepared rows in the cache.
 #pragma once
+#include <array>
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "config/data_arguments.h"
 #include "data/row.h"
 
 namespace trl::data {
 
-struct Counts {
-  int64_t read = 0;
-  int64_t cut = 0;
-  int64_t lost_tokens = 0;  // by cutting
-  int64_t dropped = 0;
-  std::string first_dropped;
-  int64_t split = 0;  // rows whose prompt is no prefix of prompt and completion
-  std::string first_split;
-  int64_t short_rows = 0;  // of CSV: with fewer cells than the header has names
-  std::string first_short;
-  int64_t untrained = 0;  // rows that would have been dropped, had it been known in time
-  int64_t kept = 0;       // prepared rows, packed ones too
-  int64_t tokens = 0;     // in them
-  bool any_trained = false;
+// What can befall a row on its way to a prepared one.
+struct Event {
+  enum Kind : size_t {
+    parted,           // the tokens of its prompt do not begin those of prompt and completion
+    prompt_cut,       // to max_prompt_length
+    completion_cut,   // to max_completion_length
+    cut,              // to max_length
+    short_row,        // of CSV: fewer cells than the header has names
+    untrained,        // it would have been dropped, had it been known in time
+    nothing_trained,  // dropped, as in all that follow: no trained token is left
+    long_prompt,      // the prompt alone reaches max_length
+    too_long,         // longer than max_length, where rows are not cut
+    empty,            // no token is left
+    count
+  };
+};
+using Events = std::bitset<Event::count>;
+inline constexpr size_t kFirstDropped = Event::nothing_trained;
+inline bool is_dropped(const Events& events) { return (events >> kFirstDropped).any(); }
 
+struct Counts {
+  struct Met {
+    int64_t rows = 0;
+    std::string first;  // of them, for messages
+  };
+  int64_t read = 0;
+  int64_t lost_tokens = 0;  // by cutting
+  int64_t kept = 0;         // prepared rows, packed ones too
+  int64_t tokens = 0;       // in them
+  bool any_trained = false;
+  std::array<Met, Event::count> met;
+
+  const Met& operator[](Event::Kind event) const { return met[event]; }
+  int64_t dropped() const;
   void add_row(const RowText& row);  // that was read
+  // Adds to the rows that an event has met; `first` is called for the first of them.
+  template <class First>
+  void add(Event::Kind event, const First& first) {
+    if (met[event].rows++ == 0) met[event].first = first();
+  }
+  void add(const Events& events, const RowText& row);  // of a row that is dropped, why, and nothing else
+  void add(const Counts& later);                       // of the rows after these
   base::Json to_json() const;
   static Counts from_json(const base::Json& json);  // throws Error(format)
-  // Throws Error(format) where no row or nothing to train is left.
-  void check(std::string_view name, const config::SftDataArguments& arguments) const;
   void report_short_rows(std::string_view name, base::LogSink& log) const;
-  void report(std::string_view name, const config::SftDataArguments& arguments, base::LogSink& log) const;
 };
 
 }  // namespace trl::data

@@ -111,7 +111,7 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, b
 }
 
 std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,
-                                                    const config::SftDataArguments& arguments) {
+                                                    const config::DataArguments& arguments) {
   if (arguments.chat_template && arguments.chat_template_path) {
     fail_key("chat_template_path", "chat_template_path: chat_template is given too; give one of them");
   }

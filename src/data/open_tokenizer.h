@@ -16,6 +16,6 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, b
 // (template_model.h where that is a model), and the pad token pad_token, else its own, else its EOS. Throws
 // Error(invalid_config) where one of them cannot be had.
 std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& tokenizer,
-                                                    const config::SftDataArguments& arguments);
+                                                    const config::DataArguments& arguments);
 
 }  // namespace trl::data

@@ -16,23 +16,21 @@ class PairBatches final : public BatchStream {
  public:
   PairBatches(std::unique_ptr<PreferenceList> pairs, const OrderOptions& order, const BatchLayout& layout,
               const Truncation& truncation)
-      : pairs_(std::move(pairs)), options_(order), layout_(layout), truncation_(truncation) {
-    options_.rows = pairs_->size();
-  }
+      : pairs_(std::move(pairs)), options_(order), layout_(layout), truncation_(truncation) {}
 
-  int64_t rows() override { return options_.rows; }
-  int64_t batches_per_epoch() override { return data::batches_per_epoch(options_); }
-  uint64_t fingerprint() override { return 0; }
+  int64_t rows() override { return settled().rows; }
+  int64_t batches_per_epoch() override { return data::batches_per_epoch(settled()); }
+  uint64_t fingerprint() override { return pairs_->rows().fingerprint(); }
   int64_t longest_row() override {
     int64_t longest = 0;
     for (int64_t i = 0; i < pairs_->size(); ++i)
       longest = std::max(longest, length_of((*pairs_)[i], truncation_));
     return longest;
   }
-  void tell() override {}
+  void tell() override { pairs_->rows().tell(); }
 
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override {
-    if (epoch != epoch_) order_ = EpochOrder(options_, epoch, {}, evaluations_before);
+    if (epoch != epoch_) order_ = EpochOrder(settled(), epoch, {}, evaluations_before);
     epoch_ = epoch;
     at_ = std::clamp<int64_t>(skip, 0, order_.size());
   }
@@ -47,6 +45,12 @@ class PairBatches final : public BatchStream {
   }
 
  private:
+  // The number of rows, which may have to be waited for, is asked for as late as can be.
+  const OrderOptions& settled() {
+    if (options_.rows == 0) options_.rows = pairs_->size();
+    return options_;
+  }
+
   const std::unique_ptr<PreferenceList> pairs_;
   OrderOptions options_;
   const BatchLayout layout_;

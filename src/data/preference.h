@@ -1,25 +1,34 @@
-// Preparation of preference, unpaired and prompt-only datasets: every row to token ids, once, in source
-// order; what is dropped or cut is counted in one warning.
+// Preparation of preference, unpaired and prompt-only datasets, by the same pass as SFT's.
 #pragma once
 #include <memory>
+#include <span>
+#include <vector>
 
-#include "base/log.h"
-#include "base/thread_pool.h"
-#include "config/data_arguments.h"
 #include "data/preference_examples.h"
-#include "data/table.h"
-#include "text/tokenizer/tokenizer.h"
+#include "data/preparation.h"
 
 namespace trl::data {
 
-// All are borrowed and outlive the call.
-struct PreferenceContext {
-  const text::Tokenizer* tokenizer = nullptr;  // that training_tokenizer made
-  const config::PreferenceDataArguments* arguments = nullptr;
-  base::LogSink* log = nullptr;
-  base::ThreadPool* pool = nullptr;
-  int64_t vocab_size = 0;  // of the model, for rows of token ids; 0: the tokenizer's
-  RecordStore::Options store;
+// Prepared rows, read in any order: exclusive, as Preparation is.
+template <class T>
+class ExampleList {
+ public:
+  explicit ExampleList(std::unique_ptr<Preparation> rows) : rows_(std::move(rows)) {}
+  Preparation& rows() const { return *rows_; }
+  int64_t size() const { return rows_->size(); }
+  T operator[](int64_t index) const {
+    T example;
+    from_record(rows_->read(index), example);
+    return example;
+  }
+  std::vector<T> gather(std::span<const int64_t> indices) const {
+    std::vector<T> out;
+    for (const int64_t index : indices) out.push_back((*this)[index]);
+    return out;
+  }
+
+ private:
+  const std::unique_ptr<Preparation> rows_;
 };
 
 using PreferenceList = ExampleList<PreferenceExample>;
@@ -27,10 +36,13 @@ using UnpairedList = ExampleList<UnpairedExample>;
 using PromptList = ExampleList<PromptExample>;
 
 // Throw Error(format) for a bad row, and where nothing is left.
-std::unique_ptr<PreferenceList> prepare_dpo(const Table& table, const PreferenceContext& context);
-std::unique_ptr<PreferenceList> prepare_reward(const Table& table, const PreferenceContext& context);
+std::unique_ptr<PreferenceList> prepare_dpo(std::shared_ptr<const Table> table,
+                                            const PrepareContext& context);
+std::unique_ptr<PreferenceList> prepare_reward(std::shared_ptr<const Table> table,
+                                               const PrepareContext& context);
 // Paired rows become unpaired ones: of each block of 1000, all that were chosen, then all that were rejected.
-std::unique_ptr<UnpairedList> prepare_kto(const Table& table, const PreferenceContext& context);
-std::unique_ptr<PromptList> prepare_prompts(const Table& table, const PreferenceContext& context);
+std::unique_ptr<UnpairedList> prepare_kto(std::shared_ptr<const Table> table, const PrepareContext& context);
+std::unique_ptr<PromptList> prepare_prompts(std::shared_ptr<const Table> table,
+                                            const PrepareContext& context);
 
 }  // namespace trl::data

@@ -3,13 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include "data/record_store.h"
 
 namespace trl::data {
 
@@ -39,27 +35,5 @@ std::string to_record(const PromptExample& example);
 void from_record(std::string_view record, PreferenceExample& example);
 void from_record(std::string_view record, UnpairedExample& example);
 void from_record(std::string_view record, PromptExample& example);
-
-// In source order. Appending is exclusive; concurrent on const.
-template <class T>
-class ExampleList {
- public:
-  explicit ExampleList(RecordStore::Options options) : store_(std::move(options)) {}
-  void append(const T& example) { store_.append(to_record(example)); }
-  int64_t size() const { return store_.size(); }
-  T operator[](int64_t index) const {
-    T example;
-    from_record(store_.read(index), example);
-    return example;
-  }
-  std::vector<T> gather(std::span<const int64_t> indices) const {
-    std::vector<T> out;
-    for (const int64_t index : indices) out.push_back((*this)[index]);
-    return out;
-  }
-
- private:
-  RecordStore store_;
-};
 
 }  // namespace trl::data

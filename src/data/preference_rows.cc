@@ -71,8 +71,9 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   give_prompt(reader_, row, implicit_);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
-  Ids prompt = reader_.prompt(row);
-  const Ids chosen = reader_.prompt_and(row, "chosen"), rejected = reader_.prompt_and(row, "rejected");
+  Ids prompt = reader_.ids(reader_.prompt_text(row));
+  const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen"));
+  const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected"));
   const size_t shared =
       std::min(common_prefix_length(prompt, chosen), common_prefix_length(prompt, rejected));
   made.events.set(Event::parted, shared < prompt.size());
@@ -90,8 +91,19 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   example.ref_rejected_logps = number(row, "ref_rejected_logps", reference_);
 }
 
-RewardRows::RewardRows(RowReader reader, const Row& first, int64_t vocab_size)
-    : reader_(std::move(reader)), vocab_size_(vocab_size) {
+// Only a prompt is too long, and where the end is kept none is.
+size_t DpoRows::least_bytes_to_drop() const {
+  return reader_.arguments().truncation_keep_end ? SIZE_MAX : reader_.least_bytes_of_max_length();
+}
+
+size_t DpoRows::most_tokens(Row& row) const {
+  reader_.normalize(row);
+  give_prompt(reader_, row, implicit_);
+  const size_t prompt = RowReader::most_ids(reader_.prompt_text(row));
+  return std::min(prompt, static_cast<size_t>(reader_.arguments().max_prompt_length.value_or(INT64_MAX)));
+}
+
+RewardRows::RewardRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
   Row row = reader_.normalized(first);
   renamed_ = rename_ids(row);
   tokenized_ = is_there(row, "chosen_ids") || is_there(row, "rejected_ids");
@@ -100,18 +112,31 @@ RewardRows::RewardRows(RowReader reader, const Row& first, int64_t vocab_size)
   margin_ = is_there(row, "margin");
 }
 
+std::array<std::string, 2> RewardRows::texts(const Row& row) const {
+  require_same(row, "prompt", explicit_);
+  if (!explicit_) return {reader_.text(row, "chosen"), reader_.text(row, "rejected")};
+  return {reader_.prompt_and_text(row, "chosen"), reader_.prompt_and_text(row, "rejected")};
+}
+
+size_t RewardRows::most_tokens(Row& row) const {
+  if (tokenized_) return SIZE_MAX;  // ids may be shorter than their text
+  reader_.normalize(row);
+  const auto [chosen, rejected] = texts(row);
+  return RowReader::most_ids(chosen.size() > rejected.size() ? chosen : rejected);
+}
+
 void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
   reader_.normalize(row);
   rename_ids(row);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
   if (tokenized_) {
-    example.chosen_ids = ids_column(row, "chosen_ids", vocab_size_);
-    example.rejected_ids = ids_column(row, "rejected_ids", vocab_size_);
+    example.chosen_ids = ids_column(row, "chosen_ids", reader_.vocab_size());
+    example.rejected_ids = ids_column(row, "rejected_ids", reader_.vocab_size());
   } else {
-    require_same(row, "prompt", explicit_);
-    example.chosen_ids = explicit_ ? reader_.prompt_and(row, "chosen") : reader_.ids(row, "chosen");
-    example.rejected_ids = explicit_ ? reader_.prompt_and(row, "rejected") : reader_.ids(row, "rejected");
+    const auto [chosen, rejected] = texts(row);
+    example.chosen_ids = reader_.ids(chosen);
+    example.rejected_ids = reader_.ids(rejected);
   }
   example.margin = number(row, "margin", margin_);
   const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
@@ -146,10 +171,17 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
   for (const bool chosen : {true, false}) out.push_back(example(unpaired(row, chosen)));
 }
 
+size_t KtoRows::most_tokens(Row& row) const {
+  reader_.normalize(row);
+  const std::string prompt = reader_.prompt_text(row);
+  if (reader_.prompt_and_text(row, "completion").size() <= prompt.size()) return SIZE_MAX;  // it may be empty
+  return RowReader::most_ids(prompt);
+}
+
 Made<UnpairedExample> KtoRows::example(const Row& row) const {
   Made<UnpairedExample> made;
-  Ids prompt = reader_.prompt(row);
-  const Ids whole = reader_.prompt_and(row, "completion");
+  Ids prompt = reader_.ids(reader_.prompt_text(row));
+  const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion"));
   const size_t shared = common_prefix_length(prompt, whole);
   made.events.set(Event::parted, shared < prompt.size());
   prompt.resize(shared);
@@ -167,7 +199,7 @@ PromptRows::PromptRows(RowReader reader, const Row& first) : reader_(std::move(r
 void PromptRows::examples(Row& row, std::vector<Made<PromptExample>>& out) const {
   reader_.normalize(row);
   Made<PromptExample>& made = out.emplace_back();
-  made.example.prompt_ids = reader_.prompt(row);
+  made.example.prompt_ids = reader_.ids(reader_.prompt_text(row));
   if (made.example.prompt_ids.empty()) fail_column(row, "prompt", "text with at least one token");
 }
 

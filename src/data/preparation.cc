@@ -17,11 +17,11 @@ namespace {
 
 constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
 constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
-constexpr uint64_t kFormat = 5;  // of what is kept, and of how rows become tokens: another one is another key
+constexpr uint64_t kFormat = 6;  // of what is kept, and of how rows become tokens: another one is another key
 
 // Of all that prepared rows depend on.
-uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool completion_only) {
-  const config::SftDataArguments& a = *context.arguments;
+uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const RowKind& kind) {
+  const config::DataArguments& a = *context.arguments;
   base::Xxh3 hash;
   const auto add = [&](std::string_view text) {
     const uint64_t size = text.size();
@@ -29,10 +29,12 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
     hash.update(text);
   };
   add(TRL_VERSION_STRING);
-  add(fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {}", kFormat, table.digest(), table.size(),
-                  a.max_length.value_or(0), a.truncation_keep_end, completion_only, a.assistant_only_loss,
+  add(fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {} {}", kFormat, table.digest(), table.size(),
+                  a.max_length.value_or(0), a.max_prompt_length.value_or(-1),
+                  a.max_completion_length.value_or(-1), a.truncation_keep_end, a.assistant_only_loss,
                   a.skip_prepare_dataset, static_cast<int>(context.packing),
                   a.shuffle_dataset ? static_cast<int64_t>(context.seed) : -1, context.vocab_size));
+  add(kind.identity());
   add(a.dataset_text_field);
   for (const auto& [from, to] : a.dataset_columns) {
     add(from);
@@ -54,7 +56,8 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, bool 
 
 }  // namespace
 
-Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContext& context)
+Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContext& context,
+                         std::unique_ptr<const RowKind> kind)
     : table_(std::move(table)),
       arguments_(*context.arguments),
       context_([&] {
@@ -63,8 +66,8 @@ Preparation::Preparation(std::shared_ptr<const Table> table, const PrepareContex
         return own;
       }()),
       cache_(arguments_.dataset_cache_dir, arguments_.dataset_cache_limit),
-      tokens_(std::make_unique<SftTokens>(context_, first_row(*table_))),
-      fingerprint_(fingerprint_of(*table_, context_, tokens_->completion_only_loss())),
+      kind_(std::move(kind)),
+      fingerprint_(fingerprint_of(*table_, context_, *kind_)),
       pass_(context_.background) {
   store_ = cache_.find(fingerprint_, &counts_, context_.memory, *context_.log);
   if (store_ != nullptr) {
@@ -80,10 +83,6 @@ Preparation::~Preparation() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Preparation::order_is_known_before() const {
-  return context_.packing == Packing::none && !context_.needs_lengths && !tokens_->reads_ids();
-}
-
 void Preparation::start() {
   store_ = std::make_unique<RecordStore>(
       RecordStore::Options{context_.directory, kMemoryBytes, context_.memory, nullptr});
@@ -91,7 +90,7 @@ void Preparation::start() {
     run();
     return report();
   }
-  if (order_is_known_before()) {
+  if (kind_->row_by_row() && !context_.needs_lengths) {
     find_dropped();
     lazy_ = true;
   }
@@ -103,7 +102,7 @@ void Preparation::start() {
 
 // Of a dataset whose order is fixed before all rows are tokenised.
 void Preparation::find_dropped() {
-  const size_t least = tokens_->least_bytes_to_drop();
+  const size_t least = kind_->least_bytes_to_drop();
   if (least == SIZE_MAX) return;
   std::vector<int64_t> rows;
   std::vector<RowText> texts;
@@ -115,17 +114,14 @@ void Preparation::find_dropped() {
     for (size_t i = 0; i < texts.size(); ++i) {
       if (texts[i].json.size() >= least) long_ones.push_back(i);
     }
-    std::vector<std::optional<int64_t>> cut(long_ones.size());
+    std::vector<std::optional<Counts>> counts(long_ones.size());
     context_.pool->parallel_for(static_cast<int64_t>(long_ones.size()), 8, [&](int64_t from, int64_t to) {
       for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i)
-        cut[i] = tokens_->cut_from_dropped(texts[long_ones[i]]);
+        counts[i] = kind_->drops(texts[long_ones[i]]);
     });
     for (size_t i = 0; i < long_ones.size(); ++i) {
-      if (!cut[i]) continue;
-      if (counts_.dropped++ == 0) counts_.first_dropped = texts[long_ones[i]].where();
-      ++counts_.read;
-      counts_.cut += *cut[i] > 0 ? 1 : 0;
-      counts_.lost_tokens += *cut[i];
+      if (!counts[i]) continue;
+      counts_.add(*counts[i]);
       dropped_.push_back(rows[long_ones[i]]);
     }
   }
@@ -152,7 +148,7 @@ void Preparation::run() {
       const std::lock_guard lock(mutex_);
       counts_ = counts;
     }
-    if (!pass_.stopped() && !context_.may_be_empty) counts.check(table_->name(), arguments_);
+    if (!pass_.stopped() && !context_.may_be_empty) kind_->check(counts, table_->name());
     try {
       if (cache_.is_on() && !pass_.stopped()) cache_.add(fingerprint_, *store_, counts);
     } catch (const Error& problem) {
@@ -177,13 +173,7 @@ void Preparation::run() {
 void Preparation::prepare_rows(std::span<const int64_t> rows, Counts& counts) {
   std::vector<RowText> texts;
   table_->fetch(rows, texts);
-  const std::vector<Example> examples = tokens_->prepare(texts, rows, lazy_, counts);
-  std::vector<std::string> records(examples.size());
-  context_.pool->parallel_for(static_cast<int64_t>(records.size()), 8, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      records[i] = encode(examples[i]);
-  });
-  store_->append(records, *context_.pool);
+  store_->append(kind_->records(texts, rows, lazy_, counts), *context_.pool);
   kept_ = store_->size();
 }
 
@@ -224,25 +214,15 @@ int64_t Preparation::source_row(int64_t row) const {
   return row + below;
 }
 
-Example Preparation::read(int64_t row) {
+std::string Preparation::read(int64_t row) {
   report();
   if (arguments_.shuffle_dataset && shuffled_.empty()) size();
   if (!shuffled_.empty()) row = shuffled_[static_cast<size_t>(row)];
-  if (row < kept_) return decode_example(store_->read(row));
+  if (row < kept_) return store_->read(row);
   const int64_t source = source_row(row);
   std::vector<RowText> texts;
   table_->fetch({&source, 1}, texts);
-  return tokens_->prepare_one(texts.front(), source);
-}
-
-std::vector<uint32_t> Preparation::lengths() {
-  wait();
-  std::vector<uint32_t> out(static_cast<size_t>(size()));
-  for (size_t row = 0; row < out.size(); ++row) {
-    const int64_t kept = shuffled_.empty() ? static_cast<int64_t>(row) : shuffled_[row];
-    out[row] = static_cast<uint32_t>(example_length(store_->read(kept)));
-  }
-  return out;
+  return kind_->record(texts.front(), source);
 }
 
 int64_t Preparation::total_tokens() {
@@ -259,7 +239,7 @@ void Preparation::report() {
   }
   if (error) std::rethrow_exception(error);
   if (std::exchange(reported_, true)) return;
-  counts_.report(table_->name(), arguments_, *context_.log);
+  kind_->report(counts_, table_->name());
   if (!cache_problem_.empty()) {
     context_.log->warning("data", "dataset_cache_dir: {}; the prepared rows are not kept for the next run",
                           cache_problem_);
@@ -273,7 +253,7 @@ void Preparation::tell() {
     if (reported_) return;
     if (!done_ || error_) {
       reported_ = true;
-      counts_.report(table_->name() + " (as far as it was read)", arguments_, *context_.log);
+      kind_->report(counts_, table_->name() + " (as far as it was read)");
     }
     if (done_ && error_) {
       try {
@@ -285,15 +265,6 @@ void Preparation::tell() {
   }
   if (!problem.empty()) context_.log->warning("data", "in rows that were not trained on: {}", problem);
   if (!reported_) report();
-}
-
-std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context) {
-  return std::make_unique<Preparation>(std::move(table), context);
-}
-
-std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context) {
-  source.rewind();
-  return prepare_sft(spool_rows(source, {context.directory, size_t{32} << 20, context.memory}), context);
 }
 
 }  // namespace trl::data

@@ -1,47 +1,55 @@
 // The pass over all rows that makes prepared rows of them, on a thread of its own where that is worth it, and
-// reading those rows while it runs.
+// reading those rows while it runs. One pass for every kind of rows.
 #pragma once
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "base/interrupt.h"
+#include "data/prepare_context.h"
 #include "data/record_store.h"
 #include "data/row_cache.h"
-#include "data/sft_tokens.h"
+#include "data/row_kind.h"
+#include "data/table.h"
 
 namespace trl::data {
 
-class Preparation final : public Examples {
+// Small datasets are prepared at once. Of larger ones all rows are read before the first batch only where
+// their number is not known without (packing, rows of token ids, pairs that become unpaired), and then beside
+// the caller's work until size(); else while the first batches are trained on, and only rows so long that
+// they may be dropped are read before. Errors of rows that could not be prepared, and what was cut and
+// dropped, come out of the next call: exclusive.
+class Preparation {
  public:
-  Preparation(std::shared_ptr<const Table> table, const PrepareContext& context);
-  ~Preparation() override;  // ends the pass
-  int64_t size() override;
-  Example read(int64_t row) override;
-  std::vector<uint32_t> lengths() override;
-  int64_t total_tokens() override;
-  void tell() override;
-  uint64_t fingerprint() const override { return fingerprint_; }
-  bool completion_only_loss() const override { return tokens_->completion_only_loss(); }
+  Preparation(std::shared_ptr<const Table> table, const PrepareContext& context,
+              std::unique_ptr<const RowKind> kind);
+  ~Preparation();  // ends the pass
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+  int64_t size();                 // waits for what decides it
+  std::string read(int64_t row);  // its record
+  void wait();                    // for all rows
+  int64_t total_tokens();         // waits for all
+  void tell();  // at the end of a run: what was cut and dropped as far as rows were read, once
+  uint64_t fingerprint() const { return fingerprint_; }  // of the rows and of all that they are made with
 
  private:
   void start();
   void run();  // the pass
   void prepare_rows(std::span<const int64_t> rows, Counts& counts);
   void find_dropped();
-  void wait();
-  void report();  // what the pass met, once
-  bool order_is_known_before() const;
+  void report();                          // what the pass met, once
   int64_t source_row(int64_t row) const;  // of a row that the pass has not reached
 
   const std::shared_ptr<const Table> table_;
-  const config::SftDataArguments arguments_;
+  const config::DataArguments arguments_;
   const PrepareContext context_;
   const RowCache cache_;
-  std::unique_ptr<const SftTokens> tokens_;
-  uint64_t fingerprint_ = 0;
+  const std::unique_ptr<const RowKind> kind_;
+  const uint64_t fingerprint_;
   std::vector<uint32_t> shuffled_;  // shuffle_dataset: the prepared row in each place; empty: as they come
 
   bool lazy_ = false;

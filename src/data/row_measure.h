@@ -38,8 +38,8 @@ class RowMeasurer {
   RowMeasure measured(const Tokens& tokens) const;
   Row side(const Row& row, const char* column) const;
 
-  const config::SftDataArguments& given_;
-  config::SftDataArguments arguments_;
+  const config::DataArguments& given_;
+  config::DataArguments arguments_;
   PrepareContext context_;
   bool preference_ = false;
   Format format_ = Format::text;

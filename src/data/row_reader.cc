@@ -1,6 +1,8 @@
 // See row_reader.h.
 #include "data/row_reader.h"
 
+#include <algorithm>
+
 #include "data/preference_columns.h"
 
 namespace trl::data {
@@ -35,24 +37,30 @@ void RowReader::require(const Row& row, std::string_view column) const {
   }
 }
 
-Ids RowReader::prompt(const Row& row) const {
-  if (!conversational()) return tokenizer_.encode(text_column(row, "prompt"), true);
-  return tokenizer_.encode(renderer_->render(row, messages_column(row, "prompt"), true).text, false);
+std::string RowReader::prompt_text(const Row& row) const {
+  if (!conversational()) return text_column(row, "prompt");
+  return renderer_->render(row, messages_column(row, "prompt"), true).text;
 }
 
-Ids RowReader::ids(const Row& row, std::string_view column) const {
-  if (!conversational()) return tokenizer_.encode(with_eos(tokenizer_, text_column(row, column)), true);
-  return tokenizer_.encode(renderer_->render(row, messages_column(row, column), false).text, false);
+std::string RowReader::text(const Row& row, std::string_view column) const {
+  if (!conversational()) return with_eos(tokenizer_, text_column(row, column));
+  return renderer_->render(row, messages_column(row, column), false).text;
 }
 
-Ids RowReader::prompt_and(const Row& row, std::string_view column) const {
-  if (!conversational()) {
-    const std::string& prompt = text_column(row, "prompt");
-    return tokenizer_.encode(prompt + with_eos(tokenizer_, text_column(row, column)), true);
-  }
+std::string RowReader::prompt_and_text(const Row& row, std::string_view column) const {
+  if (!conversational()) return text_column(row, "prompt") + with_eos(tokenizer_, text_column(row, column));
   base::Json whole = messages_column(row, "prompt");
   for (const base::Json& message : messages_column(row, column)) whole.push_back(message);
-  return tokenizer_.encode(renderer_->render(row, whole, false).text, false);
+  return renderer_->render(row, whole, false).text;
+}
+
+Ids RowReader::ids(const std::string& text) const { return tokenizer_.encode(text, !conversational()); }
+
+size_t RowReader::least_bytes_of_max_length() const {
+  if (!arguments_.max_length) return SIZE_MAX;
+  if (conversational()) return 0;  // a template may add any text
+  const auto length = static_cast<size_t>(*arguments_.max_length);
+  return length - std::min(length, kSpecialIds);
 }
 
 void RowReader::cut_prompt(Ids& ids, Events& events) const {

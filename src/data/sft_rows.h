@@ -54,7 +54,7 @@ class SftRows {
   Tokens labelled(Rendering rendering, const std::vector<uint8_t>& completion) const;
 
   const text::Tokenizer& tokenizer_;
-  const config::SftDataArguments& arguments_;
+  const config::DataArguments& arguments_;
   base::LogSink& log_;
   int64_t vocab_size_;
   std::string first_where_;

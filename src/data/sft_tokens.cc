@@ -14,6 +14,10 @@ namespace {
 
 constexpr int64_t kGrain = 8;
 
+std::string limit_of(const config::DataArguments& arguments) {
+  return arguments.max_length ? fmt::format("max_length {}", *arguments.max_length) : "no max_length";
+}
+
 bool is_trained(int32_t label) { return label != kIgnored; }
 
 // The first token of a document is predicted from nothing and trains nothing.
@@ -90,6 +94,14 @@ bool SftTokens::cut(Tokens& tokens) const {
   return true;
 }
 
+template <class Where>
+void SftTokens::cut(Tokens& tokens, const Where& where, Counts& counts) const {
+  const size_t before = tokens.ids.size();
+  if (!cuts() || !cut(tokens)) return;
+  counts.add(Event::cut, where);
+  counts.lost_tokens += static_cast<int64_t>(before - tokens.ids.size());
+}
+
 bool SftTokens::is_dropped(const Tokens& tokens) const {
   return tokens.ids.empty() ||
          (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
@@ -115,9 +127,9 @@ size_t SftTokens::find_least_bytes_to_drop(const Row& first) const {
   return length - std::min(length, added);
 }
 
-std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
-                                        std::span<const int64_t> source_rows, bool keep_all,
-                                        Counts& counts) const {
+std::vector<Example> SftTokens::examples(const std::vector<RowText>& texts,
+                                         std::span<const int64_t> source_rows, bool keep_all,
+                                         Counts& counts) const {
   std::vector<Tokens> tokens(texts.size());
   context_.pool->parallel_for(static_cast<int64_t>(texts.size()), kGrain, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -128,8 +140,8 @@ std::vector<Example> SftTokens::prepare(const std::vector<RowText>& texts,
   });
   for (size_t i = 0; i < texts.size(); ++i) {
     counts.add_row(texts[i]);
-    if (tokens[i].lost && counts.split++ == 0)
-      counts.first_split = texts[i].where() + ": '" + *tokens[i].lost + "'";
+    if (tokens[i].lost)
+      counts.add(Event::parted, [&] { return texts[i].where() + ": '" + *tokens[i].lost + "'"; });
   }
   std::vector<Example> out = context_.packing == Packing::none
                                  ? whole(tokens, texts, source_rows, keep_all, counts)
@@ -144,16 +156,13 @@ std::vector<Example> SftTokens::whole(std::vector<Tokens>& tokens, const std::ve
   std::vector<Example> out;
   out.reserve(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const size_t before = tokens[i].ids.size();
-    if (cuts() && cut(tokens[i])) {
-      ++counts.cut;
-      counts.lost_tokens += static_cast<int64_t>(before - tokens[i].ids.size());
-    }
+    const auto where = [&] { return texts[i].where(); };
+    cut(tokens[i], where, counts);
     if (is_dropped(tokens[i]) && keep_all) {
       require_tokens(tokens[i], texts[i].where());
-      ++counts.untrained;
+      counts.add(Event::untrained, where);
     } else if (is_dropped(tokens[i])) {
-      if (counts.dropped++ == 0) counts.first_dropped = texts[i].where();
+      counts.add(Event::nothing_trained, where);
       continue;
     }
     out.push_back(single(std::move(tokens[i]), source_rows[i]));
@@ -168,7 +177,7 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
   for (const Tokens& row : tokens) {
     lengths.push_back(static_cast<int64_t>(row.ids.size()));
     if (context_.packing != Packing::bfd || lengths.back() <= capacity) continue;
-    ++counts.cut;
+    counts.add(Event::cut, [] { return std::string(); });
     counts.lost_tokens += lengths.back() - capacity;
   }
   std::vector<Example> out;
@@ -192,15 +201,26 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
   return out;
 }
 
-Example SftTokens::prepare_one(const RowText& text, int64_t source_row) const {
+std::vector<std::string> SftTokens::records(const std::vector<RowText>& texts,
+                                            std::span<const int64_t> source_rows, bool keep_all,
+                                            Counts& counts) const {
+  const std::vector<Example> made = examples(texts, source_rows, keep_all, counts);
+  std::vector<std::string> out(made.size());
+  context_.pool->parallel_for(static_cast<int64_t>(out.size()), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) out[i] = encode(made[i]);
+  });
+  return out;
+}
+
+std::string SftTokens::record(const RowText& text, int64_t source_row) const {
   Row row = parse_row(text);
   Tokens tokens = rows_.tokens(row);
   if (cuts()) cut(tokens);
   require_tokens(tokens, text.where());
-  return single(std::move(tokens), source_row);
+  return encode(single(std::move(tokens), source_row));
 }
 
-std::optional<int64_t> SftTokens::cut_from_dropped(const RowText& text) const {
+std::optional<Counts> SftTokens::drops(const RowText& text) const {
   Row row = parse_row(text);
   if (!arguments_.assistant_only_loss && find_column(row, "tools") == nullptr) {
     Row named = row;
@@ -211,10 +231,51 @@ std::optional<int64_t> SftTokens::cut_from_dropped(const RowText& text) const {
     if (bytes < least_bytes_to_drop_) return std::nullopt;
   }
   Tokens tokens = rows_.tokens(row);
-  const size_t before = tokens.ids.size();
-  if (cuts()) cut(tokens);
+  Counts counts;
+  counts.add_row(text);
+  const auto where = [&] { return text.where(); };
+  cut(tokens, where, counts);
   if (!is_dropped(tokens)) return std::nullopt;
-  return static_cast<int64_t>(before - tokens.ids.size());
+  counts.add(Event::nothing_trained, where);
+  return counts;
+}
+
+std::string SftTokens::identity() const { return fmt::format("sft {}", completion_only_loss()); }
+
+void SftTokens::check(const Counts& counts, std::string_view name) const {
+  if (counts.any_trained) return;
+  fail(Status::format,
+       "{}: nothing is left to train on: none of the {} rows keeps a trained token ({}, {} rows cut)", name,
+       counts.read, limit_of(arguments_), counts[Event::cut].rows);
+}
+
+void SftTokens::report(const Counts& counts, std::string_view name) const {
+  base::LogSink& log = *context_.log;
+  const std::string limit = limit_of(arguments_);
+  const int64_t cut = counts[Event::cut].rows;
+  if (const auto& [dropped, first] = counts[Event::nothing_trained]; dropped > 0) {
+    log.warning(
+        "data",
+        "{}: {} of {} rows dropped, since no trained token is left in them (the first: {}); {} rows cut to "
+        "{} ({} tokens lost)",
+        name, dropped, counts.read, first, cut, limit, counts.lost_tokens);
+  } else if (cut > 0) {
+    log.warning("data", "{}: {} of {} rows cut to {} ({} tokens lost); 0 rows dropped", name, cut,
+                counts.read, limit, counts.lost_tokens);
+  }
+  if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
+    log.warning(
+        "data",
+        "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
+        "completion starts where they part, and this end of the prompt is not trained on (the first: {})",
+        name, parted, counts.read, first);
+  }
+  counts.report_short_rows(name, log);
+  if (const int64_t untrained = counts[Event::untrained].rows; untrained > 0) {
+    log.warning("data", "{}: {} of {} rows hold no trained token within {}: they train nothing", name,
+                untrained, counts.read, limit);
+  }
+  log.info("data", "{}: {} rows, {} tokens", name, counts.kept, counts.tokens);
 }
 
 }  // namespace trl::data

@@ -33,7 +33,7 @@ class AsRead final : public BatchStream {
   int64_t longest_row() override { return -1; }
   void tell() override {
     if (std::exchange(reported_, true) || counts_.read == 0) return;
-    counts_.report(shards_.front()->name() + " (as far as it was read)", arguments_, *context_.log);
+    tokens_->report(counts_, shards_.front()->name() + " (as far as it was read)");
   }
 
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t>) override {
@@ -141,7 +141,7 @@ class AsRead final : public BatchStream {
       }
       if (texts.empty()) break;
       if (tokens_ == nullptr) tokens_ = std::make_unique<SftTokens>(context_, parse_row(texts.front()));
-      block.ready = tokens_->prepare(texts, numbers, false, counts_);
+      block.ready = tokens_->examples(texts, numbers, false, counts_);
     }
     return !block.ready.empty();
   }
@@ -159,13 +159,14 @@ class AsRead final : public BatchStream {
   }
 
   void finish() {
-    counts_.check(shards_.front()->name(), arguments_);
-    if (std::exchange(reported_, true)) return;
-    counts_.report(shards_.front()->name(), arguments_, *context_.log);
+    const std::string& name = shards_.front()->name();
+    if (tokens_ == nullptr) fail(Status::format, "{}: holds no rows", name);
+    tokens_->check(counts_, name);
+    if (!std::exchange(reported_, true)) tokens_->report(counts_, name);
   }
 
   const Shards shards_;
-  const config::SftDataArguments arguments_;
+  const config::DataArguments arguments_;
   PrepareContext context_;
   const int64_t batch_size_;
   const BatchLayout layout_;

@@ -28,7 +28,7 @@ std::string template_of(const text::Tokenizer& source, const std::string& path) 
 
 }  // namespace
 
-bool names_template_model(const config::SftDataArguments& arguments) {
+bool names_template_model(const config::DataArguments& arguments) {
   const auto& path = arguments.chat_template_path;
   return path && !path->ends_with(".jinja") && !path->ends_with(".j2");
 }

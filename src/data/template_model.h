@@ -10,7 +10,7 @@
 namespace trl::data {
 
 // Whether chat_template_path is given and names a model, not a file with a template.
-bool names_template_model(const config::SftDataArguments& arguments);
+bool names_template_model(const config::DataArguments& arguments);
 
 // A copy of `tokenizer` with the chat template, the added tokens and the EOS of the one at model_path, filled
 // up with tokens <extra_id_N> to a multiple of 64 ids, which is how many rows the embedding must have. Throws

@@ -25,7 +25,7 @@ std::string refusal(const Settings& settings) {
   const Config config = with(settings);
   try {
     training_arguments(config);
-    sft_data_arguments(config);
+    data_arguments(config);
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_config);
     EXPECT_TRUE(config.is_set(error.key())) << error.key();
@@ -59,7 +59,7 @@ TEST(Arguments, DefaultsAreTrls) {
   EXPECT_EQ(a.logging_steps, 10.0);
   EXPECT_EQ(a.eval_strategy, Strategy::no);
   EXPECT_FALSE(a.eval_steps.has_value());
-  const SftDataArguments d = sft_data_arguments(Config());
+  const DataArguments d = data_arguments(Config());
   EXPECT_EQ(d.dataset_text_field, "text");
   EXPECT_EQ(d.max_length, 1024);
   EXPECT_FALSE(d.completion_only_loss.has_value());
@@ -161,18 +161,17 @@ TEST(Arguments, ReadsWhatIsSet) {
   EXPECT_EQ(training_arguments(with({{"warmup_ratio", "0.1"}, {"warmup_steps", "7"}})).warmup_steps, 7.0);
   EXPECT_EQ(training_arguments(with({{"lr_scheduler_type", "constant_with_warmup"}})).lr_scheduler_type,
             Scheduler::constant_with_warmup);
-  const SftDataArguments d =
-      sft_data_arguments(with({{"max_length", "null"},
-                               {"truncation_mode", "keep_end"},
-                               {"completion_only_loss", "false"},
-                               {"dataset_columns", "{question: prompt, answer: completion}"},
-                               {"dataset_kwargs", "{skip_prepare_dataset: true}"},
-                               {"train_sampling_strategy", "sequential"},
-                               {"pad_to_multiple_of", "16"},
-                               {"dataset_num_proc", "3"},
-                               {"eos_token", "</s>"},
-                               {"chat_template", "{{ x }}"},
-                               {"dataset_select_columns", "question answer"}}));
+  const DataArguments d = data_arguments(with({{"max_length", "null"},
+                                               {"truncation_mode", "keep_end"},
+                                               {"completion_only_loss", "false"},
+                                               {"dataset_columns", "{question: prompt, answer: completion}"},
+                                               {"dataset_kwargs", "{skip_prepare_dataset: true}"},
+                                               {"train_sampling_strategy", "sequential"},
+                                               {"pad_to_multiple_of", "16"},
+                                               {"dataset_num_proc", "3"},
+                                               {"eos_token", "</s>"},
+                                               {"chat_template", "{{ x }}"},
+                                               {"dataset_select_columns", "question answer"}}));
   EXPECT_FALSE(d.max_length.has_value());
   EXPECT_TRUE(d.truncation_keep_end);
   EXPECT_EQ(d.completion_only_loss, false);
@@ -384,7 +383,7 @@ TEST(Arguments, RefusesWhatTrlRefuses) {
           Config config;
           for (const auto& [key, value] : item["args"].items()) config.set(key, text_of(value));
           training_arguments(config);
-          sft_data_arguments(config);
+          data_arguments(config);
         },
         Error)
         << item["args"].dump();
@@ -407,7 +406,7 @@ TEST(Arguments, ReadsTheArgumentsOfRecordedRuns) {
       EXPECT_EQ(back, value) << name << " " << key;
     }
     const TrainingArguments a = training_arguments(config);
-    EXPECT_NO_THROW(sft_data_arguments(config)) << name;
+    EXPECT_NO_THROW(data_arguments(config)) << name;
     if (run["args"].contains("learning_rate")) {
       EXPECT_EQ(a.learning_rate, run["args"]["learning_rate"].get<double>());
     }

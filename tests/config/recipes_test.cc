@@ -45,7 +45,7 @@ TEST(Recipes, Handbook2023) {
   EXPECT_EQ(rows.entries[0].split, "train_sft");
   EXPECT_EQ(rows.eval_entries.at(0).split, "test_sft");
   EXPECT_EQ(config.get("dtype"), "bfloat16");
-  const SftDataArguments d = sft_data_arguments(config);
+  const DataArguments d = data_arguments(config);
   EXPECT_EQ(d.max_length, 2048);
   EXPECT_EQ(d.dataset_num_proc, 12);
   ASSERT_TRUE(d.chat_template.has_value());
@@ -63,7 +63,7 @@ TEST(Recipes, Handbook2023Qlora) {
 TEST(Recipes, Handbook2025) {
   const Config config = recipe_config("handbook_2025.yaml");
   EXPECT_EQ(warned(config), "log_level overwrite_output_dir report_to ");
-  const SftDataArguments d = sft_data_arguments(config);
+  const DataArguments d = data_arguments(config);
   EXPECT_TRUE(d.assistant_only_loss);
   EXPECT_EQ(d.eos_token, "<|im_end|>");
   const DatasetArguments rows = dataset_arguments(config);
@@ -87,7 +87,7 @@ TEST(Recipes, OpenR1) {
   EXPECT_EQ(a.learning_rate, 1e-5);
   EXPECT_EQ(a.gradient_accumulation_steps, 8);
   EXPECT_EQ(dataset_arguments(config).entries.at(0).config, "all");
-  EXPECT_EQ(sft_data_arguments(config).max_length, 16384);
+  EXPECT_EQ(data_arguments(config).max_length, 16384);
   EXPECT_TRUE(config.get_bool("use_liger_kernel"));
   const TrainingArguments min_lr = training_arguments(recipe_config("open_r1_min_lr.yaml"));
   EXPECT_EQ(min_lr.lr_scheduler_type, Scheduler::cosine_with_min_lr);
@@ -115,7 +115,7 @@ TEST(Recipes, Json2024) {
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::steps);
   EXPECT_EQ(a.eval_steps, 50.0);
-  EXPECT_EQ(sft_data_arguments(config).sampling, Sampling::random);
+  EXPECT_EQ(data_arguments(config).sampling, Sampling::random);
 }
 
 }  // namespace

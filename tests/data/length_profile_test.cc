@@ -75,7 +75,7 @@ TEST(LengthCounts, FewFarLongerRowsStandApart) {
 }
 
 // As trl_dataset_get_profile makes them.
-LayoutOptions layout_options(const config::TrainingArguments& training, config::SftDataArguments data) {
+LayoutOptions layout_options(const config::TrainingArguments& training, config::DataArguments data) {
   LayoutOptions options;
   options.order = train_order(training, data);
   data.sampling = Sampling::group_by_length;
@@ -88,7 +88,7 @@ LayoutOptions layout_options(const config::TrainingArguments& training, config::
 LayoutOptions as_they_stand(int64_t batch_size) {
   config::TrainingArguments training;
   training.per_device_train_batch_size = batch_size;
-  config::SftDataArguments data;
+  config::DataArguments data;
   data.sampling = Sampling::sequential;
   return layout_options(training, data);
 }
@@ -214,7 +214,7 @@ struct Bench {
     return Error(Status::ok, "no error");
   }
   test::LetterTokenizer tokenizer;
-  config::SftDataArguments arguments;
+  config::DataArguments arguments;
   base::NullLog log;
   base::ThreadPool pool;
   base::MemoryCounter memory;
@@ -371,7 +371,7 @@ Packing packing_of(Layout layout) {
 // The first epoch of a run with this layout: rows, batches, steps, tokens, padding.
 std::array<int64_t, 5> first_epoch(const std::string& rows, Layout layout, PrepareContext context,
                                    const config::TrainingArguments& training) {
-  config::SftDataArguments data = *context.arguments;
+  config::DataArguments data = *context.arguments;
   context.arguments = &data;
   context.packing = data.packing = packing_of(layout);
   if (layout == Layout::group_by_length) data.sampling = Sampling::group_by_length;
@@ -395,7 +395,7 @@ TEST(LengthProfile, IsWhatARunMakes) {
   training.per_device_train_batch_size = 6;
   training.gradient_accumulation_steps = 2;
   training.seed = 5;
-  const auto compare = [&](const config::SftDataArguments& data, int threads) {
+  const auto compare = [&](const config::DataArguments& data, int threads) {
     Bench bench("", threads);
     bench.arguments = data;
     bench.context.seed = static_cast<uint64_t>(training.seed);
@@ -410,7 +410,7 @@ TEST(LengthProfile, IsWhatARunMakes) {
           << layout_name(layout);
     }
   };
-  config::SftDataArguments data;
+  config::DataArguments data;
   data.max_length = 30;
   data.pad_to_multiple_of = 4;
   compare(data, 1);

@@ -37,7 +37,7 @@ base::Json unpaired_texts(size_t rows) {
   for (size_t i = 0; i < rows; ++i)
     jsonl += fmt::format("{{\"prompt\":\"p{0}\",\"chosen\":\"c{0}\",\"rejected\":\"r{0}\"}}\n", i);
   test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>());
-  const auto list = prepare_kto(*shop.table(jsonl), shop.context);
+  const auto list = prepare_kto(shop.table(jsonl), shop.context);
   base::Json out;
   for (int64_t i = 0; i < list->size(); ++i) {
     const UnpairedExample example = (*list)[i];

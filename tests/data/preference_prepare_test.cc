@@ -3,10 +3,14 @@
 // nothing.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "base/files.h"
 #include "data/preference_batch.h"
 #include "preference_shop.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
+#include "support/scratch.h"
 
 namespace trl::data {
 namespace {
@@ -52,13 +56,13 @@ Lines spelt(const UnpairedList& list) {
 }
 
 Lines dpo(LetterShop& shop, const std::string& jsonl) {
-  return spelt(*prepare_dpo(*shop.table(jsonl), shop.context));
+  return spelt(*prepare_dpo(shop.table(jsonl), shop.context));
 }
 Lines reward(LetterShop& shop, const std::string& jsonl) {
-  return spelt(*prepare_reward(*shop.table(jsonl), shop.context));
+  return spelt(*prepare_reward(shop.table(jsonl), shop.context));
 }
 Lines kto(LetterShop& shop, const std::string& jsonl) {
-  return spelt(*prepare_kto(*shop.table(jsonl), shop.context));
+  return spelt(*prepare_kto(shop.table(jsonl), shop.context));
 }
 
 TEST(PreparePreference, Text) {
@@ -160,7 +164,7 @@ TEST(PrepareReward, PromptMarginAndLength) {
           R"("chosen":[{"role":"assistant","content":"x"}],"rejected":[{"role":"assistant","content":"y"}]})"),
       (Lines{"0 |u:q$a:x$|u:q$a:y$"}));
   shop.arguments.max_length = 3;
-  const auto list = prepare_reward(*shop.table(R"({"chosen":"a","rejected":"b","margin":1}
+  const auto list = prepare_reward(shop.table(R"({"chosen":"a","rejected":"b","margin":1}
 {"chosen":"a","rejected":"bb","margin":2}
 {"chosen":"c","rejected":"d","margin":-0.5})"),
                                    shop.context);
@@ -222,7 +226,7 @@ TEST(PrepareUnpaired, KlCompletionsTurnWithinGroups) {
   std::string rows;
   for (const char letter : std::string("abcdefg"))
     rows += fmt::format("{{\"prompt\":\"\",\"completion\":\"{}\",\"label\":true}}\n", letter);
-  const auto list = prepare_kto(*shop.table(rows), shop.context);
+  const auto list = prepare_kto(shop.table(rows), shop.context);
   const std::vector<int64_t> indices = {0, 1, 2, 3, 4, 5, 6};
   const auto turned = [&](int64_t group) {
     std::string out;
@@ -238,7 +242,7 @@ TEST(PrepareUnpaired, KlCompletionsTurnWithinGroups) {
 TEST(PreparePrompts, TextAndMessages) {
   LetterShop shop(kTurnsTemplate);
   const auto prompts = [&](const std::string& jsonl) {
-    return spelt((*prepare_prompts(*shop.table(jsonl), shop.context))[0].prompt_ids);
+    return spelt((*prepare_prompts(shop.table(jsonl), shop.context))[0].prompt_ids);
   };
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
   EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
@@ -255,7 +259,7 @@ TEST(PreparePreference, SelectedAndRenamedColumns) {
 TEST(PreparePreference, ReferenceLogProbabilitiesOfTheRows) {
   LetterShop shop;
   const auto list = prepare_dpo(
-      *shop.table(
+      shop.table(
           R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":-1.5,"ref_rejected_logps":-2})"),
       shop.context);
   const int64_t index = 0;
@@ -339,10 +343,10 @@ TEST(PreparePreference, BadRowsAreNamed) {
     LetterShop shop(kTurnsTemplate);
     const auto table = shop.table(bad.rows);
     const std::string message = test::message_of([&] {
-      if (bad.method == 'd') prepare_dpo(*table, shop.context);
-      if (bad.method == 'r') prepare_reward(*table, shop.context);
-      if (bad.method == 'k') prepare_kto(*table, shop.context);
-      if (bad.method == 'p') prepare_prompts(*table, shop.context);
+      if (bad.method == 'd') prepare_dpo(table, shop.context);
+      if (bad.method == 'r') prepare_reward(table, shop.context);
+      if (bad.method == 'k') prepare_kto(table, shop.context);
+      if (bad.method == 'p') prepare_prompts(table, shop.context);
     });
     EXPECT_TRUE(message.starts_with(std::string("t.jsonl") + bad.message)) << bad.rows << "\n" << message;
     EXPECT_EQ(shop.memory.now(), 0);
@@ -353,16 +357,107 @@ TEST(PreparePreference, NothingLeft) {
   LetterShop shop;
   shop.arguments.max_length = 2;
   const auto table = shop.table(R"({"prompt":"abc","chosen":"x","rejected":"y"})");
-  EXPECT_EQ(test::message_of([&] { prepare_dpo(*table, shop.context); }),
-            "t.jsonl: nothing is left to train on: all of the 1 rows are dropped");
-  EXPECT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_EQ(test::message_of([&] { prepare_dpo(table, shop.context); }),
+            "t.jsonl: nothing is left to train on: of 1 rows 1 dropped, since the prompt alone reaches "
+            "max_length 2 (the first: t.jsonl:1)");
+}
+
+// More rows than are prepared before the first is read. Every seventh prompt is too long, and so is every
+// seventh row of Reward.
+std::string many_rows() {
+  std::string text;
+  for (size_t i = 0; i < 7000; ++i) {
+    text += fmt::format("{{\"prompt\":\"{} {}\",\"chosen\":\"{}\",\"rejected\":\"{}\"}}\n", i,
+                        std::string(i % 7 == 3 ? 330 : i % 150, 'p'), std::string(1 + i % 90, 'c'), i % 10);
+  }
+  return text;
+}
+
+template <class List>
+Lines in_disorder(const List& list) {
+  Lines out(static_cast<size_t>(list.size()));
+  for (int64_t i = 0; i < list.size(); ++i) {
+    const int64_t row = (i * 1009 + list.size() - 1) % list.size();
+    out[static_cast<size_t>(row)] = to_record(list[row]);
+  }
+  return out;
+}
+
+TEST(PreparePreference, RowsReadEarlyAreThoseReadLate) {
+  const std::string rows = many_rows();
+  const auto compare = [&](const auto& prepare) {
+    Lines records[2], lines[2];
+    for (const int late : {0, 1}) {
+      LetterShop shop("", 2 + late);
+      shop.arguments.max_length = 300;
+      shop.context.needs_lengths = late == 1;
+      const auto list = prepare(shop.table(rows), shop.context);
+      records[late] = in_disorder(*list);
+      list->rows().wait();
+      lines[late] = shop.log.lines;
+      EXPECT_EQ(records[late].size(), 6000u);
+    }
+    EXPECT_EQ(records[0], records[1]);
+    EXPECT_EQ(lines[0], lines[1]);
+    ASSERT_EQ(lines[0].size(), 1u);
+    EXPECT_NE(lines[0][0].find("of 7000 rows 1000 dropped, since "), std::string::npos) << lines[0][0];
+  };
+  compare(prepare_dpo);
+  compare(prepare_reward);
+}
+
+TEST(PreparePreference, APairedRowIsTwoInBlocks) {
+  LetterShop shop;
+  const auto list = prepare_kto(shop.table(many_rows()), shop.context);
+  ASSERT_EQ(list->size(), 14000);
+  for (const int64_t i : {0, 999, 1000, 1999, 2000, 13999}) {
+    const UnpairedExample example = (*list)[i];
+    EXPECT_EQ(example.source_row, i / 2000 * 1000 + i % 1000);
+    EXPECT_EQ(example.label, i % 2000 < 1000);
+  }
+}
+
+TEST(PreparePreference, PreparedRowsAreKeptForTheNextRun) {
+  const test::Scratch scratch;
+  const std::string rows = many_rows();
+  Lines records[2], lines[2];
+  for (const int again : {0, 1}) {
+    LetterShop shop;
+    std::atomic<int> encoded{0};
+    static_cast<test::LetterTokenizer&>(*shop.tokenizer).before_encode = [&] { ++encoded; };
+    shop.arguments.max_length = 300;
+    shop.arguments.dataset_cache_dir = scratch / "cache";
+    shop.arguments.dataset_cache_limit = int64_t{1} << 30;
+    const auto list = prepare_dpo(shop.table(rows), shop.context);
+    list->rows().wait();
+    records[again] = in_disorder(*list);
+    lines[again] = shop.log.lines;
+    EXPECT_EQ(encoded == 0, again == 1);
+    EXPECT_EQ(base::list_directory(scratch / "cache").size(), 1u);
+  }
+  EXPECT_EQ(records[0], records[1]);
+  EXPECT_EQ(lines[0], lines[1]);
+}
+
+TEST(PreparePreference, WhatMakesOtherRowsMakesAnotherFingerprint) {
+  LetterShop shop;
+  const auto of = [&](const auto& prepare) {
+    return prepare(shop.table(R"({"prompt":"q","chosen":"a","rejected":"b"})"), shop.context)
+        ->rows()
+        .fingerprint();
+  };
+  const uint64_t dpo = of(prepare_dpo);
+  EXPECT_EQ(of(prepare_dpo), dpo);
+  EXPECT_NE(of(prepare_reward), dpo);
+  shop.arguments.max_completion_length = 5;
+  EXPECT_NE(of(prepare_dpo), dpo);
 }
 
 TEST(PreparePreference, ConversationsNeedATemplate) {
   LetterShop shop;
   const auto table = shop.table(R"({"prompt":[{"role":"user","content":"q"}]})");
   EXPECT_EQ(
-      test::message_of([&] { prepare_prompts(*table, shop.context); }, Status::invalid_config),
+      test::message_of([&] { prepare_prompts(table, shop.context); }, Status::invalid_config),
       "chat_template: t.jsonl:1 is conversational, and the tokenizer has no chat template; give one through "
       "chat_template or chat_template_path");
 }
@@ -375,10 +470,10 @@ TEST(PreparePreference, FirstBadRowAndCancel) {
   for (const int threads : {1, 4}) {
     LetterShop shop("", threads);
     const auto table = shop.table(rows);
-    EXPECT_EQ(test::message_of([&] { prepare_dpo(*table, shop.context); }).substr(0, 11), "t.jsonl:701");
+    EXPECT_EQ(test::message_of([&] { prepare_dpo(table, shop.context); }).substr(0, 11), "t.jsonl:701");
     test::Stops stops;
     const base::InterruptScope scope(&stops);
-    test::message_of([&] { prepare_dpo(*table, shop.context); }, Status::cancelled);
+    test::message_of([&] { prepare_dpo(table, shop.context); }, Status::cancelled);
   }
 }
 

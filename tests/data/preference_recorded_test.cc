@@ -105,7 +105,7 @@ void expect_preference(const base::Json& item, int threads) {
   RecordedShop shop(item["model"], item["args"], threads);
   const auto table = open_file_table(test::golden_path(item["dataset"]), {});
   const bool dpo = item["trainer"] == "dpo";
-  const auto list = dpo ? prepare_dpo(*table, shop.context) : prepare_reward(*table, shop.context);
+  const auto list = dpo ? prepare_dpo(table, shop.context) : prepare_reward(table, shop.context);
   expect_sources(*list, item);
   const base::Json& columns = item["columns"];
   for (int64_t i = 0; i < list->size(); ++i) {
@@ -131,7 +131,7 @@ void expect_preference(const base::Json& item, int threads) {
 void expect_unpaired(const base::Json& item, int threads) {
   RecordedShop shop(item["model"], item["args"], threads);
   const auto table = open_file_table(test::golden_path(item["dataset"]), {});
-  const auto list = prepare_kto(*table, shop.context);
+  const auto list = prepare_kto(table, shop.context);
   expect_sources(*list, item);
   const base::Json& columns = item["columns"];
   const int64_t group = item["args"]["per_device_train_batch_size"];
@@ -161,7 +161,7 @@ void expect_unpaired(const base::Json& item, int threads) {
 
 void expect_prompts(const base::Json& item, int threads) {
   RecordedShop shop(item["model"], item["args"], threads);
-  const auto list = prepare_prompts(*open_file_table(test::golden_path(item["dataset"]), {}), shop.context);
+  const auto list = prepare_prompts(open_file_table(test::golden_path(item["dataset"]), {}), shop.context);
   const base::Json& want = item["columns"]["prompt_ids"];
   ASSERT_EQ(list->size(), static_cast<int64_t>(want.size()));
   for (int64_t i = 0; i < list->size(); ++i) {
@@ -220,7 +220,7 @@ void expect_first_inputs(const base::Json& item) {
   };
   const base::Json& inputs = item["first_inputs"];
   if (item["trainer"] == "KTOTrainer") {
-    const auto list = prepare_kto(*table, shop.context);
+    const auto list = prepare_kto(table, shop.context);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const std::vector<int64_t> indices = order(list->size(), i);
       const UnpairedBatch batch =
@@ -232,7 +232,7 @@ void expect_first_inputs(const base::Json& item) {
     return;
   }
   const bool dpo = item["trainer"] == "DPOTrainer";
-  const auto list = dpo ? prepare_dpo(*table, shop.context) : prepare_reward(*table, shop.context);
+  const auto list = dpo ? prepare_dpo(table, shop.context) : prepare_reward(table, shop.context);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const PreferenceBatch batch =
         preference_batch(list->gather(order(list->size(), i)), dpo ? shop.truncation : Truncation());
@@ -323,8 +323,8 @@ TEST(PreferenceRecorded, BadFilesFailAsThere) {
     RecordedShop shop("models/qwen2", base::Json::object(), 2);
     const auto table = open_file_table(test::golden_path(entry["file"]), {});
     messages[base::file_name(entry["file"].get<std::string>())] = test::message_of([&] {
-      if (there["trainer"]["kind"] == "dpo") prepare_dpo(*table, shop.context);
-      if (there["trainer"]["kind"] == "kto") prepare_kto(*table, shop.context);
+      if (there["trainer"]["kind"] == "dpo") prepare_dpo(table, shop.context);
+      if (there["trainer"]["kind"] == "kto") prepare_kto(table, shop.context);
     });
   }
   ASSERT_EQ(messages.size(), 2u);

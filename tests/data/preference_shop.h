@@ -17,18 +17,18 @@ struct PreferenceShop {
     context.arguments = &arguments;
     context.log = &log;
     context.pool = &pool;
-    context.store.memory = &memory;
+    context.memory = &memory;
   }
   static std::shared_ptr<const data::Table> table(std::string jsonl) {
     const auto source = data::open_memory_source("jsonl", std::move(jsonl), "t.jsonl");
     return data::spool_rows(*source, {});
   }
   std::unique_ptr<text::Tokenizer> tokenizer;
-  config::PreferenceDataArguments arguments;
+  config::DataArguments arguments;
   Warnings log;
   base::ThreadPool pool;
   base::MemoryCounter memory;
-  data::PreferenceContext context;
+  data::PrepareContext context;
 };
 
 template <class Body>

@@ -1,6 +1,6 @@
 // Rows that are prepared while they are read: the same as those that are prepared before, whatever comes
 // first.
-#include "data/preparation.h"
+#include "data/sft.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ struct Shop {
     return prepare_sft(open_file_table(path, {}), context);
   }
   test::LetterTokenizer tokenizer;
-  config::SftDataArguments arguments;
+  config::DataArguments arguments;
   test::Warnings log;
   base::ThreadPool pool;
   base::MemoryCounter memory;

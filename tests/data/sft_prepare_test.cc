@@ -45,7 +45,7 @@ struct Shop {
     return Error(Status::ok, "no error");
   }
   LetterTokenizer tokenizer;
-  config::SftDataArguments arguments;
+  config::DataArguments arguments;
   test::Warnings log;
   base::ThreadPool pool;
   base::MemoryCounter memory;

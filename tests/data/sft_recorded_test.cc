@@ -16,8 +16,8 @@
 namespace trl::data {
 namespace {
 
-config::SftDataArguments arguments_of(const base::Json& args) {
-  config::SftDataArguments out;
+config::DataArguments arguments_of(const base::Json& args) {
+  config::DataArguments out;
   for (const auto& [name, value] : args.items()) {
     if (name == "max_length") {
       out.max_length = value.is_null() ? std::nullopt : std::optional<int64_t>(value.get<int64_t>());
@@ -64,7 +64,7 @@ struct Workshop {
     context.memory = &memory;
     context.packing = arguments.packing;
   }
-  config::SftDataArguments arguments;
+  config::DataArguments arguments;
   std::unique_ptr<text::Tokenizer> tokenizer;
   base::NullLog log;
   base::ThreadPool pool;
@@ -236,7 +236,7 @@ TEST(Recorded, RefusesWhatTrlRefuses) {
       config::Config config;
       for (const auto& [key, value] : item["args"].items())
         config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
-      const config::SftDataArguments arguments = config::sft_data_arguments(config);
+      const config::DataArguments arguments = config::data_arguments(config);
       const std::string model = item["model"], dataset = item["dataset"];
       Workshop shop("models/" + model, base::Json::object(), 2);
       const auto tokenizer = training_tokenizer(*shop.tokenizer, arguments);

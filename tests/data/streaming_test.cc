@@ -41,7 +41,7 @@ struct Shop {
     return batches_in_order(prepare_sft(*source(), context), order, {});
   }
   test::LetterTokenizer tokenizer;
-  config::SftDataArguments arguments;
+  config::DataArguments arguments;
   test::Warnings log;
   base::ThreadPool pool{2};
   base::MemoryCounter memory;

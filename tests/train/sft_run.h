@@ -105,7 +105,7 @@ class SftRun {
   // rows of `dataset`; eval_rows: of the same file, or none
   SftRun(const config::Config& config, const std::string& model_path, const std::string& dataset, Rows rows,
          std::optional<Rows> eval_rows = {})
-      : arguments_(config::sft_data_arguments(config)),
+      : arguments_(config::data_arguments(config)),
         memory_(memory()),
         pool_(1),
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
@@ -158,19 +158,13 @@ class SftRun {
   std::unique_ptr<Stream> pairs(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
     const auto source = row_range(dataset, rows.first, rows.last);
     const auto table = data::spool_rows(*source, {{}, size_t{32} << 20, &memory_});
-    const config::PreferenceDataArguments arguments{arguments_, {}, {}};
-    data::PreferenceContext context;
-    context.tokenizer = tokenizer_.get();
-    context.arguments = &arguments;
-    context.log = &log_;
-    context.pool = &pool_;
     return std::make_unique<Stream>(
-        data::batches_of_pairs(data::prepare_dpo(*table, context), order, data::layout_of(arguments_),
+        data::batches_of_pairs(data::prepare_dpo(table, context_), order, data::layout_of(arguments_),
                                {arguments_.max_length, arguments_.truncation_keep_end}));
   }
 
   base::NullLog log_;
-  config::SftDataArguments arguments_;
+  config::DataArguments arguments_;
   base::MemoryCounter& memory_;
   base::ThreadPool pool_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
