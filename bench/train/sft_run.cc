@@ -117,7 +117,9 @@ Json run_trl(const std::string& python, const SftWork& work) {
   ::setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1", 1);
   ::setenv("PYTHONWARNINGS", "ignore", 1);
   ::setenv("TRANSFORMERS_VERBOSITY", "error", 1);
-  return run_json({python, TRL_SFT_PEER, words_of(work).dump()});
+  const char* script =
+      work.options.contains("method") ? TRL_PEERS "/preference_peer.py" : TRL_PEERS "/sft_peer.py";
+  return run_json({python, script, words_of(work).dump()});
 }
 
 Json describe_model(const std::string& model) {

@@ -1,4 +1,5 @@
-// One run of SFT in a process of its own: the same options for libtrl and for TRL.
+// One run of training, by SFT unless the options have a method, in a process of its own: the same options for
+// libtrl and for TRL.
 #pragma once
 #include <string>
 #include <vector>
