@@ -53,7 +53,7 @@ base::Json read_example(const Dataset& dataset, const Tokenizer& tokenizer, cons
   const auto source = dataset.source({.directory = {}, .memory = context.memory});
   const auto [first, text] = read_rows(*source, row);
   const data::SftTokens tokens(context, data::parse_row(first));
-  return describe(tokens.prepare_one(text, row), row, *training_tokenizer);
+  return describe(data::decode_example(tokens.record(text, row)), row, *training_tokenizer);
 }
 
 }  // namespace
