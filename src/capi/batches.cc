@@ -41,6 +41,13 @@ int32_t Batches::start_epoch(int64_t epoch, int64_t skip, std::span<const int64_
   });
 }
 
+int32_t Batches::start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept {
+  return answer_engine(error, [&] {
+    stream_->start_pass(batch_size);
+    return Status::ok;
+  });
+}
+
 int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
     if (!stream_->next(host_)) return Status::end;

@@ -18,6 +18,7 @@ class Batches final : public engine::BatchSource {
   uint64_t fingerprint() noexcept override { return fingerprint_; }
   int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                       engine::ErrorSink& error) noexcept override;
+  int32_t start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept override;
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
 
  private:

@@ -5,6 +5,7 @@
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/pair_batches.h"
+#include "data/unpaired_batches.h"
 
 namespace trl::capi {
 namespace {
@@ -30,6 +31,13 @@ data::Spool spool_of(const data::PrepareContext& context) {
   return {.directory = context.directory, .memory = context.memory};
 }
 
+// How many rows of KTO exchange their completions; 0: none do. Those of a training batch, of evaluation rows
+// too, as in TRL.
+int64_t kl_group(const config::Config& config) {
+  const bool measured = config::preference_arguments(config).losses.front().first == "kto";
+  return measured ? config.get_int("per_device_train_batch_size") : 0;
+}
+
 std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& dataset,
                                  data::PrepareContext& context, const data::OrderOptions& order,
                                  const data::BatchLayout& layout) {
@@ -40,6 +48,10 @@ std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& da
     return std::make_unique<Batches>(
         data::batches_of_pairs(data::prepare_dpo(table(), context), order, layout,
                                {arguments.max_length, arguments.truncation_keep_end}));
+  }
+  if (config.method() == "kto") {
+    return std::make_unique<Batches>(data::batches_of_unpaired(
+        data::prepare_kto(table(), context), order, layout, {arguments.max_length}, kl_group(config)));
   }
   auto examples = data::prepare_sft(table(), context);
   context.completion_only_loss = examples->completion_only_loss();
@@ -69,12 +81,16 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
   const data::OrderOptions order = data::train_order(training, data);
 
+  if (training.method == "kto") {
+    context.label_weights = {training.preference.desirable_weight, training.preference.undesirable_weight};
+  }
   prepared.train = data.streaming ? batches_as_read(config, train, context, order, layout)
                                   : batches(config, train, context, order, layout);
   if (eval != nullptr) {
     context.packing = data.eval_packing;
     context.needs_lengths = false;
     context.may_be_empty = true;
+    context.label_weights.reset();
     prepared.eval = batches(config, *eval, context, data::eval_order(training, data), layout);
   }
   return prepared;

@@ -112,6 +112,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   need_writable("output_dir", arguments.output_dir);
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
+  if (arguments.preference.precompute_ref_log_probs)
+    need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
   for (const std::string& warning : config_.warnings())
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))

@@ -25,7 +25,7 @@ config::Config with_whole_paths(config::Config config) {
   }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
   for (const std::string_view key :
-       {"output_dir", "logging_dir", "dataset_cache_dir", "cache_frozen_layers"}) {
+       {"output_dir", "logging_dir", "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, std::filesystem::absolute(*path).string());

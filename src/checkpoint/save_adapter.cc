@@ -12,12 +12,6 @@ namespace trl::checkpoint {
 
 namespace {
 
-std::string config_text(const model::Adapter& adapter) {
-  std::vector<adapter::Module> modules;
-  for (const model::Slot& slot : adapter.slots()) modules.push_back(slot.module);
-  return adapter::config_text(adapter.stored_config(), adapter.selection(), modules);
-}
-
 std::vector<model::Adapter::Stored> tensors_of(const model::Adapter& adapter) {
   std::vector<model::Adapter::Stored> all = adapter.stored();
   for (model::Adapter::Stored& table : adapter.tables()) all.push_back(std::move(table));
@@ -25,6 +19,12 @@ std::vector<model::Adapter::Stored> tensors_of(const model::Adapter& adapter) {
 }
 
 }  // namespace
+
+std::string config_text(const model::Adapter& adapter) {
+  std::vector<adapter::Module> modules;
+  for (const model::Slot& slot : adapter.slots()) modules.push_back(slot.module);
+  return adapter::config_text(adapter.stored_config(), adapter.selection(), modules);
+}
 
 int64_t weight_bytes(const model::Adapter& adapter) {
   int64_t bytes = 0;

@@ -14,6 +14,8 @@ namespace trl::checkpoint {
 // Tags of the model card of what a training run saves.
 inline constexpr std::string_view kRunTags[] = {"sft", "trl"};
 
+// adapter_config.json.
+std::string config_text(const model::Adapter& adapter);
 // Into a directory that the caller commits.
 void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files);

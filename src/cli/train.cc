@@ -179,4 +179,8 @@ int dpo(const Words& words) {
                words);
 }
 
+int kto(const Words& words) {
+  return train("kto", "Train a model on answers that are desirable or not, with TRL's options.", words);
+}
+
 }  // namespace trl::cli

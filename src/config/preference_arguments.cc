@@ -68,6 +68,25 @@ void check_dpo(const PreferenceArguments& a) {
   }
 }
 
+// The baseline is an estimate from completions of rows that lie side by side.
+void check_kto(const Config& config, const PreferenceArguments& a) {
+  if (!has(a, {"kto"})) return;
+  if (const std::string order = config.get("train_sampling_strategy"); order != "sequential") {
+    fail_key(
+        "train_sampling_strategy",
+        "train_sampling_strategy: {} is refused with loss_type kto, whose KL estimate is of rows that lie "
+        "side by side: give sequential, or loss_type: apo_zero_unpaired",
+        order);
+  }
+  if (const int64_t rows = config.get_int("per_device_train_batch_size"); rows < 2) {
+    fail_key("per_device_train_batch_size",
+             "per_device_train_batch_size: {} is refused with loss_type kto, whose KL estimate is of prompts "
+             "with the completions of other rows of the batch: give 2 or more, or loss_type: "
+             "apo_zero_unpaired",
+             rows);
+  }
+}
+
 }  // namespace
 
 PreferenceArguments preference_arguments(const Config& config) {
@@ -83,13 +102,27 @@ PreferenceArguments preference_arguments(const Config& config) {
     a.ld_alpha = config.get_optional_double("ld_alpha");
     check_dpo(a);
   }
-  if (method != "dpo") return a;
+  if (method == "kto") {
+    a.losses = losses(config);
+    a.desirable_weight = config.get_double("desirable_weight");
+    a.undesirable_weight = config.get_double("undesirable_weight");
+    check_kto(config, a);
+  }
+  if (method != "dpo" && method != "kto") return a;
   a.beta = config.get_double("beta");
   a.reference = config.get_text("ref_model_name_or_path").value_or("");
   a.continues_adapter = config.get_text("adapter_name_or_path").has_value();
   a.sync_ref_model = config.get_bool("sync_ref_model");
   a.ref_model_mixup_alpha = config.get_double("ref_model_mixup_alpha");
   a.ref_model_sync_steps = config.get_int("ref_model_sync_steps");
+  a.precompute_ref_log_probs = config.get_bool("precompute_ref_log_probs");
+  a.precompute_ref_batch_size = config.get_optional_int("precompute_ref_batch_size");
+  if (a.sync_ref_model && a.precompute_ref_log_probs) {
+    fail_key(
+        "sync_ref_model",
+        "sync_ref_model: true contradicts precompute_ref_log_probs: true, which asks the reference once, "
+        "before the first step: leave one of them out");
+  }
   if (a.sync_ref_model && config.get_bool("use_peft")) {
     fail_key("sync_ref_model",
              "sync_ref_model: true is refused with use_peft, whose reference is the model without the "

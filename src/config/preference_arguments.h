@@ -26,6 +26,9 @@ struct PreferenceArguments {
   bool sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
+  bool precompute_ref_log_probs = false;
+  std::optional<int64_t> precompute_ref_batch_size;  // none: the batch size of the rows
+  std::string ref_logprobs_cache_dir;
 };
 // Reads and cross-checks those of the configuration's method; throws Error(invalid_config).
 PreferenceArguments preference_arguments(const Config& config);

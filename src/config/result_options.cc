@@ -65,6 +65,8 @@ Options result_options(const Config& config) {
        "packing_strategy", "padding_free", "pad_to_multiple_of", "max_length"});
   out.emplace_back("load_best_model_at_end", text(a.load_best_model_at_end));
   add_evaluation(out, config, a);
+  for (const char* name : {"beta", "desirable_weight", "undesirable_weight", "sync_ref_model"})
+    if (is_of(*find_option(name), a.method)) add(out, config, {name});
   if (config.get_bool("use_peft")) {
     add(out, config,
         {"use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",

@@ -162,6 +162,7 @@ void read_loss(const Config& config, TrainingArguments& out) {
   out.disable_dropout =
       is_of(*find_option("disable_dropout"), config.method()) && config.get_bool("disable_dropout");
   out.preference = preference_arguments(config);
+  out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir.c_str());
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
   out.router_aux_loss_coef = config.get_optional_double("router_aux_loss_coef");
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);

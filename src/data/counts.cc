@@ -28,6 +28,7 @@ void Counts::add(const Counts& later) {
   kept += later.kept;
   tokens += later.tokens;
   any_trained = any_trained || later.any_trained;
+  desirable += later.desirable;
   for (size_t event = 0; event < Event::count; ++event) {
     if (met[event].rows == 0) met[event].first = later.met[event].first;
     met[event].rows += later.met[event].rows;
@@ -37,8 +38,13 @@ void Counts::add(const Counts& later) {
 base::Json Counts::to_json() const {
   base::Json events = base::Json::array();
   for (const Met& event : met) events.push_back({event.rows, event.first});
-  return {{"read", read},     {"lost_tokens", lost_tokens}, {"kept", kept},
-          {"tokens", tokens}, {"any_trained", any_trained}, {"events", std::move(events)}};
+  return {{"read", read},
+          {"lost_tokens", lost_tokens},
+          {"kept", kept},
+          {"tokens", tokens},
+          {"any_trained", any_trained},
+          {"desirable", desirable},
+          {"events", std::move(events)}};
 }
 
 Counts Counts::from_json(const base::Json& json) try {
@@ -48,6 +54,7 @@ Counts Counts::from_json(const base::Json& json) try {
   out.kept = json.at("kept");
   out.tokens = json.at("tokens");
   out.any_trained = json.at("any_trained");
+  out.desirable = json.at("desirable");
   for (size_t event = 0; event < Event::count; ++event) {
     const base::Json& met = json.at("events").at(event);
     out.met[event] = {met.at(0), met.at(1)};

@@ -19,6 +19,8 @@ struct Event {
     prompt_cut,       // to max_prompt_length
     completion_cut,   // to max_completion_length
     cut,              // to max_length
+    blank,            // a completion is of no text
+    same,             // both completions of a pair are the same
     short_row,        // of CSV: fewer cells than the header has names
     untrained,        // it would have been dropped, had it been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left
@@ -42,6 +44,7 @@ struct Counts {
   int64_t kept = 0;         // prepared rows, packed ones too
   int64_t tokens = 0;       // in them
   bool any_trained = false;
+  int64_t desirable = 0;  // of the prepared ones (KTO)
   std::array<Met, Event::count> met;
 
   const Met& operator[](Event::Kind event) const { return met[event]; }

@@ -1,6 +1,7 @@
 // See preference.h.
 #include "data/preference.h"
 
+#include "data/kto_balance.h"
 #include "data/preference_kind.h"
 
 namespace trl::data {
@@ -37,6 +38,8 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
   tell(Event::completion_cut, fmt::format("with a completion cut to max_completion_length {}",
                                           value(arguments.max_completion_length)));
   tell(Event::cut, fmt::format("cut to max_length {}", length));
+  tell(Event::blank, "with an empty completion");
+  tell(Event::same, "whose chosen and rejected are the same, so that nothing is preferred");
   return text;
 }
 
@@ -48,8 +51,9 @@ void check_preference(const Counts& counts, std::string_view name, const config:
        told(counts, arguments));
 }
 
-void report_preference(const Counts& counts, std::string_view name, const config::DataArguments& arguments,
-                       base::LogSink& log) {
+void report_preference(const Counts& counts, std::string_view name, const PrepareContext& context) {
+  const config::DataArguments& arguments = *context.arguments;
+  base::LogSink& log = *context.log;
   const std::string rows = told(counts, arguments);
   if (!rows.empty()) log.warning("data", "{}: of {} rows {}", name, counts.read, rows);
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
@@ -59,6 +63,7 @@ void report_preference(const Counts& counts, std::string_view name, const config
         "completion starts where they part (the first: {})",
         name, parted, counts.read, first);
   }
+  if (context.label_weights) tell_balance(counts, name, *context.label_weights, log);
   counts.report_short_rows(name, log);
   log.info("data", "{}: {} rows", name, counts.kept);
 }

@@ -1,6 +1,7 @@
 // Rows of preference, unpaired and prompt-only data as a kind for the pass that prepares them.
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -13,8 +14,7 @@ namespace trl::data {
 
 // Throws Error(format) where all rows are dropped.
 void check_preference(const Counts& counts, std::string_view name, const config::DataArguments& arguments);
-void report_preference(const Counts& counts, std::string_view name, const config::DataArguments& arguments,
-                       base::LogSink& log);
+void report_preference(const Counts& counts, std::string_view name, const PrepareContext& context);
 
 // T: what a row becomes. Rows: how (preference_rows.h).
 template <class T, class Rows>
@@ -22,18 +22,16 @@ class PreferenceKind final : public RowKind {
  public:
   // first: decides what holds for all rows.
   PreferenceKind(const PrepareContext& context, const Row& first)
-      : arguments_(*context.arguments),
-        tokenizer_(*context.tokenizer),
-        pool_(*context.pool),
-        log_(*context.log),
-        rows_(RowReader(tokenizer_, arguments_,
-                        context.vocab_size > 0 ? context.vocab_size : tokenizer_.vocab_size()),
-              first) {}
+      : arguments_(*context.arguments), context_(context), rows_(reader(), first) {
+    context_.arguments = &arguments_;
+  }
   const Rows& rows() const { return rows_; }
 
   std::string identity() const override { return std::string(Rows::kName); }
   // Without a token at its end a completion may be empty, whatever its text.
-  bool row_by_row() const override { return rows_.one_each() && tokenizer_.special().eos.has_value(); }
+  bool row_by_row() const override {
+    return rows_.one_each() && context_.tokenizer->special().eos.has_value();
+  }
   size_t least_bytes_to_drop() const override { return rows_.least_bytes_to_drop(); }
   std::optional<Counts> drops(const RowText& text) const override {
     Row row = parse_row(text);
@@ -51,7 +49,7 @@ class PreferenceKind final : public RowKind {
   std::vector<std::string> records(const std::vector<RowText>& texts, std::span<const int64_t> source_rows,
                                    bool keep_all, Counts& counts) const override {
     std::vector<std::vector<Made<T>>> made(texts.size());
-    pool_.parallel_for(static_cast<int64_t>(texts.size()), 8, [&](int64_t begin, int64_t end) {
+    context_.pool->parallel_for(static_cast<int64_t>(texts.size()), 8, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
         base::poll();
         made[i] = examples(texts[i], source_rows[i]);
@@ -65,6 +63,7 @@ class PreferenceKind final : public RowKind {
         counts.add(one.events, texts[i]);
         if (is_dropped(one.events)) continue;
         ++counts.kept;
+        if constexpr (std::is_same_v<T, UnpairedExample>) counts.desirable += one.example.label ? 1 : 0;
         (&one == &made[i].front() ? out : second).push_back(to_record(one.example));
       }
     }
@@ -81,10 +80,14 @@ class PreferenceKind final : public RowKind {
     check_preference(counts, name, arguments_);
   }
   void report(const Counts& counts, std::string_view name) const override {
-    report_preference(counts, name, arguments_, log_);
+    report_preference(counts, name, context_);
   }
 
  private:
+  RowReader reader() const {
+    const int64_t ids = context_.vocab_size > 0 ? context_.vocab_size : context_.tokenizer->vocab_size();
+    return {*context_.tokenizer, arguments_, ids};
+  }
   std::vector<Made<T>> examples(const RowText& text, int64_t source_row) const {
     Row row = parse_row(text);
     std::vector<Made<T>> made;
@@ -101,9 +104,7 @@ class PreferenceKind final : public RowKind {
   }
 
   const config::DataArguments arguments_;
-  const text::Tokenizer& tokenizer_;
-  base::ThreadPool& pool_;
-  base::LogSink& log_;
+  PrepareContext context_;
   const Rows rows_;
 };
 

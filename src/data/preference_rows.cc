@@ -34,6 +34,18 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
   return value;
 }
 
+// Of text, or of messages.
+bool says_nothing(const Row& row, std::string_view column) {
+  const base::Json& value = *find_column(row, column);
+  const auto is_blank = [](const base::Json& text) {
+    return text.is_string() && text.get_ref<const std::string&>().empty();
+  };
+  if (!value.is_array()) return is_blank(value);
+  return std::all_of(value.begin(), value.end(), [&](const base::Json& message) {
+    return message.is_object() && message.contains("content") && is_blank(message["content"]);
+  });
+}
+
 // A paired row with its prompt, which is in both sides where the dataset has no column of it.
 void give_prompt(const RowReader& reader, Row& row, bool implicit) {
   reader.require(row, "chosen");
@@ -71,6 +83,7 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   give_prompt(reader_, row, implicit_);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
+  made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
   const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen"));
   const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected"));
@@ -86,7 +99,9 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
     reader_.cut_completion(*ids, made.events);
     reader_.judge(example.prompt_ids.size(), ids->size(), reader_.arguments().truncation_keep_end,
                   made.events);
+    if (ids->empty()) made.events.set(Event::empty);
   }
+  made.events.set(Event::same, example.chosen_ids == example.rejected_ids);
   example.ref_chosen_logps = number(row, "ref_chosen_logps", reference_);
   example.ref_rejected_logps = number(row, "ref_rejected_logps", reference_);
 }
@@ -180,6 +195,7 @@ size_t KtoRows::most_tokens(Row& row) const {
 
 Made<UnpairedExample> KtoRows::example(const Row& row) const {
   Made<UnpairedExample> made;
+  made.events.set(Event::blank, says_nothing(row, "completion"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
   const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion"));
   const size_t shared = common_prefix_length(prompt, whole);

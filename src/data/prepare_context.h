@@ -14,6 +14,11 @@
 
 namespace trl::data {
 
+// What a row of each label counts for (KTO).
+struct LabelWeights {
+  double desirable = 1, undesirable = 1;
+};
+
 // What preparation needs beside the rows. All are borrowed and outlive it, but the arguments, which are
 // copied. The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and
 // chat_template are in it already.
@@ -32,7 +37,8 @@ struct PrepareContext {
   // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
   // does.
   std::optional<bool> completion_only_loss;
-  bool may_be_empty = false;  // evaluation rows of which nothing is left are allowed
+  std::optional<LabelWeights> label_weights;  // KTO's training rows: whether they are balanced is told
+  bool may_be_empty = false;                  // evaluation rows of which nothing is left are allowed
 };
 
 }  // namespace trl::data

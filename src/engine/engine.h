@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 9;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 10;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -105,7 +105,10 @@ class BatchSource {
   // torch's generator, and so does every such pass.
   virtual int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                               ErrorSink& error) noexcept = 0;
-  // ok: *batch is valid until the next call; end: the epoch is over.
+  // Instead of an epoch: each row once, as they lie, so many a batch; the last one may be short. A run starts
+  // its epoch anew afterwards.
+  virtual int32_t start_pass(int64_t batch_size, ErrorSink& error) noexcept = 0;
+  // ok: *batch is valid until the next call; end: the epoch, or the pass, is over.
   virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
 
  protected:

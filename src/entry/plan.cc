@@ -54,6 +54,10 @@ class SameBatch final : public engine::BatchSource {
     done_ = 0;
     return 0;
   }
+  int32_t start_pass(int64_t, engine::ErrorSink&) noexcept override {
+    done_ = 0;
+    return 0;
+  }
   int32_t next(engine::Batch* batch, engine::ErrorSink&) noexcept override {
     if (done_++ >= batches_) return static_cast<int32_t>(Status::end);
     const auto tokens = std::ssize(ids_);

@@ -208,7 +208,9 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
         },
         i == first);
     x = outputs[0];
-    if (outputs.size() > 1) routers.push_back(outputs[1]);
+    if (outputs.size() > 1)
+      routers.push_back(options.router_tokens > 0 ? outputs[1].narrow(0, 0, options.router_tokens)
+                                                  : outputs[1]);
   }
   if (first >= std::ssize(layers_)) x = kernels::recorded(x);
   Output output{kernels::norm(x, norm_), {}};

@@ -46,6 +46,7 @@ struct ForwardOptions {
   kernels::Noise noise = {};                        // of the embeddings
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   bool router_loss = false;                         // of a mixture of experts
+  int64_t router_tokens = 0;                        // the first ones alone have that loss; 0: all
   // Training: what dropout is drawn from, of the place in the run (base::counter_seed); otherwise there is
   // none.
   std::optional<uint64_t> random = {};

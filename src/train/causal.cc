@@ -54,13 +54,14 @@ void Causal::check_routers(const config::TrainingArguments& arguments) const {
 }
 
 model::Output Causal::forward(const MicroBatch& batch, const std::optional<Place>& training,
-                              const at::Tensor& states) const {
+                              const at::Tensor& states, int64_t router_tokens) const {
   model::ForwardOptions options;
   options.compute = compute_;
   if (training) options.recompute = recompute_;
   if (training && small_tiles_) options.tiles.mlp_tokens = 1;  // rounded up to the smallest
   options.attention = attention_;
   options.router_loss = router_loss_;
+  options.router_tokens = router_tokens;
   if (training) {
     options.noise = neftune(batch, *training);
     if (dropout_)

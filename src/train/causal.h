@@ -23,8 +23,9 @@ class Causal {
          kernels::AttentionPluginPtr attention);
 
   // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
+  // router_tokens: ForwardOptions'.
   model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
-                        const at::Tensor& states) const;
+                        const at::Tensor& states, int64_t router_tokens = 0) const;
   // What another adapter (null: none) makes of it, or another model: no graph, nothing random, no routers'
   // loss.
   at::Tensor hidden_by(model::Adapter* adapter, const MicroBatch& batch) const;

@@ -11,6 +11,7 @@
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
 #include "tensor/rehearsal.h"
+#include "train/weights_digest.h"
 
 namespace trl::train {
 
@@ -25,39 +26,6 @@ std::string_view bytes_of(const at::Tensor& x) {
 at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t document) {
   const int32_t begin = segments.cu_seqlens[document];
   return x.narrow(0, begin, segments.cu_seqlens[document + 1] - begin);
-}
-
-// The numbers of a weight, whatever it is stored as.
-uint64_t digest(tensor::Parameter& parameter) {
-  const tensor::Encoded* const encoded = parameter.encoded();
-  if (encoded == nullptr) return base::xxh3_64(bytes_of(*parameter.read()));
-  base::Xxh3 hash;
-  std::vector<float> row(static_cast<size_t>(encoded->width()));
-  for (int64_t r = 0; r < parameter.count() / encoded->width(); ++r) {
-    encoded->decode({r, 1, 0, encoded->width()}, at::kFloat, row.data(), encoded->width());
-    hash.update({reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float)});
-  }
-  return hash.digest();
-}
-
-std::string digest(const std::vector<tensor::Parameter*>& parameters) {
-  std::vector<uint64_t> sums(parameters.size());
-  tensor::parallel_for(std::ssize(parameters), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      sums[i] = digest(*parameters[i]);
-  });
-  std::string all;
-  for (size_t i = 0; i < sums.size(); ++i) all += fmt::format("{} {:016x}\n", parameters[i]->name, sums[i]);
-  return base::sha256_hex(all);
-}
-
-// What the layers compute by, without what names files and tokens.
-std::string digest(base::Json config) {
-  for (const char* name :
-       {"_name_or_path", "transformers_version", "bos_token_id", "eos_token_id", "pad_token_id", "vocab_size",
-        "use_cache", "architectures", "torch_dtype", "dtype"})
-    config.erase(name);
-  return base::sha256_hex(config.dump());
 }
 
 // The lowest ones come first.
@@ -163,8 +131,8 @@ FrozenLayers::FrozenLayers(const Setup& setup)
 base::Json FrozenLayers::about(const Setup& setup) const {
   return {{"model", setup.model_path},
           {"layers", layers_},
-          {"weights", digest(model_.frozen_parameters())},
-          {"config", digest(model_.config_json())},
+          {"weights", weights_digest(model_.frozen_parameters())},
+          {"config", config_digest(model_.config_json())},
           {"dtype", c10::toString(model_.dtype())},
           {"products", setup.arguments.frozen_compute == config::FrozenCompute::int8
                            ? "int8"

@@ -11,7 +11,7 @@ struct Entry {
   std::string_view name;
   std::unique_ptr<Method> (*make)(const MethodContext&);
 };
-constexpr Entry kMethods[] = {{"sft", make_sft}, {"dpo", make_dpo}};
+constexpr Entry kMethods[] = {{"sft", make_sft}, {"dpo", make_dpo}, {"kto", make_kto}};
 
 }  // namespace
 

@@ -60,11 +60,14 @@ struct MethodContext {
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   std::string model_path = {};                      // for what reads the weights once more
   base::LogSink* log = nullptr;
+  engine::BatchSource* train = nullptr;  // for what is computed of all rows before the first step
+  engine::BatchSource* eval = nullptr;   // or null
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.
 std::unique_ptr<Method> make_method(const MethodContext& context);
 std::unique_ptr<Method> make_sft(const MethodContext& context);
 std::unique_ptr<Method> make_dpo(const MethodContext& context);
+std::unique_ptr<Method> make_kto(const MethodContext& context);
 
 }  // namespace trl::train

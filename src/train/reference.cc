@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "checkpoint/save_adapter.h"
+#include "train/recorded_reference.h"
+#include "train/weights_digest.h"
 
 namespace trl::train {
 
@@ -78,6 +81,7 @@ void Reference::mix(double) {
 
 std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal) {
   const config::PreferenceArguments& arguments = context.arguments.preference;
+  if (arguments.precompute_ref_log_probs) return record_reference(context, causal);
   if (!arguments.reference.empty())
     return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference));
   model::Adapters& adapters = context.model.adapters();
@@ -86,6 +90,29 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
     return std::make_unique<OtherModel>(causal, open_reference(context, context.model_path));
   if (!arguments.continues_adapter) return std::make_unique<OtherAdapter>(causal, nullptr);
   return std::make_unique<OtherAdapter>(causal, &adapters.copy("ref", *trained));
+}
+
+FirstReference first_reference(const MethodContext& context, const Causal& causal) {
+  const config::TrainingArguments& arguments = context.arguments;
+  std::string identity = fmt::format("{} {}\n", c10::toString(causal.head().compute),
+                                     arguments.frozen_compute == config::FrozenCompute::int8 ? "int8" : "");
+  const auto add = [&](model::Model& model) {
+    identity +=
+        fmt::format("{} {}\n", weights_digest(model.parameters()), config_digest(model.config_json()));
+  };
+  if (!arguments.preference.reference.empty()) {
+    auto other = open_reference(context, arguments.preference.reference);
+    add(*other);
+    return {std::make_unique<OtherModel>(causal, std::move(other)), identity};
+  }
+  add(context.model);
+  model::Adapter* const trained = context.model.adapters().trained();
+  if (trained == nullptr || !arguments.preference.continues_adapter)
+    return {std::make_unique<OtherAdapter>(causal, nullptr), identity};
+  base::Json about = base::parse_json(checkpoint::config_text(*trained), "adapter_config.json");
+  about.erase("base_model_name_or_path");
+  identity += about.dump() + weights_digest(trained->parameters());
+  return {std::make_unique<OtherAdapter>(causal, trained), identity};
 }
 
 }  // namespace trl::train

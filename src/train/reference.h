@@ -1,6 +1,7 @@
 // The model that a policy is measured against: what it gives each target of a micro-batch.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "train/method.h"
@@ -18,7 +19,15 @@ class Reference {
 
 // As TRL's trainers choose it: the model of ref_model_name_or_path; where an adapter is trained that was
 // saved before, a frozen copy of it; where another adapter is trained, the model without it; else the model's
-// weights as their files have them. causal outlives it.
+// weights as their files have them. precompute_ref_log_probs: what was recorded of it (recorded_reference.h).
+// causal outlives it.
 std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal);
+
+// The same before anything is trained, when the policy itself may stand for it.
+struct FirstReference {
+  std::unique_ptr<Reference> reference;
+  std::string identity;  // the same for the same numbers
+};
+FirstReference first_reference(const MethodContext& context, const Causal& causal);
 
 }  // namespace trl::train

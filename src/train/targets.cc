@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/hash.h"
+
 namespace trl::train {
 
 namespace {
@@ -84,6 +86,33 @@ Targets part_of(const Targets& targets, int64_t first, int64_t count) {
   Targets out{{taken(rows), taken(targets.tokens.tokens)}, taken(targets.sequences)};
   for (int32_t& row : out.tokens.rows) row -= static_cast<int32_t>(first);
   return out;
+}
+
+std::vector<uint64_t> digests_of(const Targets& targets, const kernels::Segments& segments,
+                                 const int32_t* ids, int64_t sequences) {
+  const std::vector<int32_t>&rows = targets.tokens.rows, &tokens = targets.tokens.tokens;
+  std::vector<std::vector<size_t>> of_sequence(static_cast<size_t>(sequences));
+  for (size_t i = 0; i < targets.sequences.size(); ++i)
+    of_sequence[static_cast<size_t>(targets.sequences[i])].push_back(i);
+  std::vector<uint64_t> digests(of_sequence.size());
+  std::vector<int32_t> content;
+  for (size_t s = 0; s < digests.size(); ++s) {
+    const std::vector<size_t>& own = of_sequence[s];
+    if (own.empty()) continue;
+    const int32_t last = rows[own.back()];
+    const auto segment = std::upper_bound(segments.cu_seqlens.begin(), segments.cu_seqlens.end(), last) -
+                         segments.cu_seqlens.begin() - 1;
+    content.clear();
+    size_t next = 0;
+    each_token(segments, static_cast<int32_t>(segment), [&](int32_t row) {
+      if (row > last) return;
+      content.push_back(ids[row]);
+      if (next < own.size() && rows[own[next]] == row) content.push_back(-1 - tokens[own[next++]]);
+    });
+    digests[s] =
+        base::xxh3_64({reinterpret_cast<const char*>(content.data()), content.size() * sizeof(int32_t)});
+  }
+  return digests;
 }
 
 }  // namespace trl::train

@@ -25,4 +25,10 @@ std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments
 // Those of the rows [first, first + count), numbered from the first on.
 Targets part_of(const Targets& targets, int64_t first, int64_t count);
 
+// What the log-probabilities of each sequence's targets depend on, as a number that is the same for the same
+// tokens wherever they lie: the tokens up to the last target, and the targets. Of a sequence without a target
+// 0. ids: int32 [tokens].
+std::vector<uint64_t> digests_of(const Targets& targets, const kernels::Segments& segments,
+                                 const int32_t* ids, int64_t sequences);
+
 }  // namespace trl::train

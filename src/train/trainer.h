@@ -149,8 +149,8 @@ class Trainer {
   const Setup setup_;
   const Plan plan_;
   const std::vector<tensor::Parameter*> parameters_;
-  const std::unique_ptr<Method> method_;
   const std::shared_ptr<void> int8_;  // frozen_compute: int8
+  const std::unique_ptr<Method> method_;
   Gradients gradients_;
   std::unique_ptr<FrozenLayers> frozen_;    // null: nothing is kept of them
   std::unique_ptr<Offloading> offloading_;  // null: activations stay in memory

@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft dpo kto estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -171,6 +171,26 @@ case_trains_like_trl() {
     [ -s "model/$file" ] || die "model/$file is missing"
   done
   says err "step 8/8"
+}
+# The recorded run kto_precompute, twice: what the reference gave is kept, and the options of KTO are its own.
+case_trains_kto_like_trl() {
+  local kto=(kto --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_unpaired.jsonl" --bf16 false
+             --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1 --max_steps 8
+             --precompute_ref_log_probs --ref_logprobs_cache_dir kept)
+  for output in first second; do
+    run 0 "${kto[@]}" --output_dir "$output"
+    [ "$(grep -c '"loss"' out)" -eq 8 ] || die "records"
+    says out '{"loss": 0.4927'
+    says out '"num_tokens": 353'
+    says out '"kl": 4.038'
+    [ -s "$output/model.safetensors" ] || die "no model"
+    [ "$(ls kept | wc -l)" -eq 1 ] || die "files in kept"
+  done
+  says err "is read from"
+  run 2 "${kto[@]}" --output_dir third --train_sampling_strategy random; says err "train_sampling_strategy: random is refused"
+  run 2 "${kto[@]}" --output_dir third --loss_type nll; says err "give one of kto, apo_zero_unpaired"
+  run 0 options kto; says out "desirable_weight"; says out "apo_zero_unpaired"
+  run 0 kto --help; says out "--undesirable_weight"
 }
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "data/preference_batch.h"
+#include "data/unpaired_batches.h"
 #include "preference_shop.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
@@ -153,6 +154,34 @@ TEST(PreparePreference, PromptAndCompletionHaveLimitsOfTheirOwn) {
                    "t.jsonl:1)"}));
 }
 
+TEST(PreparePreference, WhatTeachesNothingIsCounted) {
+  LetterShop shop;
+  EXPECT_EQ(dpo(shop, R"({"prompt":"q","chosen":"a","rejected":"a"}
+{"prompt":"q","chosen":"a","rejected":""}
+{"prompt":"q","chosen":"a","rejected":"b"})"),
+            (Lines{"0 ^q|a$|a$", "1 ^q|a$|$", "2 ^q|a$|b$"}));
+  EXPECT_EQ(kto(shop, R"({"prompt":"q","completion":"","label":true}
+{"prompt":"q","completion":"a","label":true})"),
+            (Lines{"0 ^q|$ +", "1 ^q|a$ +"}));
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: of 3 rows 1 with an empty completion (the first: t.jsonl:2); 1 whose chosen and "
+                   "rejected are the same, so that nothing is preferred (the first: t.jsonl:1)",
+                   "t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:1)"}));
+}
+
+TEST(PreparePreference, MessagesOfNoTextAreCounted) {
+  LetterShop shop("{% for m in messages %}{{ m['content'] }}{% endfor %}");
+  EXPECT_EQ(
+      dpo(shop, R"({"prompt":[{"role":"user","content":"q"}],"chosen":[{"role":"assistant","content":"x"}],)"
+                R"("rejected":[{"role":"assistant","content":"y"}]})"
+                "\n"
+                R"({"prompt":[{"role":"user","content":"q"}],"chosen":[{"role":"assistant","content":"x"}],)"
+                R"("rejected":[{"role":"assistant","content":""}]})"),
+      (Lines{"0 q|x|y"}));
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: of 2 rows 1 dropped, since no token is left (the first: t.jsonl:2)"}));
+}
+
 TEST(PrepareReward, PromptMarginAndLength) {
   LetterShop shop(kTurnsTemplate);
   EXPECT_EQ(reward(shop, R"({"prompt":"q","chosen":"a","rejected":"b<e>"})"), (Lines{"0 |^qa$|^qb$"}));
@@ -237,6 +266,78 @@ TEST(PrepareUnpaired, KlCompletionsTurnWithinGroups) {
   EXPECT_EQ(turned(4), "dabcgef");
   EXPECT_EQ(turned(8), "gabcdef");
   EXPECT_EQ(turned(1), "abcdefg");
+}
+
+TEST(PrepareUnpaired, BatchesHoldTheTurnedCompletionsBehindTheOthers) {
+  LetterShop shop;
+  const std::string rows = R"({"prompt":"p","completion":"a","label":true}
+{"prompt":"qq","completion":"bb","label":false}
+{"prompt":"r","completion":"c","label":true})";
+  OrderOptions order;
+  order.batch_size = 2;
+  order.sampling = Sampling::sequential;
+  const auto lines_of = [&](BatchStream& stream) {
+    Lines lines;
+    for (HostBatch batch; stream.next(batch);) {
+      std::string line;
+      for (size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
+        const auto begin = batch.input_ids.begin() + batch.cu_seqlens[i];
+        line += spelt({begin, batch.input_ids.begin() + batch.cu_seqlens[i + 1]}) + " ";
+      }
+      line += fmt::format("rows {} of {}, {} tokens, {} wide, labels", batch.rows,
+                          fmt::join(batch.row_ids, " "), batch.counted_tokens, batch.width);
+      EXPECT_EQ(batch.columns.at(0).first, "label");
+      for (const float label : batch.columns[0].second) line += label > 0 ? '+' : '-';
+      lines.push_back(line);
+    }
+    return lines;
+  };
+  const auto stream_of = [&](int64_t group) {
+    auto stream = batches_of_unpaired(prepare_kto(shop.table(rows), shop.context), order, {}, {5}, group);
+    stream->start_epoch(0);
+    return stream;
+  };
+  const auto turned = stream_of(2);
+  const Lines want = {"^pa$ ^qqbb ^pbb$ ^qqa$ rows 2 of 0 1, 9 tokens, 5 wide, labels+-+-",
+                      "^rc$ ^rc$ rows 1 of 2, 4 tokens, 4 wide, labels++"};
+  EXPECT_EQ(lines_of(*turned), want);
+  EXPECT_EQ(turned->longest_row(), 5);
+  EXPECT_EQ(turned->batches_per_epoch(), 2);
+  EXPECT_EQ(lines_of(*stream_of(0)), (Lines{"^pa$ ^qqbb rows 2 of 0 1, 9 tokens, 5 wide, labels+-",
+                                            "^rc$ rows 1 of 2, 4 tokens, 4 wide, labels+"}));
+  turned->start_pass(3);  // the groups stay
+  EXPECT_EQ(lines_of(*turned), (Lines{"^pa$ ^qqbb ^rc$ ^pbb$ ^qqa$ ^rc$ rows 3 of 0 1 2, 13 tokens, 5 wide, "
+                                      "labels+-++-+"}));
+  turned->start_epoch(0);
+  EXPECT_EQ(lines_of(*turned), want);
+}
+
+TEST(PrepareUnpaired, WeightsMakeUpForRowsOfOneLabel) {
+  const auto warnings = [](int desirable, int undesirable, double weight, double other = 1) {
+    LetterShop shop;
+    std::string rows;
+    for (int i = 0; i < desirable + undesirable; ++i)
+      rows += fmt::format("{{\"prompt\":\"p\",\"completion\":\"c\",\"label\":{}}}\n", i < desirable);
+    shop.context.label_weights = {weight, other};
+    prepare_kto(shop.table(rows), shop.context)->size();
+    return shop.log.lines;
+  };
+  EXPECT_EQ(warnings(4, 4, 1), Lines{});
+  const Lines few = warnings(3, 9, 1);
+  ASSERT_EQ(few.size(), 1u);
+  EXPECT_NE(few[0].find("we recommend EITHER desirable_weight in [3, 3.99] or undesirable_weight in [0.25, "
+                        "0.33] (but NOT BOTH)"),
+            std::string::npos)
+      << few[0];
+  EXPECT_EQ(warnings(3, 9, 3), Lines{});
+  EXPECT_EQ(warnings(3, 9, 1, 0.3), Lines{});
+  EXPECT_EQ(warnings(3, 9, 4.2).size(), 1u);
+  EXPECT_EQ(warnings(5, 4, 1), Lines{});  // undesirable_weight in [0.94, 1.25]
+  for (const auto& [desirable, undesirable, label] : {std::tuple{3, 0, "true"}, {0, 3, "false"}}) {
+    const Lines one = warnings(desirable, undesirable, 1);
+    ASSERT_EQ(one.size(), 1u);
+    EXPECT_NE(one[0].find(fmt::format("label is {} in all of 3 rows", label)), std::string::npos) << one[0];
+  }
 }
 
 TEST(PreparePrompts, TextAndMessages) {

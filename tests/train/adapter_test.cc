@@ -75,6 +75,26 @@ TEST(AdapterTrajectories, equal_trl) {
     expect_peft_on_each_path(name);
 }
 
+// The reference is the model without the adapter.
+TEST(AdapterTrajectory, OfPreferencesIsTrls) {
+  TRL_NEED_GOLDEN("trajectories/dpo_lora/case.json");
+  for (const char* name : {"dpo_lora", "kto_lora"}) expect_peft_on_each_path(name);
+}
+
+// The reference is the adapter as it began.
+TEST(AdapterTrajectory, OfOneThatGoesOnIsTrls) {
+  const std::string name = "dpo_lora_pretrained_ref_adapter";
+  TRL_NEED_GOLDEN("trajectories/" + name + "/case.json");
+  const std::string begun = test::golden_path("trajectories/" + name + "/adapter_init");
+  for (const char* fused_kernels : {"on", "off"}) {
+    SCOPED_TRACE(fused_kernels);
+    expect_peft(
+        name,
+        {{"fused_kernels", fused_kernels}, {"use_peft", "true"}, {"adapter_name_or_path", begun.c_str()}},
+        false);
+  }
+}
+
 // Upon weights in NF4 blocks, with factors in bfloat16.
 TEST(QuantisedTrajectory, IsTrls) {
   for (const std::string name : {"sft_qlora_nf4", "sft_qlora_nf4_double"}) {

@@ -13,6 +13,9 @@ class ForwardedSource : public engine::BatchSource {
                       engine::ErrorSink& error) noexcept override {
     return source_.start_epoch(epoch, skip, evaluations_before, error);
   }
+  int32_t start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept override {
+    return source_.start_pass(batch_size, error);
+  }
   int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
     return source_.next(batch, error);
   }

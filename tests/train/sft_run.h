@@ -13,6 +13,7 @@
 #include "data/open_tokenizer.h"
 #include "data/pair_batches.h"
 #include "data/source.h"
+#include "data/unpaired_batches.h"
 #include "engine/engine.h"
 #include "model/model.h"
 #include "support/golden.h"
@@ -42,7 +43,13 @@ class Stream final : public engine::BatchSource {
   uint64_t fingerprint() noexcept override { return stream_->fingerprint(); }
   int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                       engine::ErrorSink&) noexcept override {
+    in_pass_ = false;
     stream_->start_epoch(epoch, skip, evaluations_before);
+    return 0;
+  }
+  int32_t start_pass(int64_t batch_size, engine::ErrorSink&) noexcept override {
+    in_pass_ = true;
+    stream_->start_pass(batch_size);
     return 0;
   }
   int32_t next(engine::Batch* out, engine::ErrorSink& error) noexcept override {
@@ -51,7 +58,7 @@ class Stream final : public engine::BatchSource {
       return static_cast<int32_t>(Status::callback);
     }
     if (!stream_->next(batch_)) return 1;
-    order.push_back(batch_.row_ids);
+    if (!in_pass_) order.push_back(batch_.row_ids);
     *out = {batch_.input_ids.data(),
             batch_.labels.data(),
             batch_.position_ids.data(),
@@ -66,16 +73,21 @@ class Stream final : public engine::BatchSource {
             batch_.max_length,
             batch_.counted_tokens};
     out->sequences = batch_.sequences;
+    columns_.clear();
+    for (const auto& [name, values] : batch_.columns) columns_.push_back({name, values});
+    out->columns = columns_;
     return 0;
   }
   const data::HostBatch& last() const { return batch_; }
   int64_t fail_at = -1;
-  std::vector<std::vector<int64_t>> order;  // of every batch given
+  std::vector<std::vector<int64_t>> order;  // of every batch given in an epoch
 
  private:
   const std::unique_ptr<data::BatchStream> stream_;
   data::HostBatch batch_;
+  std::vector<engine::SequenceColumn> columns_;
   int64_t calls_ = 0;
+  bool in_pass_ = false;
 };
 
 // Rows first ... last of a JSONL file.
@@ -148,19 +160,26 @@ class SftRun {
  private:
   // The rows decide completion_only_loss for those that come after them, as in TRL's trainer.
   std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
-    if (setup.arguments.method == "dpo") return pairs(dataset, rows, order);
+    if (setup.arguments.method != "sft") return preferences(dataset, rows, order);
     auto examples = data::prepare_sft(*row_range(dataset, rows.first, rows.last), context_);
     context_.completion_only_loss = examples->completion_only_loss();
     return std::make_unique<Stream>(
         data::batches_in_order(std::move(examples), order, data::layout_of(arguments_)));
   }
 
-  std::unique_ptr<Stream> pairs(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
+  std::unique_ptr<Stream> preferences(const std::string& dataset, Rows rows,
+                                      const data::OrderOptions& order) {
     const auto source = row_range(dataset, rows.first, rows.last);
     const auto table = data::spool_rows(*source, {{}, size_t{32} << 20, &memory_});
+    const data::Truncation truncation{arguments_.max_length, arguments_.truncation_keep_end};
+    const data::BatchLayout layout = data::layout_of(arguments_);
+    if (setup.arguments.method == "dpo")
+      return std::make_unique<Stream>(
+          data::batches_of_pairs(data::prepare_dpo(table, context_), order, layout, truncation));
+    const bool turned = setup.arguments.preference.losses.at(0).first == "kto";
     return std::make_unique<Stream>(
-        data::batches_of_pairs(data::prepare_dpo(table, context_), order, data::layout_of(arguments_),
-                               {arguments_.max_length, arguments_.truncation_keep_end}));
+        data::batches_of_unpaired(data::prepare_kto(table, context_), order, layout, truncation,
+                                  turned ? setup.arguments.per_device_train_batch_size : 0));
   }
 
   base::NullLog log_;

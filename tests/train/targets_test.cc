@@ -33,6 +33,28 @@ TEST(Targets, OfATreeCountForEachSequence) {
   EXPECT_EQ(count_labels(labels.data(), segments, ends), (Ids{4, 3, 5, 2, 2}));
 }
 
+// A sequence is the same in a tree, alone, and behind others; what comes after its last target does not
+// matter, and which tokens are targets does.
+TEST(Targets, DigestsAreOfWhatASequenceHolds) {
+  const auto digests = [](const Ids& ids, const Ids& labels, const kernels::Segments& segments,
+                          const Ids& ends, int64_t count) {
+    return digests_of(targets_of(labels.data(), segments, ends), segments, ids.data(), count);
+  };
+  kernels::Segments tree{{0, 3, 5, 6}, 3};
+  tree.prefix = {-1, 0, 0};
+  const Ids ids = {1, 2, 3, 4, 5, 6}, labels = {-100, -100, -100, 4, 5, 6};
+  const auto in_tree = digests(ids, labels, tree, {1, 2}, 2);
+  const Ids apart = {9, 9, 1, 2, 3, 6, 1, 2, 3, 4, 5, 8},
+            answers = {-100, -100, -100, -100, -100, 6, -100, -100, -100, 4, 5, -100};
+  const auto alone = digests(apart, answers, {{0, 2, 6, 12}, 6}, {}, 3);
+  EXPECT_EQ(alone[0], 0u);
+  EXPECT_EQ(alone[1], in_tree[1]);
+  EXPECT_EQ(alone[2], in_tree[0]);
+  EXPECT_NE(in_tree[0], in_tree[1]);
+  const Ids all = {-100, 2, 3, 4, 5, 6};
+  EXPECT_NE(digests(ids, all, tree, {1, 2}, 2)[0], in_tree[0]);
+}
+
 TEST(Targets, OfAPartBeginAtItsFirstRow) {
   const Targets all{{{0, 2, 2, 5, 6}, {10, 11, 12, 13, 14}}, {0, 0, 1, 1, 2}};
   expect_targets(part_of(all, 2, 4), {0, 0, 3}, {11, 12, 13}, {0, 1, 1});

@@ -121,7 +121,16 @@ INSTANTIATE_TEST_SUITE_P(Golden, DpoTrajectory,
                                          "dpo_aot", "dpo_aot_unpaired", "dpo_apo_zero", "dpo_apo_down",
                                          "dpo_discopop", "dpo_sft", "dpo_sigmoid_norm", "dpo_mpo", "dpo_js",
                                          "dpo_ld", "dpo_wpo", "dpo_eval", "dpo_shuffled", "dpo_sync_ref",
-                                         "dpo_ga2_conv_llama3", "dpo_gradient_checkpointing"),
+                                         "dpo_ga2_conv_llama3", "dpo_gradient_checkpointing",
+                                         "dpo_precompute"),
+                         [](const auto& param) { return param.param; });
+
+// KTO with all weights trained.
+class KtoTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(KtoTrajectory, EqualsTrl) { expect_trls(GetParam(), "on"); }
+INSTANTIATE_TEST_SUITE_P(Golden, KtoTrajectory,
+                         testing::Values("kto_plain", "kto_apo_zero_unpaired", "kto_from_preference",
+                                         "kto_weights_ga2", "kto_precompute"),
                          [](const auto& param) { return param.param; });
 
 TEST(DpoTrajectories, OnThePlainPathEqualTrls) {

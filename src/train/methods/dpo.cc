@@ -2,14 +2,12 @@
 // DPOTrainer._compute_loss).
 #include "loss/dpo.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 
 #include "base/error.h"
-#include "tensor/rehearsal.h"
 #include "train/method.h"
-#include "train/reference.h"
+#include "train/referenced.h"
+#include "train/sequence_loss.h"
 
 namespace trl::train {
 
@@ -88,57 +86,44 @@ std::vector<double> weights_of(const MicroBatch& batch, std::optional<double> ld
   return weights;
 }
 
-class DpoBatchLoss final : public BatchLoss {
+class DpoBatchLoss final : public SequenceLoss {
  public:
   // reference: of each target of the batch
   DpoBatchLoss(const Causal& causal, const Settings& settings, const MicroBatch& batch,
                std::vector<double> reference, const Divisors& divisors)
-      : causal_(causal),
+      : SequenceLoss(causal, divisors),
         settings_(settings),
         weights_(weights_of(batch, settings.ld_alpha)),
         reference_(std::move(reference)),
-        sums_(static_cast<size_t>(batch.sequences())),
-        batches_(divisors.batches) {
+        sums_(static_cast<size_t>(batch.sequences())) {
     for (size_t s = 0; s < sums_.size(); ++s) sums_[s].completion.tokens = batch.sequence_labels[s];
-  }
-
-  bool measures() const override { return true; }
-
-  void measure(const model::Output& output, const MicroBatch& part) override {
-    const tensor::Stage stage("loss");
-    const std::vector<kernels::TokenValues> values =
-        kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
-    for (size_t i = 0; i < values.size(); ++i, ++measured_) add(part.targets.sequences[i], values[i]);
-    if (output.router_loss.defined()) router_loss_ = output.router_loss.item<double>();
-  }
-
-  at::Tensor share(const model::Output& output, const MicroBatch& part) override {
-    if (measured_ == 0) measure(output, part);  // the only part
-    const tensor::Stage stage("loss");
-    const bool first = shared_ == 0;
-    if (first) result_ = loss::dpo_loss(pairs(), settings_.options);
-    at::Tensor share = at::full({}, first ? result_.loss / batches_ : 0.0, at::kFloat);
-    if (output.hidden.requires_grad() && at::GradMode::is_enabled()) share = share + backward(output, part);
-    shared_ += part.targets.tokens.rows.size();
-    if (first && output.router_loss.defined())
-      share = share + output.router_loss * (causal_.router_weight() / batches_);
-    return share;
   }
 
   MethodMetrics metrics() const override;
 
  private:
-  void add(int32_t sequence, const kernels::TokenValues& v) {
-    const double weight = weights_[measured_];
+  void add(size_t target, int32_t sequence, const kernels::TokenValues& v) override {
+    const double weight = weights_[target];
     Sums& sums = sums_[static_cast<size_t>(sequence)];
     sums.completion.logp += weight * v.log_prob;
-    sums.completion.ref_logp += weight * reference_[measured_];
+    sums.completion.ref_logp += weight * reference_[target];
     sums.completion.plain_logp += v.log_prob;
     ++sums.completion.plain_tokens;
     sums.surprise += v.log_prob - v.log_square;
     sums.mean_logit += v.mean_logit;
     sums.correct += v.best;
     entropy_ += v.entropy;
+  }
+
+  double value() override {
+    result_ = loss::dpo_loss(pairs(), settings_.options);
+    return result_.loss;
+  }
+
+  double slope(size_t target, int32_t of) const override {
+    const auto sequence = static_cast<size_t>(of);
+    return sequence < count() ? result_.by_chosen[sequence] * weights_[target] + result_.by_chosen_token
+                              : result_.by_rejected[sequence - count()] * weights_[target];
   }
 
   size_t count() const { return sums_.size() / 2; }
@@ -156,29 +141,11 @@ class DpoBatchLoss final : public BatchLoss {
     return pairs;
   }
 
-  // Its value is 0: only its gradient is of use.
-  at::Tensor backward(const model::Output& output, const MicroBatch& part) const {
-    const auto term = [this, first = shared_, sequences = part.targets.sequences](
-                          int64_t target, const kernels::TokenValues&) {
-      const auto sequence = static_cast<size_t>(sequences[static_cast<size_t>(target)]);
-      const double weight = weights_[first + static_cast<size_t>(target)];
-      const double by = sequence < count() ? result_.by_chosen[sequence] * weight + result_.by_chosen_token
-                                           : result_.by_rejected[sequence - count()] * weight;
-      return kernels::TokenTerm{0, by / batches_};
-    };
-    return kernels::head_loss(output.hidden, causal_.model().head(), part.targets.tokens, term,
-                              causal_.head());
-  }
-
-  const Causal& causal_;
   const Settings& settings_;
   const std::vector<double> weights_, reference_;
   std::vector<Sums> sums_;
-  const double batches_;
   loss::DpoResult result_;
   double entropy_ = 0;
-  size_t measured_ = 0, shared_ = 0;  // targets
-  std::optional<double> router_loss_;
 };
 
 // Of tokens: means over those of all completions of a kind.
@@ -217,48 +184,24 @@ MethodMetrics DpoBatchLoss::metrics() const {
                            {"rewards/margins", margins},
                            {"logps/chosen", chosen.logps},
                            {"logps/rejected", rejected.logps}};
-  if (router_loss_) metrics.emplace_back("aux_loss", *router_loss_);
+  if (router_loss()) metrics.emplace_back("aux_loss", *router_loss());
   return metrics;
 }
 
-class Dpo final : public Method {
+class Dpo final : public Referenced {
  public:
   explicit Dpo(const MethodContext& context)
-      : causal_(context.arguments, context.model, context.attention),
-        arguments_(context.arguments.preference),
-        settings_{options_of(arguments_), arguments_.use_weighting, arguments_.ld_alpha},
-        reference_(make_reference(context, causal_)) {}
-
-  Divisors plan(std::span<const MicroBatch> window, bool) const override {
-    return {1, static_cast<double>(window.size())};
-  }
-
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
-                        const at::Tensor& states) override {
-    return causal_.forward(batch, training, states);
-  }
+      : Referenced(context),
+        settings_{options_of(context.arguments.preference), context.arguments.preference.use_weighting,
+                  context.arguments.preference.ld_alpha} {}
 
   std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                   const Divisors& divisors) override {
-    const tensor::Stage stage("reference");
-    std::vector<double> reference;
-    for (const MicroBatch& part : parts) {
-      const std::vector<double> own = reference_->log_probs(part);
-      reference.insert(reference.end(), own.begin(), own.end());
-    }
-    return std::make_unique<DpoBatchLoss>(causal_, settings_, batch, std::move(reference), divisors);
-  }
-
-  void updated(int64_t step) override {
-    if (arguments_.sync_ref_model && step % arguments_.ref_model_sync_steps == 0)
-      reference_->mix(arguments_.ref_model_mixup_alpha);
+    return std::make_unique<DpoBatchLoss>(causal(), settings_, batch, reference(parts), divisors);
   }
 
  private:
-  const Causal causal_;
-  const config::PreferenceArguments arguments_;
   const Settings settings_;
-  const std::unique_ptr<Reference> reference_;
 };
 
 }  // namespace

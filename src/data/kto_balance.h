@@ -1,0 +1,14 @@
+// Whether KTO's rows hold as much of one label as of the other, by their weights.
+#pragma once
+#include "base/log.h"
+#include "data/counts.h"
+#include "data/prepare_context.h"
+
+namespace trl::data {
+
+// Warns where all rows have one label, and, in TRL's words, where the weights do not make up for there being
+// more rows of one label (Eq. 8 of Ethayarajh et al. 2024). name: of the dataset.
+void tell_balance(const Counts& counts, std::string_view name, const LabelWeights& weights,
+                  base::LogSink& log);
+
+}  // namespace trl::data

@@ -1,0 +1,19 @@
+// Micro-batches of unpaired rows (KTO), in the order of a run.
+#pragma once
+#include <memory>
+
+#include "data/batch_stream.h"
+#include "data/preference.h"
+#include "data/preference_batch.h"
+
+namespace trl::data {
+
+// A batch of n rows has 2n sequences: the completions, then each row's prompt with the completion of another
+// row of its group of `group` consecutive ones (kl_completions). group 0: n sequences, the completions alone.
+// Column `label`, of all of them: 1 where the row's completion is desirable, else 0. Counts of rows and
+// tokens are those of the first n, as in TRL.
+std::unique_ptr<BatchStream> batches_of_unpaired(std::unique_ptr<UnpairedList> list,
+                                                 const OrderOptions& order, const BatchLayout& layout,
+                                                 const Truncation& truncation, int64_t group);
+
+}  // namespace trl::data

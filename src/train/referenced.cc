@@ -1,0 +1,27 @@
+#include "train/referenced.h"
+
+#include "tensor/rehearsal.h"
+
+namespace trl::train {
+
+Referenced::Referenced(const MethodContext& context)
+    : causal_(context.arguments, context.model, context.attention),
+      arguments_(context.arguments.preference),
+      reference_(make_reference(context, causal_)) {}
+
+std::vector<double> Referenced::reference(std::span<const MicroBatch> parts) {
+  const tensor::Stage stage("reference");
+  std::vector<double> all;
+  for (const MicroBatch& part : parts) {
+    const std::vector<double> own = reference_->log_probs(part);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+void Referenced::updated(int64_t step) {
+  if (arguments_.sync_ref_model && step % arguments_.ref_model_sync_steps == 0)
+    reference_->mix(arguments_.ref_model_mixup_alpha);
+}
+
+}  // namespace trl::train

@@ -1,0 +1,46 @@
+#include "train/sequence_loss.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "tensor/rehearsal.h"
+
+namespace trl::train {
+
+void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) {
+  const tensor::Stage stage("loss");
+  const std::vector<kernels::TokenValues> values =
+      kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
+  for (size_t i = 0; i < values.size(); ++i) add(measured_++, part.targets.sequences[i], values[i]);
+  if (output.router_loss.defined()) router_loss_ = output.router_loss.item<double>();
+}
+
+at::Tensor SequenceLoss::share(const model::Output& output, const MicroBatch& part) {
+  if (measured_ == 0) measure(output, part);  // the only part
+  const tensor::Stage stage("loss");
+  const bool first = shared_ == 0;
+  at::Tensor share = at::full({}, first ? value() / batches_ : 0.0, at::kFloat);
+  if (output.hidden.requires_grad() && at::GradMode::is_enabled()) share = share + backward(output, part);
+  shared_ += part.targets.tokens.rows.size();
+  if (first && output.router_loss.defined())
+    share = share + output.router_loss * (causal_.router_weight() / batches_);
+  return share;
+}
+
+// Its value is 0: only its gradient is of use.
+at::Tensor SequenceLoss::backward(const model::Output& output, const MicroBatch& part) const {
+  kernels::HeadTargets learned;
+  std::vector<double> slopes;
+  for (size_t i = 0; i < part.targets.sequences.size(); ++i) {
+    const int32_t sequence = part.targets.sequences[i];
+    if (!learns(sequence)) continue;
+    learned.rows.push_back(part.targets.tokens.rows[i]);
+    learned.tokens.push_back(part.targets.tokens.tokens[i]);
+    slopes.push_back(slope(shared_ + i, sequence) / batches_);
+  }
+  const auto term = [slopes = std::move(slopes)](int64_t target, const kernels::TokenValues&) {
+    return kernels::TokenTerm{0, slopes[static_cast<size_t>(target)]};
+  };
+  return kernels::head_loss(output.hidden, causal_.model().head(), learned, term, causal_.head());
+}
+
+}  // namespace trl::train

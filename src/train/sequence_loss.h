@@ -1,0 +1,35 @@
+// The loss of a micro-batch that is a function of sums over its sequences' log-probabilities, as those of
+// preferences are: what a target counts for is known once all of them were seen.
+#pragma once
+#include "train/method.h"
+
+namespace trl::train {
+
+class SequenceLoss : public BatchLoss {
+ public:
+  bool measures() const final { return true; }
+  void measure(const model::Output& output, const MicroBatch& part) final;
+  at::Tensor share(const model::Output& output, const MicroBatch& part) final;
+
+ protected:
+  SequenceLoss(const Causal& causal, const Divisors& divisors)
+      : causal_(causal), batches_(divisors.batches) {}
+  std::optional<double> router_loss() const { return router_loss_; }  // metric aux_loss
+
+ private:
+  // A target of the micro-batch, by its number, and what it came to. In order.
+  virtual void add(size_t target, int32_t sequence, const kernels::TokenValues& values) = 0;
+  virtual double value() = 0;  // of the loss, once all were added
+  // Its derivative by the target's log-probability, once there is a value. Of a sequence for which learns()
+  // is false it is 0.
+  virtual double slope(size_t target, int32_t sequence) const = 0;
+  virtual bool learns(int32_t /*sequence*/) const { return true; }
+  at::Tensor backward(const model::Output& output, const MicroBatch& part) const;
+
+  const Causal& causal_;
+  const double batches_;
+  size_t measured_ = 0, shared_ = 0;  // targets
+  std::optional<double> router_loss_;
+};
+
+}  // namespace trl::train

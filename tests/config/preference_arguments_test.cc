@@ -1,0 +1,92 @@
+// What DPO and KTO read of a configuration, and what of it contradicts itself.
+#include <gtest/gtest.h>
+
+#include "config/data_arguments.h"
+#include "config/training_arguments.h"
+#include "support/error_of.h"
+
+namespace trl::config {
+namespace {
+
+using Pairs = std::vector<std::pair<const char*, const char*>>;
+
+Config preference_config(const Pairs& settings) {
+  Config config;
+  for (const auto& [key, value] : settings) config.set(key, value);
+  return config;
+}
+
+TEST(PreferenceArguments, KtoHasTrlsDefaults) {
+  const TrainingArguments a = training_arguments(preference_config({{"method", "kto"}}));
+  EXPECT_EQ(a.learning_rate, 1e-6);
+  EXPECT_TRUE(a.disable_dropout);
+  EXPECT_EQ(a.preference.losses, (std::vector<std::pair<std::string, double>>{{"kto", 1.0}}));
+  EXPECT_EQ(a.preference.beta, 0.1);
+  EXPECT_EQ(a.preference.desirable_weight, 1.0);
+  EXPECT_EQ(a.preference.undesirable_weight, 1.0);
+  EXPECT_FALSE(a.preference.precompute_ref_log_probs);
+  EXPECT_FALSE(a.preference.precompute_ref_batch_size);
+  EXPECT_EQ(data_arguments(preference_config({{"method", "kto"}})).sampling, Sampling::sequential);
+  EXPECT_EQ(data_arguments(preference_config({{"method", "dpo"}})).sampling, Sampling::random);
+}
+
+TEST(PreferenceArguments, WhatIsComputedEarlyLiesInOutputDirUnlessToldOtherwise) {
+  const auto directory = [](const Pairs& settings) {
+    return training_arguments(preference_config(settings)).preference.ref_logprobs_cache_dir;
+  };
+  EXPECT_EQ(directory({{"method", "dpo"}, {"output_dir", "/tmp/run"}}), "/tmp/run");
+  EXPECT_EQ(directory({{"method", "kto"}, {"ref_logprobs_cache_dir", "/tmp/kept"}}), "/tmp/kept");
+}
+
+TEST(PreferenceArguments, ContradictionsNameTheKey) {
+  struct Case {
+    Pairs settings;
+    const char* message;  // how it begins: key and value
+  };
+  const std::vector<Case> cases = {
+      {{{"method", "kto"}, {"train_sampling_strategy", "random"}},
+       "train_sampling_strategy: random is refused with loss_type kto"},
+      {{{"method", "kto"}, {"train_sampling_strategy", "group_by_length"}},
+       "train_sampling_strategy: group_by_length is refused with loss_type kto"},
+      {{{"method", "kto"}, {"per_device_train_batch_size", "1"}},
+       "per_device_train_batch_size: 1 is refused with loss_type kto"},
+      {{{"method", "kto"}, {"loss_type", "sigmoid"}},
+       "loss_type: sigmoid is not accepted for kto; give one of "
+       "kto, apo_zero_unpaired"},
+      {{{"method", "kto"}, {"loss_weights", "[1]"}}, "loss_weights: kto does not have this key"},
+      {{{"method", "dpo"}, {"desirable_weight", "2"}}, "desirable_weight: dpo does not have this key"},
+      {{{"method", "sft"}, {"precompute_ref_log_probs", "true"}},
+       "precompute_ref_log_probs: sft does not have this key"},
+      {{{"method", "kto"}, {"sync_ref_model", "true"}, {"precompute_ref_log_probs", "true"}},
+       "sync_ref_model: true contradicts precompute_ref_log_probs: true"},
+      {{{"method", "dpo"}, {"sync_ref_model", "true"}, {"precompute_ref_log_probs", "true"}},
+       "sync_ref_model: true contradicts precompute_ref_log_probs: true"},
+      {{{"method", "kto"}, {"sync_ref_model", "true"}, {"use_peft", "true"}},
+       "sync_ref_model: true is refused with use_peft"},
+      {{{"method", "dpo"}, {"ref_logprobs_cache_dir", "~/kept"}},
+       "ref_logprobs_cache_dir: '~/kept' is not accepted"},
+  };
+  for (const Case& bad : cases) {
+    const auto [status, message] =
+        test::error_of([&] { training_arguments(preference_config(bad.settings)); });
+    EXPECT_EQ(status, Status::invalid_config) << message;
+    EXPECT_TRUE(message.starts_with(bad.message)) << message;
+  }
+  EXPECT_NO_THROW(training_arguments(preference_config({{"method", "kto"},
+                                                        {"loss_type", "apo_zero_unpaired"},
+                                                        {"per_device_train_batch_size", "1"},
+                                                        {"train_sampling_strategy", "random"}})));
+}
+
+TEST(PreferenceArguments, RowsThatComeAndGoAreRefused) {
+  for (const char* method : {"dpo", "kto"}) {
+    const Config config = preference_config(
+        {{"method", method}, {"dataset_streaming", "true"}, {"precompute_ref_log_probs", "true"}});
+    const auto [status, message] = test::error_of([&] { data_arguments(config); });
+    EXPECT_EQ(status, Status::invalid_config);
+    EXPECT_TRUE(message.starts_with("dataset_streaming: true is refused with method")) << message;
+  }
+}
+
+}  // namespace
+}  // namespace trl::config
