@@ -29,7 +29,8 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
                                options.get_bool("use_cpu"),
                                embedding_rows,
                                static_cast<uint64_t>(options.get_int("seed")),
-                               config::quantization(options)};
+                               config::quantization(options),
+                               options.method() == "reward"};
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();

@@ -44,10 +44,10 @@ std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& da
   const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
   const auto table = [&] { return dataset.table(spool_of(context)); };
-  if (config.method() == "dpo") {
-    return std::make_unique<Batches>(
-        data::batches_of_pairs(data::prepare_dpo(table(), context), order, layout,
-                               {arguments.max_length, arguments.truncation_keep_end}));
+  if (config.method() == "dpo" || config.method() == "reward") {
+    const auto prepare = config.method() == "dpo" ? data::prepare_dpo : data::prepare_reward;
+    return std::make_unique<Batches>(data::batches_of_pairs(
+        prepare(table(), context), order, layout, {arguments.max_length, arguments.truncation_keep_end}));
   }
   if (config.method() == "kto") {
     return std::make_unique<Batches>(data::batches_of_unpaired(

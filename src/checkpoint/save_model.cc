@@ -125,7 +125,7 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
   std::vector<std::string> weights = io::write_weights(staged, all.tensors, max_shard_bytes);
   if (all.check) all.check();
   for (const engine::NamedBytes& file : all.files) staged.write(file.name, file.bytes);
-  staged.write(kGenerationConfig, json_text(all.generation_config));
+  if (!all.generation_config.empty()) staged.write(kGenerationConfig, json_text(all.generation_config));
   staged.write(kConfig, json_text(all.config));
   return weights;
 }

@@ -10,6 +10,7 @@ using Words = std::vector<std::string>;
 int sft(const Words& words);
 int dpo(const Words& words);
 int kto(const Words& words);
+int reward(const Words& words);
 int generate(const Words& words);
 int convert(const Words& words);
 int profile(const Words& words);

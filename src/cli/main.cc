@@ -28,6 +28,7 @@ const std::map<std::string, Command>& commands() {
       {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
       {"dpo", {dpo, "train a model on preferences (direct preference optimisation)"}},
       {"kto", {kto, "train a model on answers that are good or bad (Kahneman-Tversky optimisation)"}},
+      {"reward", {reward, "train a model to score answers, on preferences"}},
       {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},

@@ -183,4 +183,10 @@ int kto(const Words& words) {
   return train("kto", "Train a model on answers that are desirable or not, with TRL's options.", words);
 }
 
+int reward(const Words& words) {
+  return train("reward",
+               "Train a model to score answers, on pairs of which one is preferred, with TRL's options.",
+               words);
+}
+
 }  // namespace trl::cli

@@ -102,6 +102,8 @@ PreferenceArguments preference_arguments(const Config& config) {
     a.ld_alpha = config.get_optional_double("ld_alpha");
     check_dpo(a);
   }
+  if (method == "reward")
+    a.center_rewards_coefficient = config.get_optional_double("center_rewards_coefficient").value_or(0);
   if (method == "kto") {
     a.losses = losses(config);
     a.desirable_weight = config.get_double("desirable_weight");

@@ -63,6 +63,7 @@ Options result_options(const Config& config) {
   add(out, config,
       {"seed", "data_seed", "train_sampling_strategy", "dataloader_drop_last", "dataset_streaming", "packing",
        "packing_strategy", "padding_free", "pad_to_multiple_of", "max_length"});
+  if (a.method == "reward") add(out, config, {"center_rewards_coefficient"});
   out.emplace_back("load_best_model_at_end", text(a.load_best_model_at_end));
   add_evaluation(out, config, a);
   for (const char* name : {"beta", "desirable_weight", "undesirable_weight", "sync_ref_model"})

@@ -164,7 +164,8 @@ void read_loss(const Config& config, TrainingArguments& out) {
   out.preference = preference_arguments(config);
   out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir.c_str());
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
-  out.router_aux_loss_coef = config.get_optional_double("router_aux_loss_coef");
+  const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method());
+  out.router_aux_loss_coef = routers ? config.get_optional_double("router_aux_loss_coef") : 0;
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
   if (out.dft && out.label_smoothing_factor > 0) {
     fail_key(

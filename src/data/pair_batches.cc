@@ -29,6 +29,11 @@ class PairBatches final : public OrderedBatches {
     const PreferenceBatch batch = preference_batch(pairs_->gather(rows), truncation_);
     collate(batch.rows, layout_, out);
     out.row_ids.resize(rows.size());  // of the first half: the second has the same
+    if (!batch.margin.empty()) {
+      std::vector<float> margins = batch.margin;
+      margins.insert(margins.end(), batch.margin.begin(), batch.margin.end());
+      out.columns.emplace_back("margin", std::move(margins));
+    }
   }
 
   const std::unique_ptr<PreferenceList> pairs_;

@@ -8,7 +8,8 @@
 
 namespace trl::data {
 
-// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected.
+// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected. Where the pairs have
+// a margin, both sequences of one have it in the column `margin`.
 std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pairs,
                                               const OrderOptions& order, const BatchLayout& layout,
                                               const Truncation& truncation);

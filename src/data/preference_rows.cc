@@ -152,7 +152,9 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
     const auto [chosen, rejected] = texts(row);
     example.chosen_ids = reader_.ids(chosen);
     example.rejected_ids = reader_.ids(rejected);
+    made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
   }
+  made.events.set(Event::same, example.chosen_ids == example.rejected_ids);
   example.margin = number(row, "margin", margin_);
   const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
   made.events.set(Event::empty, example.chosen_ids.empty() || example.rejected_ids.empty());

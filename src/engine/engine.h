@@ -158,8 +158,9 @@ struct ModelSpec {
   std::string_view dtype;      // auto, float32, bfloat16
   bool use_cpu = false;        // also where there is a GPU
   int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
-  uint64_t seed = 42;          // of what is in new ones
+  uint64_t seed = 42;          // of what is in new ones, and in a new head
   config::Quantization quantization = {};
+  bool reward = false;  // its head gives a sequence one score, and not tokens their logits
 };
 
 // Token ids in and out; prompts are separate documents.

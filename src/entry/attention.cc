@@ -4,6 +4,7 @@
 
 #include "config/model_dtype.h"
 #include "config/training_arguments.h"
+#include "entry/trained.h"
 #include "entry/trainer.h"
 #include "kernels/attention_plugin.h"
 #include "kernels/cpu_kernels.h"
@@ -31,7 +32,7 @@ AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
   const config::Config config = config_of(spec.config);
   const config::TrainingArguments arguments = config::training_arguments(config);
   const model::Outline outline =
-      model::Model::outline(std::string(spec.model_path), config::model_dtype(config));
+      model::Model::outline(std::string(spec.model_path), config::model_dtype(config), head_of(config));
   double agreement = 0;
   plugin_ = kernels::open_attention_plugin(arguments.attention.plugin, needs_of(outline, arguments.bf16),
                                            &agreement);

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "base/error.h"
 #include "checkpoint/save_adapter.h"
 #include "checkpoint/save_model.h"
 #include "entry/guard.h"
@@ -14,7 +15,9 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
   HostLog log(host);
   const at::Device device = tensor::device(spec.use_cpu);
   model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, model::Head::language,
-                              spec.quantization);
+                              spec.quantization, spec.seed);
+  if (model_->config().new_head)
+    log.info("model", "{} has no score.weight: a new head is drawn from seed {}", spec.path, spec.seed);
   if (spec.embedding_rows > 0) {
     const int64_t before = model_->config().vocab_size;
     model_->resize_embeddings(spec.embedding_rows, spec.seed);
@@ -113,6 +116,8 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               const engine::Sampling& sampling, engine::TokenSink& sink,
                               engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
+    if (model_->config().labels > 0)
+      fail(Status::unsupported, "{}: a reward model scores text and cannot generate any", path_);
     warn_of_length(prompts, sampling.max_new_tokens);
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);

@@ -146,6 +146,13 @@ int64_t longest_row(const engine::PlanSpec& spec) {
   return longest == spec.lengths.end() ? 1 : *longest;
 }
 
+// The sequences of rows of these lengths: a row of two answers is two of them.
+std::vector<int64_t> sequences_of(std::span<const int64_t> rows, std::string_view method) {
+  std::vector<int64_t> sequences(rows.begin(), rows.end());
+  if (method == "dpo" || method == "reward") sequences.insert(sequences.end(), rows.begin(), rows.end());
+  return sequences;
+}
+
 // What generating with the model keeps of one sequence of so many tokens.
 int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   const tensor::Rehearsal apart;
@@ -163,8 +170,8 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
                   const tensor::Rehearsal& rehearsal, Rehearsed& out) {
   base::NullLog log;
   const std::string path(spec.model.path);
-  const auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, model::Head::language,
-                                        spec.model.quantization);
+  const auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, head_of(config),
+                                        spec.model.quantization, spec.model.seed);
   if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows, spec.model.seed);
   {
     const tensor::Stage stage("adapters");
@@ -177,9 +184,9 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments = config::training_arguments(config);
   setup.arguments.levers = spec.levers;
   const int64_t longest = longest_row(spec);
-  SameBatch batches(spec.lengths);
-  SameBatch evaluation(std::vector(static_cast<size_t>(setup.arguments.per_device_eval_batch_size), longest),
-                       1);
+  SameBatch batches(sequences_of(spec.lengths, setup.arguments.method));
+  const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size), longest);
+  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments.method), 1);
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "config/lora_config.h"
 #include "config/quantization.h"
+#include "model/score_head.h"
 
 namespace trl::entry {
 
@@ -48,6 +49,25 @@ void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const
 
 }  // namespace
 
+model::Head head_of(const config::Config& config) {
+  return config.method() == "reward" ? model::Head::reward : model::Head::language;
+}
+
+namespace {
+
+void warn_of_head(const model::Model& model, const model::Adapter& adapter, base::LogSink& log) {
+  if (!model.config().new_head) return;
+  for (const tensor::Parameter* parameter : adapter.parameters())
+    if (parameter->name.ends_with("score.weight")) return;
+  log.warning(
+      "adapter",
+      "lora_task_type: {} leaves the new head as it was drawn: give SEQ_CLS, or lora_modules_to_save: "
+      "score, to train it",
+      adapter.config().task_type);
+}
+
+}  // namespace
+
 // use_peft: an adapter is trained and the model is frozen.
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
                  std::span<const int32_t> new_tokens, base::LogSink& log) {
@@ -57,12 +77,15 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
   if (model.adapters().find("default") == nullptr) {
     lora->base_model_name_or_path = path;
     train_tokens(*lora, model, new_tokens, log);
-    model.adapters().add("default", *lora, type, &log).start(static_cast<uint64_t>(config.get_int("seed")));
+    model.adapters()
+        .add("default", *lora, type, &log)
+        .start(model::generator_after_opening(model.config(), static_cast<uint64_t>(config.get_int("seed"))));
   } else if (type != at::kFloat) {  // that of adapter_name_or_path, which was opened in float32
     model.adapters().remove("default");
     model.adapters().open("default", config.get("adapter_name_or_path"), nullptr, type);
   }
   model.train_only(model.adapters().get("default"));
+  warn_of_head(model, model.adapters().get("default"), log);
   int64_t trained = 0, all = 0;
   for (const tensor::Parameter* parameter : model.all_parameters()) {
     all += parameter->count();

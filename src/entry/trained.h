@@ -9,6 +9,9 @@
 
 namespace trl::entry {
 
+// What the model has at its end: the method decides.
+model::Head head_of(const config::Config& config);
+
 // use_peft: an adapter is trained and the model is frozen. path: of the model; new_tokens: of another model's
 // tokenizer, which the adapter trains too.
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config,

@@ -36,6 +36,7 @@ class Adapter {
   // then computes with what is left of those, in a copy, while the adapter is in use. Throws
   // Error(invalid_config) where such a weight is stored in blocks.
   void start(uint64_t seed);
+  void start(at::Generator generator);  // where it has drawn before (score_head.h)
   // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
   void load(const std::string& directory);
 

@@ -1,4 +1,6 @@
 // The first values of an adapter, and what becomes of the weights where they are a part of those.
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -42,8 +44,10 @@ bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
 
 }  // namespace
 
-void Adapter::start(uint64_t seed) {
-  LoraStart values(config_, seed, (*slots_.front().weight)->dtype());
+void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed)); }
+
+void Adapter::start(at::Generator generator) {
+  LoraStart values(config_, std::move(generator), (*slots_.front().weight)->dtype());
   for (const bool parameters : {false, true}) {
     for (Term& term : terms_) {
       if (term.parameter == parameters) start(term, values);

@@ -227,10 +227,12 @@ void check_needed(const ConfigKeys& keys, const Family& family) {
   }
 }
 
+constexpr std::string_view kClassifier = "ForSequenceClassification";
+
 // A classifier's weights are a language model's but for the head, which would be missing or made of the
 // embedding. A name without a task (LlamaModel) promises none.
 void check_architecture(const ConfigKeys& keys, const Family& family, Head head) {
-  if (head == Head::scores && family.classifier.empty()) {
+  if (head != Head::language && family.classifier.empty()) {
     fail(Status::unsupported, "{}: transformers has no sequence classification of model_type \"{}\"",
          keys.origin(), family.model_type);
   }
@@ -239,11 +241,18 @@ void check_architecture(const ConfigKeys& keys, const Family& family, Head head)
   const Json& first = given->is_array() ? given->front() : *given;
   const std::string name = first.is_string() ? first.get<std::string>() : "For";
   const size_t task = name.find("For");
-  const std::string_view wanted = head == Head::scores ? family.classifier : family.architecture;
+  const std::string_view wanted = head == Head::language ? family.architecture : family.classifier;
   if (task == std::string::npos || name == wanted) return;
-  if (name.substr(task) == (head == Head::scores ? "ForSequenceClassification" : "ForCausalLM")) return;
+  if (head != Head::scores && name.substr(task) == "ForCausalLM") return;
+  if (head != Head::language && name.substr(task) == kClassifier) return;
   fail(Status::unsupported, "{}: \"architectures\" begins with {}; a {} ({}) is expected", keys.origin(),
-       first.dump(), head == Head::scores ? "classifier" : "language model", wanted);
+       first.dump(), head == Head::language ? "language model" : "classifier", wanted);
+}
+
+bool names_classifier(const ConfigKeys& keys) {
+  const Json* given = keys.find("architectures");
+  if (given != nullptr && given->is_array() && !given->empty()) given = &given->front();
+  return given != nullptr && given->is_string() && given->get<std::string>().ends_with(kClassifier);
 }
 
 // As transformers counts them.
@@ -251,6 +260,19 @@ int64_t count_labels(const ConfigKeys& keys) {
   const Json* names = keys.find("id2label");
   if (names != nullptr && names->is_object() && !names->empty()) return std::ssize(*names);
   return keys.size_or("num_labels", 2);
+}
+
+// Of a reward model; that a language model counts labels means nothing.
+void parse_score(const ConfigKeys& keys, ModelConfig& config) {
+  config.labels = 1;
+  config.new_head = !names_classifier(keys);
+  config.initializer_range = keys.positive_or("initializer_range", config.initializer_range);
+  const bool counted = keys.find("id2label") != nullptr || keys.find("num_labels") != nullptr;
+  if (config.new_head || !counted || count_labels(keys) == 1) return;
+  fail(Status::unsupported,
+       "{}: the model has {} labels (num_labels, id2label); a reward model has one score: give a classifier "
+       "with num_labels 1, or a language model, which gets a new head",
+       keys.origin(), count_labels(keys));
 }
 
 const Json& text_part(const Json& json, const ConfigKeys& keys, const Family& family) {
@@ -290,8 +312,9 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   ModelConfig config;
   config.family = &family;
   config.model_type = family.model_type;
-  config.architecture = head == Head::scores ? family.classifier : family.architecture;
-  config.labels = head == Head::scores ? count_labels(whole) : 0;
+  config.architecture = head == Head::language ? family.architecture : family.classifier;
+  if (head == Head::scores) config.labels = count_labels(whole);
+  if (head == Head::reward) parse_score(whole, config);
   parse_sizes(keys, family.sizes, config);
   config.pad_token_id = family.padding_row ? keys.row_or_none("pad_token_id", config.vocab_size) : -1;
   config.norm_eps = positive_of(keys, family.eps);

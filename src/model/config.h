@@ -29,14 +29,17 @@ struct DropoutRates {
   double embedding = 0, attention = 0, attention_out = 0, mlp_out = 0;
 };
 
-// What a model has at its end.
-enum class Head : uint8_t { language, scores };
+// What a model has at its end. scores: of a classifier. reward: one score; files of a language model get it
+// as a new head.
+enum class Head : uint8_t { language, scores, reward };
 
 struct ModelConfig {
   const Family* family = nullptr;
-  std::string model_type;    // "llama", "mistral", "qwen2" ...
-  std::string architecture;  // "LlamaForCausalLM"
-  int64_t labels = 0;        // of a classifier: its scores; 0: a language model
+  std::string model_type;           // "llama", "mistral", "qwen2" ...
+  std::string architecture;         // "LlamaForCausalLM"
+  int64_t labels = 0;               // of a classifier: its scores; 0: a language model
+  bool new_head = false;            // of a classifier: its files have no head, so it is drawn
+  double initializer_range = 0.02;  // the standard deviation that it is drawn with
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -77,7 +80,7 @@ struct ModelConfig {
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing
 // or wrong key by name; an unknown family or rope type with the list of those known, or another head
-// (unsupported).
+// (unsupported). Of Head::reward new_head says that there need not be one.
 ModelConfig parse_config(const base::Json& config, std::string_view origin, Head head = Head::language);
 
 // eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "memory/recompute.h"
 #include "model/embedding_rows.h"
+#include "model/score_head.h"
 #include "model/special_tokens.h"
 #include "tensor/device.h"
 
@@ -28,7 +29,7 @@ std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_
 
 Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
                  at::Device device, const config::Quantization& quantization, bool as_stored,
-                 base::LogSink* log)
+                 base::LogSink* log, uint64_t seed)
     : files_(std::move(files)), dtype_(dtype), device_(device) {
   Loader loader(config(), *source, dtype, device, quantization, as_stored, loaded_);
   embedding_ = loader.embedding();
@@ -39,7 +40,7 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   }
   layer_parameters_.push_back(loaded_.all.size());
   norm_ = loader.final_norm();
-  head_ = loader.head(embedding_);
+  head_ = config().labels > 0 ? loader.score(seed) : loader.head(embedding_);
   carried_ = loader.carried();
   source->check();
   if (!carried_.empty() || as_stored) source_ = std::move(source);
@@ -48,8 +49,8 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
 }
 
 std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialTokens& tokens) {
-  std::vector<std::string> changes =
-      model::align_special_tokens(files_.config_json, files_.generation_config_json, tokens);
+  base::Json* const generation = config().labels > 0 ? nullptr : &files_.generation_config_json;
+  std::vector<std::string> changes = model::align_special_tokens(files_.config_json, generation, tokens);
   files_.end_ids = parse_end_ids(files_.generation_config_json, "generation_config.json");
   return changes;
 }
@@ -61,7 +62,7 @@ void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
          "{} stays {} as its file has it and cannot get {} rows: give another dtype than keep",
          embedding_->name, embedding_->encoded()->form(), rows);
   }
-  EmbeddingRows resize(rows, seed);
+  EmbeddingRows resize(rows, generator_after_opening(config(), seed));
   const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
   embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));
   if (embedding_->padding_row >= rows) embedding_->padding_row = -1;

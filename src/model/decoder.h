@@ -14,7 +14,8 @@ namespace trl::model {
 class Decoder final : public Model {
  public:
   Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-          at::Device device, const config::Quantization& quantization, bool as_stored, base::LogSink* log);
+          at::Device device, const config::Quantization& quantization, bool as_stored, base::LogSink* log,
+          uint64_t seed);
 
   const ModelConfig& config() const override { return files_.config; }
   const base::Json& config_json() const override { return files_.config_json; }

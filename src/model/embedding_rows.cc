@@ -1,7 +1,5 @@
 #include "model/embedding_rows.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
 
 #include "tensor/blas_threads.h"
@@ -38,8 +36,8 @@ at::Tensor covariance(const at::Tensor& weight, const at::Tensor& mean) {
 
 }  // namespace
 
-EmbeddingRows::EmbeddingRows(int64_t rows, uint64_t seed)
-    : rows_(rows), generator_(at::detail::createCPUGenerator(seed)) {}
+EmbeddingRows::EmbeddingRows(int64_t rows, at::Generator generator)
+    : rows_(rows), generator_(std::move(generator)) {}
 
 at::Tensor EmbeddingRows::embedding(const at::Tensor& weight) {
   skip(weight, [&](at::Tensor& piece) { piece.normal_(0, 1, generator_); });

@@ -7,7 +7,8 @@ namespace trl::model {
 
 class EmbeddingRows {
  public:
-  EmbeddingRows(int64_t rows, uint64_t seed);
+  // generator: as it stands when the model is open (score_head.h)
+  EmbeddingRows(int64_t rows, at::Generator generator);
   // weight: [old rows, hidden], float32 or bfloat16, on the CPU -> [rows, hidden] of the same type. New rows
   // are drawn from the normal distribution with the mean and 1e-9 times the covariance of the old ones; where
   // that covariance is not positive definite they are the mean. First the embedding, then a head of its own.

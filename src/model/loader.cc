@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/number.h"
 #include "kernels/stacked_weight.h"
 #include "model/prequantised.h"
 #include "model/quantise.h"
+#include "model/score_head.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 
@@ -73,11 +76,25 @@ tensor::Parameter* Loader::positions() {
 }
 
 tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
-  if (config_.labels > 0) return matrix(std::string(names_.score), config_.labels, config_.hidden_size);
   if (!config_.tie_word_embeddings)
     return matrix(std::string(names_.head), config_.vocab_size, config_.hidden_size);
   check_tied(*embedding);
   return embedding;
+}
+
+// Of a language model that becomes a classifier its own head is left.
+tensor::Parameter* Loader::score(uint64_t seed) {
+  used_.insert(stored_name(source_, *config_.family, std::string(names_.head) + ".weight"));
+  if (!config_.new_head) return matrix(std::string(names_.score), config_.labels, config_.hidden_size);
+  const std::string name = std::string(names_.score) + ".weight";
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  const at::Tensor drawn = new_score_head(config_, generator);
+  at::Tensor values = tensor::empty(drawn.sizes(), dtype_, tensor::MemoryKind::weights, device_);
+  values.copy_(drawn);
+  auto parameter = std::make_unique<tensor::Parameter>(name, values);
+  parameter->decay = true;
+  loaded_.names[parameter.get()] = name;
+  return loaded_.all.emplace_back(std::move(parameter)).get();
 }
 
 Norm Loader::final_norm() { return norm(std::string(names_.final_norm), config_.hidden_size); }

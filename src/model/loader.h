@@ -31,6 +31,7 @@ class Loader {
   tensor::Parameter* embedding();
   tensor::Parameter* positions();  // null: the family learns none
   tensor::Parameter* head(tensor::Parameter* embedding);
+  tensor::Parameter* score(uint64_t seed);  // a classifier's head
   Norm final_norm();
   std::unique_ptr<DecoderLayer> layer(int64_t index);
   std::vector<std::string> carried();  // names of weights that are saved as they came

@@ -1,7 +1,5 @@
 #include "model/lora_start.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <cmath>
 #include <tuple>
 
@@ -53,12 +51,12 @@ Decomposition exact(const at::Tensor& weight, int64_t rank) {
 
 }  // namespace
 
-LoraStart::LoraStart(const config::LoraConfig& config, uint64_t seed, at::ScalarType weights)
+LoraStart::LoraStart(const config::LoraConfig& config, at::Generator generator, at::ScalarType weights)
     : init_(config.init_lora_weights),
       iterations_(config.pissa_iterations),
       bias_(config.lora_bias),
       weights_(weights),
-      generator_(at::detail::createCPUGenerator(seed)) {}
+      generator_(std::move(generator)) {}
 
 bool LoraStart::needs_weight() const { return init_ == LoraInit::olora || init_ == LoraInit::pissa; }
 

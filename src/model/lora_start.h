@@ -21,7 +21,7 @@ struct LoraFactors {
 class LoraStart {
  public:
   // weights: the type of the model's, to which PEFT rounds what it draws before it widens it again.
-  LoraStart(const config::LoraConfig& config, uint64_t seed, at::ScalarType weights = at::kFloat);
+  LoraStart(const config::LoraConfig& config, at::Generator generator, at::ScalarType weights = at::kFloat);
 
   // Whether linear() needs the module's weight.
   bool needs_weight() const;

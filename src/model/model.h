@@ -74,17 +74,20 @@ class Model {
   // or else the embedding's tensor says; float16 and block types become float32; "keep": float32, but the
   // matrices of a GGUF file stay there, mapped, and are decoded where they are read. log: told of tensors
   // that are not used; may be null. head: a classifier (...ForSequenceClassification) is opened where scores
-  // are asked for. quantization: of the linear layers, but of the head and the routers.
+  // are asked for, and where a reward is, a language model too, whose head is drawn from `seed` then
+  // (score_head.h). quantization: of the linear layers, but of the head and the routers.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
-                                     const config::Quantization& quantization = {});
-  static Outline outline(const std::string& path, std::string_view dtype);  // as open() has it
+                                     const config::Quantization& quantization = {}, uint64_t seed = 42);
+  static Outline outline(const std::string& path, std::string_view dtype,
+                         Head head = Head::language);  // as open() has it
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
   virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
-  virtual const base::Json& generation_config_json() const = 0;  // made from config.json where there is none
+  // Made from config.json where there is none; empty: of a reward model.
+  virtual const base::Json& generation_config_json() const = 0;
   // That end a completion: eos_token_id of generation_config.json.
   virtual const std::vector<int32_t>& end_ids() const = 0;
   // From here on both files, and end_ids(), name these tokens (special_tokens.h). Returns what changed.

@@ -29,6 +29,23 @@ std::string stored_dtype(const base::Json& config, const Family& family, const i
   return embedding != nullptr ? embedding->type_name : std::string();
 }
 
+// The one score of a reward model, as transformers writes it.
+void name_score(base::Json& config) {
+  config.erase("num_labels");
+  config["id2label"] = {{"0", "LABEL_0"}};
+  config["label2id"] = {{"LABEL_0", 0}};
+}
+
+// Files of no class may have a head all the same. What scores does not generate.
+void settle_head(ModelFiles& files, const WeightSource& weights, Head head) {
+  if (head != Head::reward) return;
+  name_score(files.config_json);
+  files.generation_config_json = base::Json::object();
+  files.end_ids.clear();
+  const std::string score = std::string(files.config.family->names.score) + ".weight";
+  if (weights.shape(score) != nullptr) files.config.new_head = false;
+}
+
 OpenedFiles open_directory(const std::string& path, Head head) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
@@ -48,17 +65,20 @@ OpenedFiles open_directory(const std::string& path, Head head) {
   }
   io::Weights weights = io::Weights::open_directory(path);
   std::string dtype = stored_dtype(files.config_json, *files.config.family, weights);
-  return {std::move(files), std::move(dtype), directory_weights(std::move(weights))};
+  auto source = directory_weights(std::move(weights));
+  settle_head(files, *source, head);
+  return {std::move(files), std::move(dtype), std::move(source)};
 }
 
-OpenedFiles open_gguf(const std::string& path) {
+OpenedFiles open_gguf(const std::string& path, Head head) {
   const auto file = std::make_shared<const io::Gguf>(path);
   ModelFiles files;
   files.config_json = gguf_config_json(*file);
   files.generation_config_json = gguf_generation_config_json(*file);
-  files.config = parse_config(files.config_json, path);
+  files.config = parse_config(files.config_json, path, head);
   files.end_ids = parse_end_ids(files.generation_config_json, path);
   auto weights = gguf_weights(file, files.config);
+  settle_head(files, *weights, head);
   return {std::move(files), file->tensors().find("token_embd.weight")->second.type_name, std::move(weights)};
 }
 
@@ -70,12 +90,13 @@ OpenedFiles open_files(const std::string& path, Head head) {
     fail(Status::not_found,
          "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", path);
   }
-  if (io::is_gguf(path) && head == Head::language) return open_gguf(path);
+  if (io::is_gguf(path) && head != Head::scores) return open_gguf(path, head);
   fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
 }
 
 std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
-                                   at::Device device, Head head, const config::Quantization& quantization) {
+                                   at::Device device, Head head, const config::Quantization& quantization,
+                                   uint64_t seed) {
   OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   const bool as_stored = dtype == "keep";
@@ -86,7 +107,7 @@ std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dty
     fail_key("dtype",
              "dtype: keep leaves weights as they are, and load_in_4bit or load_in_8bit quantises them");
   auto model = std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
-                                         quantization, as_stored, log);
+                                         quantization, as_stored, log, seed);
   tensor::trim();  // what tensors were read into
   return model;
 }
@@ -106,8 +127,8 @@ void Model::train_only(Adapter& adapter) {
   adapters().train(&adapter);
 }
 
-Outline Model::outline(const std::string& path, std::string_view dtype) {
-  const OpenedFiles opened = open_files(path);
+Outline Model::outline(const std::string& path, std::string_view dtype, Head head) {
+  const OpenedFiles opened = open_files(path, head);
   return {opened.files.config, choose_dtype(dtype, opened.stored_dtype)};
 }
 

@@ -14,9 +14,9 @@ namespace trl::model {
 base::Json take_generation_config(base::Json& config);
 
 // Writes the tokenizer's ids into both (SFTTrainer and Trainer's align_special_tokens). Ids that ended a
-// completion before still do, unless they are replaced. Returns what changed, for the log: "eos_token_id 5 ->
-// 7".
-std::vector<std::string> align_special_tokens(base::Json& config, base::Json& generation,
+// completion before still do, unless they are replaced. generation: null: the model does not generate.
+// Returns what changed, for the log: "eos_token_id 5 -> 7".
+std::vector<std::string> align_special_tokens(base::Json& config, base::Json* generation,
                                               const engine::SpecialTokens& tokens);
 
 }  // namespace trl::model

@@ -11,7 +11,8 @@ struct Entry {
   std::string_view name;
   std::unique_ptr<Method> (*make)(const MethodContext&);
 };
-constexpr Entry kMethods[] = {{"sft", make_sft}, {"dpo", make_dpo}, {"kto", make_kto}};
+constexpr Entry kMethods[] = {
+    {"sft", make_sft}, {"dpo", make_dpo}, {"reward", make_reward}, {"kto", make_kto}};
 
 }  // namespace
 

@@ -69,5 +69,6 @@ std::unique_ptr<Method> make_method(const MethodContext& context);
 std::unique_ptr<Method> make_sft(const MethodContext& context);
 std::unique_ptr<Method> make_dpo(const MethodContext& context);
 std::unique_ptr<Method> make_kto(const MethodContext& context);
+std::unique_ptr<Method> make_reward(const MethodContext& context);
 
 }  // namespace trl::train

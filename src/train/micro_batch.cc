@@ -58,6 +58,7 @@ void copy_sequences(const engine::Batch& batch, MicroBatch& own) {
       fail(Status::invalid_argument, "a sequence ends with segment {} of a batch of {}", end,
            batch.documents);
   }
+  own.ends.assign(batch.sequences.begin(), batch.sequences.end());
   own.targets = targets_of(batch.labels, *own.segments, batch.sequences);
   own.sequence_labels = count_labels(batch.labels, *own.segments, batch.sequences);
   for (const engine::SequenceColumn& column : batch.columns) {

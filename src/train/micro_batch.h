@@ -29,6 +29,7 @@ struct MicroBatch {
   int64_t real_tokens = 0;               // that are not padding to Trainer
   std::vector<int32_t> sequence_labels;  // of each sequence, how many of its tokens have a label
   std::map<std::string, std::vector<float>, std::less<>> columns;  // of the sequences
+  std::vector<int32_t> ends;  // the last segment of each sequence; empty: each segment is a sequence
   int64_t sequences() const { return std::ssize(sequence_labels); }
 };
 

@@ -76,6 +76,19 @@ std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments
   return counts;
 }
 
+std::vector<int32_t> last_rows(const int32_t* ids, const kernels::Segments& segments,
+                               std::span<const int32_t> ends, int32_t pad) {
+  std::vector<int32_t> rows;
+  for (const int32_t end : ends_of(segments, ends)) {
+    int32_t last = -1;
+    each_token(segments, end, [&](int32_t i) {
+      if (last < 0 || ids[i] != pad) last = i;
+    });
+    rows.push_back(last);
+  }
+  return rows;
+}
+
 Targets part_of(const Targets& targets, int64_t first, int64_t count) {
   const std::vector<int32_t>& rows = targets.tokens.rows;
   const auto begin = std::lower_bound(rows.begin(), rows.end(), first) - rows.begin();

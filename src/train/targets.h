@@ -22,6 +22,11 @@ Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std
 std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
                                   std::span<const int32_t> ends);
 
+// Of each sequence the row of its last token that is not `pad`; where all are, of its first. ids: int32
+// [tokens].
+std::vector<int32_t> last_rows(const int32_t* ids, const kernels::Segments& segments,
+                               std::span<const int32_t> ends, int32_t pad);
+
 // Those of the rows [first, first + count), numbered from the first on.
 Targets part_of(const Targets& targets, int64_t first, int64_t count);
 

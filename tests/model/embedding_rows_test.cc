@@ -3,6 +3,7 @@
 #include "model/embedding_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include "model/model.h"
@@ -17,15 +18,16 @@ at::Tensor counting(int64_t rows, int64_t hidden) {
 
 TEST(EmbeddingRows, FewerAreTheFirst) {
   const at::Tensor weight = counting(40, 8);
-  EXPECT_TRUE(at::equal(EmbeddingRows(24, 42).embedding(weight), weight.slice(0, 0, 24)));
+  EXPECT_TRUE(at::equal(EmbeddingRows(24, at::detail::createCPUGenerator(42)).embedding(weight),
+                        weight.slice(0, 0, 24)));
 }
 
 TEST(EmbeddingRows, NewOnesAreDrawnBySeed) {
   const at::Tensor weight = at::randn({4200, 8}) + 1;
-  const at::Tensor grown = EmbeddingRows(4300, 42).embedding(weight);
+  const at::Tensor grown = EmbeddingRows(4300, at::detail::createCPUGenerator(42)).embedding(weight);
   EXPECT_TRUE(at::equal(grown.slice(0, 0, 4200), weight));
-  EXPECT_TRUE(at::equal(grown, EmbeddingRows(4300, 42).embedding(weight)));
-  EXPECT_FALSE(at::equal(grown, EmbeddingRows(4300, 43).embedding(weight)));
+  EXPECT_TRUE(at::equal(grown, EmbeddingRows(4300, at::detail::createCPUGenerator(42)).embedding(weight)));
+  EXPECT_FALSE(at::equal(grown, EmbeddingRows(4300, at::detail::createCPUGenerator(43)).embedding(weight)));
   const at::Tensor noise = grown.slice(0, 4200) - weight.mean(0);
   EXPECT_LT(noise.abs().max().item<float>(), 3e-4f);  // their deviation is 3e-5
   EXPECT_NEAR(noise.std().item<float>(), 3.16e-5, 4e-6);
@@ -33,7 +35,7 @@ TEST(EmbeddingRows, NewOnesAreDrawnBySeed) {
 
 TEST(EmbeddingRows, WithoutACovarianceTheyAreTheMean) {
   const at::Tensor weight = counting(4, 8);  // of rank 3 at most
-  const at::Tensor grown = EmbeddingRows(6, 42).embedding(weight);
+  const at::Tensor grown = EmbeddingRows(6, at::detail::createCPUGenerator(42)).embedding(weight);
   for (int64_t row = 4; row < 6; ++row) EXPECT_TRUE(at::allclose(grown[row], weight.mean(0), 1e-6, 1e-7));
 }
 

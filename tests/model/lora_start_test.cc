@@ -1,6 +1,7 @@
 // The values that a new adapter begins with: PEFT's own for the same seed.
 #include "model/lora_start.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
@@ -134,8 +135,9 @@ TEST(LoraStart, RunsBeginWithTheAdapterThatTrlBeginsWith) {
 // values.
 TEST(LoraStart, OverBfloat16WeightsTheValuesAreRounded) {
   const config::LoraConfig config = read({{"r", 4}});
-  const at::Tensor whole = LoraStart(config, 42).linear(64, 64, 4, 1).a;
-  const at::Tensor rounded = LoraStart(config, 42, at::kBFloat16).linear(64, 64, 4, 1).a;
+  const at::Tensor whole = LoraStart(config, at::detail::createCPUGenerator(42)).linear(64, 64, 4, 1).a;
+  const at::Tensor rounded =
+      LoraStart(config, at::detail::createCPUGenerator(42), at::kBFloat16).linear(64, 64, 4, 1).a;
   EXPECT_EQ(rounded.scalar_type(), at::kFloat);
   EXPECT_TRUE(at::equal(rounded, whole.to(at::kBFloat16).to(at::kFloat)));
   EXPECT_FALSE(at::equal(rounded, whole));

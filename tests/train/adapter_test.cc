@@ -67,6 +67,12 @@ void expect_peft_on_each_path(const std::string& name) {
 
 TEST(AdapterTrajectory, equals_trl) { expect_peft_on_each_path("sft_lora"); }
 
+TEST(AdapterTrajectory, RewardEqualsTrl) {
+  TRL_NEED_GOLDEN("trajectories/reward_lora/adapter_init/adapter_config.json");
+  for (const char* fused_kernels : {"on", "off"})
+    expect_peft("reward_lora", {{"fused_kernels", fused_kernels}}, false);
+}
+
 // Others, which are in the whole collection alone.
 TEST(AdapterTrajectories, equal_trl) {
   TRL_NEED_GOLDEN("trajectories/sft_dora/case.json");

@@ -13,6 +13,7 @@ inline config::Config config_of(const base::Json& golden) {
   };
   if (golden.value("trainer", "") == "DPOTrainer") config.set("method", "dpo");
   if (golden.value("trainer", "") == "KTOTrainer") config.set("method", "kto");
+  if (golden.value("trainer", "") == "RewardTrainer") config.set("method", "reward");
   if (const base::Json reference = golden.value("ref_model", base::Json()); reference.is_string())
     config.set("ref_model_name_or_path", golden_path(reference));
   for (const char* off : {"bf16", "gradient_checkpointing"}) config.set(off, "false");

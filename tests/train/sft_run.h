@@ -121,8 +121,10 @@ class SftRun {
         memory_(memory()),
         pool_(1),
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
-        model_(model::Model::open(model_path, config.get("dtype"), nullptr, at::kCPU, model::Head::language,
-                                  config::quantization(config))) {
+        model_(model::Model::open(model_path, config.get("dtype"), nullptr, at::kCPU,
+                                  config.method() == "reward" ? model::Head::reward : model::Head::language,
+                                  config::quantization(config),
+                                  static_cast<uint64_t>(config.get_int("seed")))) {
     setup.arguments = config::training_arguments(config);
     context_.tokenizer = tokenizer_.get();
     context_.arguments = &arguments_;
@@ -173,9 +175,11 @@ class SftRun {
     const auto table = data::spool_rows(*source, {{}, size_t{32} << 20, &memory_});
     const data::Truncation truncation{arguments_.max_length, arguments_.truncation_keep_end};
     const data::BatchLayout layout = data::layout_of(arguments_);
-    if (setup.arguments.method == "dpo")
+    if (setup.arguments.method != "kto") {
+      const auto prepare = setup.arguments.method == "dpo" ? data::prepare_dpo : data::prepare_reward;
       return std::make_unique<Stream>(
-          data::batches_of_pairs(data::prepare_dpo(table, context_), order, layout, truncation));
+          data::batches_of_pairs(prepare(table, context_), order, layout, truncation));
+    }
     const bool turned = setup.arguments.preference.losses.at(0).first == "kto";
     return std::make_unique<Stream>(
         data::batches_of_unpaired(data::prepare_kto(table, context_), order, layout, truncation,

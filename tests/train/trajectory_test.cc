@@ -29,7 +29,9 @@ void expect_weights(const base::Json& golden, model::Model& model, bool with_plu
   const std::string final_file = test::golden_path("trajectories/" + name + "/final.safetensors");
   std::unique_ptr<io::Safetensors> whole;
   if (!final_file.empty()) whole = std::make_unique<io::Safetensors>(final_file);
-  const auto first = model::Model::open(test::golden_path(golden["model"].get<std::string>()), "float32");
+  const auto first =
+      model::Model::open(test::golden_path(golden["model"].get<std::string>()), "float32", nullptr, at::kCPU,
+                         model.config().labels > 0 ? model::Head::reward : model::Head::language);
   size_t compared = 0;
   for (tensor::Parameter* p : model.parameters()) {
     tensor::Parameter* start = first->parameters()[compared++];
@@ -144,6 +146,15 @@ TEST(DpoTrajectories, OnThePlainPathEqualTrls) {
 TEST(FamilyTrajectories, OfDpoEqualTrls) {
   TRL_NEED_GOLDEN("models/qwen2_teacher/config.json");
   for (const char* name : {"dpo_other_ref", "dpo_moe_aux"}) {
+    SCOPED_TRACE(name);
+    for (const char* fused_kernels : {"on", "off"}) expect_trls(name, fused_kernels);
+  }
+}
+
+// Reward models, whose head is in the files.
+TEST(FamilyTrajectories, OfRewardEqualTrls) {
+  TRL_NEED_GOLDEN("models/qwen2_rm/config.json");
+  for (const char* name : {"reward_plain", "reward_margin_center", "reward_eval_ga2"}) {
     SCOPED_TRACE(name);
     for (const char* fused_kernels : {"on", "off"}) expect_trls(name, fused_kernels);
   }

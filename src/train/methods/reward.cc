@@ -1,0 +1,171 @@
+// Reward models: a score of each of two answers, of which the chosen one is to have the higher (TRL's
+// RewardTrainer.compute_loss).
+#include "loss/reward.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "kernels/pick_rows.h"
+#include "tensor/rehearsal.h"
+#include "train/method.h"
+
+namespace trl::train {
+
+namespace {
+
+// The token whose row of the batch is padding to transformers, which scores the last that is none; -1: none.
+int32_t padding_of(const model::Model& model) {
+  const base::Json id = model.config_json().value("pad_token_id", base::Json());
+  return id.is_number_integer() ? id.get<int32_t>() : -1;
+}
+
+// The chosen answers are the first half of a batch's sequences.
+class RewardBatchLoss final : public BatchLoss {
+ public:
+  RewardBatchLoss(const Causal& causal, double center, const MicroBatch& batch, int32_t padding,
+                  const Divisors& divisors)
+      : causal_(causal),
+        center_(center),
+        rows_(last_rows(batch.input_ids.data_ptr<int32_t>(), *batch.segments, batch.ends, padding)),
+        scores_(rows_.size()),
+        batches_(divisors.batches) {
+    if (rows_.empty() || rows_.size() % 2 != 0)
+      fail(Status::internal, "a batch of {} sequences, where pairs are expected", rows_.size());
+    if (const auto margin = batch.columns.find("margin"); margin != batch.columns.end())
+      margins_.assign(margin->second.begin(), margin->second.end());
+  }
+
+  bool measures() const override { return true; }
+
+  void measure(const model::Output& output, const MicroBatch& part) override {
+    const tensor::Stage stage("loss");
+    const std::vector<size_t> sequences = sequences_of(part);
+    note(sequences, scores_of(output, part, sequences));
+  }
+
+  at::Tensor share(const model::Output& output, const MicroBatch& part) override {
+    const tensor::Stage stage("loss");
+    const std::vector<size_t> sequences = sequences_of(part);
+    const at::Tensor scores = scores_of(output, part, sequences);
+    if (!measured_) note(sequences, scores);  // the only part
+    const bool first = result_.by_chosen.empty();
+    if (first) result_ = loss::reward_loss(pairs(), center_);
+    at::Tensor share = at::full({}, first ? result_.loss / batches_ : 0.0, at::kFloat);
+    if (!scores.requires_grad()) return share;
+    at::Tensor by = at::empty({std::ssize(sequences)}, at::kFloat);
+    for (size_t i = 0; i < sequences.size(); ++i) by.data_ptr<float>()[i] = by_score(sequences[i]);
+    return share + ((scores - scores.detach()) * by).sum();  // its value is 0: only its gradient is of use
+  }
+
+  MethodMetrics metrics() const override;
+
+ private:
+  size_t count() const { return rows_.size() / 2; }
+
+  // Those that the part scores.
+  std::vector<size_t> sequences_of(const MicroBatch& part) const {
+    std::vector<size_t> sequences;
+    for (size_t s = 0; s < rows_.size(); ++s) {
+      const int64_t row = rows_[s] - part.first;
+      if (row >= 0 && row < part.input_ids.numel()) sequences.push_back(s);
+    }
+    return sequences;
+  }
+
+  // float32, on the host.
+  at::Tensor scores_of(const model::Output& output, const MicroBatch& part,
+                       const std::vector<size_t>& sequences) const {
+    std::vector<int32_t> rows;
+    for (const size_t s : sequences) rows.push_back(rows_[s] - static_cast<int32_t>(part.first));
+    // The head that a forward computes for may be the adapter's, which stands there after it.
+    const kernels::Projection head{&causal_.model().head()};
+    const at::Tensor last = kernels::pick_rows(output.hidden, rows);
+    return kernels::linear(last, head, causal_.head().compute)[0].to(at::kCPU, at::kFloat).reshape({-1});
+  }
+
+  void note(const std::vector<size_t>& sequences, const at::Tensor& scores) {
+    const at::Tensor values = scores.detach().contiguous();
+    for (size_t i = 0; i < sequences.size(); ++i) scores_[sequences[i]] = values.data_ptr<float>()[i];
+    measured_ = true;
+  }
+
+  std::vector<loss::RewardPair> pairs() const {
+    std::vector<loss::RewardPair> pairs;
+    for (size_t i = 0; i < count(); ++i)
+      pairs.push_back({scores_[i], scores_[count() + i], margins_.empty() ? 0.0 : margins_[i]});
+    return pairs;
+  }
+
+  float by_score(size_t sequence) const {
+    const double by =
+        sequence < count() ? result_.by_chosen[sequence] : result_.by_rejected[sequence - count()];
+    return static_cast<float>(by / batches_);
+  }
+
+  const Causal& causal_;
+  const double center_;
+  const std::vector<int32_t> rows_;  // of the batch, by sequence
+  std::vector<float> scores_;
+  std::vector<double> margins_;  // of the sequences, or none
+  const double batches_;
+  bool measured_ = false;
+  loss::RewardResult result_;
+};
+
+MethodMetrics RewardBatchLoss::metrics() const {
+  double right = 0, margins = 0;
+  const auto pairs = static_cast<double>(count());
+  for (size_t i = 0; i < count(); ++i) {
+    const double chosen = scores_[i], rejected = scores_[count() + i];
+    right += chosen > rejected ? 1 / pairs : 0;
+    margins += (chosen - rejected) / pairs;
+  }
+  const auto [least, most] = std::minmax_element(scores_.begin(), scores_.end());
+  const double sum = std::accumulate(scores_.begin(), scores_.end(), 0.0);
+  return {{"min_reward", *least},
+          {"mean_reward", sum / static_cast<double>(scores_.size())},
+          {"max_reward", *most},
+          {"accuracy", right},
+          {"margin", margins}};
+}
+
+class Reward final : public Method {
+ public:
+  explicit Reward(const MethodContext& context)
+      : causal_(context.arguments, context.model, context.attention),
+        center_(context.arguments.preference.center_rewards_coefficient),
+        padding_(padding_of(context.model)) {
+    if (context.model.config().labels != 1)
+      fail(Status::internal, "a reward model has one score, and this one {}", context.model.config().labels);
+  }
+
+  Divisors plan(std::span<const MicroBatch> window, bool) const override {
+    return {1, static_cast<double>(window.size())};
+  }
+
+  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+                        const at::Tensor& states) override {
+    return causal_.forward(batch, training, states);
+  }
+
+  std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
+                                  const Divisors& divisors) override {
+    return std::make_unique<RewardBatchLoss>(causal_, center_, batch, padding_, divisors);
+  }
+
+ private:
+  const Causal causal_;
+  const double center_;
+  const int32_t padding_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_reward(const MethodContext& context) {
+  return std::make_unique<Reward>(context);
+}
+
+}  // namespace trl::train
