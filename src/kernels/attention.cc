@@ -1,5 +1,6 @@
-// Attention over documents laid out one behind the other. Work is divided by (document, head), never by
-// thread, and gradients of keys that several heads share are added in the order of the heads.
+// Attention over trees of segments laid out one behind the other; a document is a tree of one. Work is
+// divided by (tree, head), never by thread, and gradients of keys that several heads share are added in the
+// order of the heads.
 #include <chrono>
 #include <thread>
 
@@ -7,6 +8,7 @@
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/tree_rows.h"
 
 namespace trl::kernels {
 
@@ -17,82 +19,35 @@ struct AttentionState {
   AttentionOptions options;
 };
 
-// A document and one head; for forward also a range of queries. For backward the documents that have it as
-// their prefix come with it, so that its keys' gradients are summed in one place and order.
+// A tree and one head; for forward also a range of queries.
 struct Task {
-  int64_t document, head, begin, end, cost;
+  int64_t tree, head, begin, end, cost;
 };
 
 class Layout {
  public:
   Layout(const at::Tensor& q, const at::Tensor& k, const Segments& segments, const AttentionOptions& options)
-      : segments_(segments),
+      : rows_(segments),
         heads_(q.size(1)),
         group_(q.size(1) / k.size(1)),
         head_dim_(q.size(2)),
         kv_heads_(k.size(1)),
         options_(options),
-        type_(type_of(q)),
-        branches_(static_cast<size_t>(documents())) {
-    for (int64_t d = 0; d < documents(); ++d) {
-      const int64_t p = prefix(d);
-      if (p >= 0) branches_[static_cast<size_t>(p)].push_back({start(d) - start(p), length(d)});
-    }
-  }
+        type_(type_of(q)) {}
 
-  int64_t documents() const { return static_cast<int64_t>(segments_.cu_seqlens.size()) - 1; }
-  int64_t start(int64_t document) const { return segments_.cu_seqlens[static_cast<size_t>(document)]; }
-  int64_t length(int64_t document) const { return start(document + 1) - start(document); }
-  int64_t prefix(int64_t document) const {
-    return segments_.prefix.empty() ? -1 : segments_.prefix[static_cast<size_t>(document)];
-  }
-
+  int64_t trees() const { return std::ssize(rows_.starts) - 1; }
+  int64_t start(int64_t tree) const { return rows_.starts[static_cast<size_t>(tree)]; }
+  int64_t length(int64_t tree) const { return start(tree + 1) - start(tree); }
   int64_t group() const { return group_; }
   int64_t kv_heads() const { return kv_heads_; }
 
-  // Rows of a document and of those that have it as their prefix, from its first one on: body(row), and how
-  // far they reach.
-  template <typename Body>
-  void each_row(const Task& task, const Body& body) const {
-    for (int64_t row = 0; row < length(task.document); ++row) body(row);
-    for (const Branch& b : branches(task.document))
-      for (int64_t row = b.at; row < b.at + b.length; ++row) body(row);
-  }
-  int64_t rows(const Task& task) const {
-    int64_t end = length(task.document);
-    for (const Branch& b : branches(task.document)) end = std::max(end, b.at + b.length);
-    return end;
-  }
-
   // Costliest first, so that no thread is left with a long one at the end.
-  std::vector<Task> forward_tasks() const {
-    constexpr int64_t kPiece = 256;
-    std::vector<Task> all;
-    for (int64_t d = 0; d < documents(); ++d) {
-      const int64_t before = prefix(d) < 0 ? 0 : length(prefix(d));
-      for (int64_t h = 0; h < heads_; ++h) {
-        for (int64_t begin = 0; begin < length(d); begin += kPiece) {
-          const int64_t end = std::min(length(d), begin + kPiece);
-          all.push_back({d, h, begin, end, (end - begin) * (2 * before + begin + end)});
-        }
-      }
-    }
-    return costliest_first(std::move(all));
-  }
-  std::vector<Task> backward_tasks() const {
-    std::vector<Task> all;
-    for (int64_t d = 0; d < documents(); ++d) {
-      if (prefix(d) >= 0) continue;
-      int64_t cost = length(d) * length(d);
-      for (const Branch& b : branches(d)) cost += b.length * (2 * length(d) + b.length);
-      for (int64_t h = 0; h < heads_ && cost > 0; ++h) all.push_back({d, h, 0, length(d), cost});
-    }
-    return costliest_first(std::move(all));
-  }
+  std::vector<Task> forward_tasks() const { return tasks(256); }
+  std::vector<Task> backward_tasks() const { return tasks(INT64_MAX); }
 
   Attention args(const Task& t, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                  const at::Tensor& out, const at::Tensor& lse) const {
-    const int64_t row = start(t.document);
+    const int64_t row = start(t.tree);
     const int64_t q_at = (row * heads_ + t.head) * head_dim_;
     const int64_t kv_at = (row * kv_heads_ + t.head / group_) * head_dim_;
     Attention a{};
@@ -101,16 +56,14 @@ class Layout {
     a.v = at_byte(v, kv_at);
     a.out = at_byte(out, q_at);
     a.lse = lse.data_ptr<float>() + t.head * lse.size(1) + row;
-    a.length = length(t.document);
+    a.length = length(t.tree);
     a.head_dim = head_dim_;
     a.q_stride = heads_ * head_dim_;
     a.kv_stride = kv_heads_ * head_dim_;
-    if (const int64_t p = prefix(t.document); p >= 0) {
-      a.prefix_at = start(p) - row;
-      a.prefix_length = length(p);
+    if (!rows_.until.empty()) {
+      a.until = rows_.until.data() + row;
+      a.position = rows_.position.data() + row;
     }
-    a.branches = branches(t.document).data();
-    a.branch_count = static_cast<int64_t>(branches(t.document).size());
     a.window = options_.window;
     a.scale = static_cast<float>(options_.scale);
     a.softcap = static_cast<float>(options_.softcap);
@@ -124,20 +77,31 @@ class Layout {
   }
 
  private:
-  static std::vector<Task> costliest_first(std::vector<Task> tasks) {
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const Task& a, const Task& b) { return a.cost > b.cost; });
-    return tasks;
+  // Of pieces of at most so many queries.
+  std::vector<Task> tasks(int64_t piece) const {
+    std::vector<Task> all;
+    for (int64_t t = 0; t < trees(); ++t) {
+      for (int64_t begin = 0; begin < length(t);) {
+        const int64_t end = begin + std::min(length(t) - begin, piece), cost = this->cost(t, begin, end);
+        for (int64_t h = 0; h < heads_; ++h) all.push_back({t, h, begin, end, cost});
+        begin = end;
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    return all;
   }
-  const std::vector<Branch>& branches(int64_t document) const {
-    return branches_[static_cast<size_t>(document)];
+  int64_t cost(int64_t tree, int64_t begin, int64_t end) const {
+    if (rows_.position.empty()) return (end - begin) * (begin + end);
+    int64_t sum = 0;
+    for (int64_t row = start(tree) + begin; row < start(tree) + end; ++row)
+      sum += 2 * rows_.position[static_cast<size_t>(row)] + 1;
+    return sum;
   }
 
-  const Segments& segments_;
+  const TreeRows rows_;
   int64_t heads_, group_, head_dim_, kv_heads_;
   AttentionOptions options_;
   Type type_;
-  std::vector<std::vector<Branch>> branches_;  // of each document
 };
 
 // A pair of tokens takes 4 d operations forward and 10 d backward; costs count the pairs of a square.
@@ -172,7 +136,7 @@ at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at:
 }
 
 // The gradient of keys, or of values, of which each task makes what one query head gives, [rows, d] of its
-// document and of those that have it as their prefix. The heads that share keys add theirs in their order.
+// tree. The heads that share keys add theirs in their order.
 class KeyGradient {
  public:
   KeyGradient(const at::Tensor& like, const Layout& layout)
@@ -182,9 +146,9 @@ class KeyGradient {
 
   void add(const Task& task, const float* own) {
     const int64_t place = task.head % layout_.group(), d = whole_.size(2);
-    const int64_t first = layout_.start(task.document) * whole_.size(1) + task.head / layout_.group();
+    const int64_t first = layout_.start(task.tree) * whole_.size(1) + task.head / layout_.group();
     const bool last = place + 1 == layout_.group();
-    layout_.each_row(task, [&](int64_t row) {
+    for (int64_t row = 0; row < layout_.length(task.tree); ++row) {
       const int64_t at = (first + row * whole_.size(1)) * d;
       const float* from = own + row * d;
       if (place > 0) {
@@ -197,7 +161,7 @@ class KeyGradient {
       } else if (place == 0) {
         std::memcpy(sums_.data_ptr<float>() + at, from, static_cast<size_t>(d) * 4);
       }
-    });
+    }
   }
   const at::Tensor& whole() const { return whole_; }
 
@@ -207,17 +171,17 @@ class KeyGradient {
   at::Tensor sums_;  // of the heads so far, where several share keys
 };
 
-// Whose turn it is among the heads that share the keys of a document. Tasks are begun in the order of the
+// Whose turn it is among the heads that share the keys of a tree. Tasks are begun in the order of the
 // heads, so that whoever is waited for is at work.
 class Turns {
  public:
   explicit Turns(const Layout& layout)
-      : layout_(layout), next_(static_cast<size_t>(layout.documents() * layout.kv_heads())) {}
+      : layout_(layout), next_(static_cast<size_t>(layout.trees() * layout.kv_heads())) {}
   // body() once those of the heads before are through; not at all where the call has been stopped.
   template <typename Body>
   void take(const Task& task, const Body& body) {
     std::atomic<int64_t>& next =
-        next_[static_cast<size_t>(task.document * layout_.kv_heads() + task.head / layout_.group())];
+        next_[static_cast<size_t>(task.tree * layout_.kv_heads() + task.head / layout_.group())];
     while (next.load(std::memory_order_acquire) != task.head % layout_.group()) {
       if (base::stopped()) return;
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -246,11 +210,11 @@ tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved
   for (const Task& task : tasks) {
     if (task.head > 0) continue;
     floats = std::max(floats, cpu().attention_backward_work(layout.args(task, q, k, v, out, lse)));
-    own = std::max(own, round_up(layout.rows(task) * q.size(2), 16));
+    own = std::max(own, round_up(layout.length(task.tree) * q.size(2), 16));
   }
   run_tasks(tasks, floats + 2 * own, [&](const Task& task, float* work) {
     Attention args = layout.args(task, q, k, v, out, lse);
-    const int64_t at = (layout.start(task.document) * q.size(1) + task.head) * q.size(2);
+    const int64_t at = (layout.start(task.tree) * q.size(1) + task.head) * q.size(2);
     args.d_out = at_byte(d_out, at);
     args.dq = at_byte(dq, at);
     args.dk = work;
@@ -302,13 +266,9 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   }
   need(valid, "attention",
        "cu_seqlens must rise from 0 to the number of tokens, in steps of at most max_length");
-  const std::vector<int32_t>& prefix = segments.prefix;
-  valid = prefix.empty() || prefix.size() == cu.size() - 1;
-  for (size_t i = 0; valid && i < prefix.size(); ++i) {
-    valid = prefix[i] == -1 || (prefix[i] >= 0 && prefix[i] < static_cast<int32_t>(i) &&
-                                prefix[static_cast<size_t>(prefix[i])] == -1);
-  }
-  need(valid, "attention", "a prefix must be -1 or the number of an earlier document that has none");
+  need(segments.prefix.empty() || segments.prefix.size() == cu.size() - 1, "attention",
+       "a prefix of each segment, or none at all, is needed");
+  check_order(segments);
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ class AttentionPlugin::Call {
     if (!segments.prefix.empty()) {
       if ((plugin.table().flags & TRL_KERNEL_PREFIX) == 0)
         plugin.refuse("takes no documents that share a prefix (TRL_KERNEL_PREFIX)");
+      for (const int32_t p : segments.prefix) {
+        if (p >= 0 && segments.prefix[static_cast<size_t>(p)] >= 0)
+          plugin.refuse("takes no prefix that has one itself");
+      }
       batch_.prefix = segments.prefix.data();
     }
     if (options.softcap > 0) plugin.refuse("cannot cap scores, as this model does");

@@ -66,25 +66,21 @@ struct Drop {
   float scale = 1;
   int64_t row = 0;  // of dropout's first row
 };
-// Rows of a document that comes later in the batch and sees this one before its own tokens.
-struct Branch {
-  int64_t at, length;
-};
-// Pointers are to the first token of one document; strides of a token in elements. Rows of other documents
-// are counted from there too.
+// Pointers are to the first token of one document, or of a tree of segments; strides of a token in elements.
 struct Attention {
   const void *q, *k, *v;
   void* out;
   float* lse;         // [length] of this head, stride lse_stride
   const void* d_out;  // backward only, from here
   void* dq;
-  float *dk, *dv;  // of this query head, [rows, head_dim], overwritten
+  float *dk, *dv;  // of this query head, [length, head_dim], overwritten
   float* work;     // attention_forward_work() or attention_backward_work() floats
   int64_t length, head_dim;
   int64_t q_stride, kv_stride;
-  int64_t prefix_at, prefix_length;  // forward: rows of the document seen before this one's own
-  const Branch* branches;            // backward: their dq, and their share of dk and dv, come with this one's
-  int64_t branch_count;
+  // Of a tree, whose segments lie in depth-first order, [length] each; null: a document. A row is seen by
+  // those from itself up to, and without, `until`; position: its place in its sequence, which windows count
+  // by, readable for a block behind the last.
+  const int32_t *until, *position;
   int64_t window;  // 0: all
   float scale;
   float softcap;  // 0: none
@@ -247,7 +243,7 @@ struct CpuKernels {
                         int64_t count);
   void (*gated_backward)(Activation kind, const void* dy, const void* gate, const void* up, void* d_gate,
                          void* d_up, Type type, int64_t count);
-  // queries [begin, end) of one head of one document
+  // queries [begin, end) of one head of one document or tree
   void (*attention_forward)(const Attention&, int64_t begin, int64_t end);
   void (*attention_backward)(const Attention&);
   int64_t (*attention_forward_work)(int64_t head_dim);

@@ -37,6 +37,7 @@ at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tens
 // experts * sum over experts of (assignments / rows) * (sum of probabilities / rows), rows counted over all
 // layers: a float32 scalar, k when all are equally busy (Fedus et al. 2021, eq. 4-6; transformers'
 // load_balancing_loss_func). logits: of each layer [tokens, experts]; its gradient flows to all of them.
-at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k);
+// rows: of each token, how many rows it counts as; empty: as one each.
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows = {});
 
 }  // namespace trl::kernels

@@ -18,15 +18,19 @@ namespace trl::kernels {
 
 using tensor::Parameter;
 
-// Documents of a batch: attention, and nothing else, respects their borders. Shared by all layers of a step.
-// Several answers to one prompt share it: [prompt | answer 1 | answer 2 | ...] with prefix = {-1, 0, 0, ...},
-// where position_ids of each answer go on from the end of the prompt.
+// Segments of a batch: attention, and nothing else, respects their borders. Shared by all layers of a step.
+// One that continues another sees that one's tokens, and all that this one sees, before its own; position_ids
+// go on from there. So rows that begin alike share their beginnings: [prompt | answer 1 | answer 2 | ...]
+// with prefix = {-1, 0, 0, ...}.
 struct Segments {
-  std::vector<int32_t> cu_seqlens;  // [documents + 1]
-  int64_t max_length = 0;
-  // [documents]: the number of the document, before it in the batch and without a prefix itself, that a
-  // document sees before its own tokens; -1: none. Empty: none has one.
+  std::vector<int32_t> cu_seqlens;  // [segments + 1]
+  int64_t max_length = 0;           // of a segment
+  // [segments], in depth-first order: the number of the segment that each continues, which is the one before
+  // it or one that this continues; -1: none, as in a document by itself. Empty: none has one.
   std::vector<int32_t> prefix = {};
+  // [segments]: of how many rows each is a part, and counts as, where statistics of tokens are made. Empty:
+  // of one.
+  std::vector<int32_t> rows = {};
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 
@@ -166,8 +170,8 @@ struct AttentionOptions {
   // h and column s. A plug-in refuses it.
   Dropout dropout = {};
 };
-// Causal self-attention inside each document; grouped heads. q: [tokens, heads, d]; k, v: [tokens, kv_heads,
-// d]
+// Causal self-attention along the segments of each sequence; grouped heads. q: [tokens, heads, d]; k, v:
+// [tokens, kv_heads, d]
 // -> [tokens, heads, d] of q's type. Softmax in float32; nothing of size tokens x tokens is stored.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options);

@@ -41,7 +41,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised);
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
                    at::ScalarType compute);
 at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch);
-at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k);
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows);
 std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                                      const HeadOptions& options);
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,

@@ -1,4 +1,4 @@
-// Attention one document at a time, with its whole matrix of scores in float32. On CUDA, libtorch's own flash
+// Attention one segment at a time, with its whole matrix of scores in float32. On CUDA, libtorch's own flash
 // attention over all documents at once takes its place where it knows type and head_dim (Dao 2023; at most
 // 256, in eights).
 #include <torch/csrc/api/include/torch/version.h>
@@ -21,7 +21,7 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionOp
   return options.softcap > 0 ? (scores / options.softcap).tanh() * options.softcap : scores;
 }
 
-// What dropout multiplies the weights of a document by: [kv_heads, heads / kv_heads, queries, keys].
+// What dropout multiplies the weights of a segment by: [kv_heads, heads / kv_heads, queries, keys].
 at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& dropout, Range queries,
                           const std::vector<Range>& keys) {
   const int64_t heads = q.size(1), row = dropout.row;
@@ -35,10 +35,10 @@ at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& 
       .permute({1, 2, 0, 3});
 }
 
-// The last tokens of k and v are those of q; the ones before them are its prefix. factors: of the weights, or
-// undefined.
-at::Tensor document(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& factors,
-                    const AttentionOptions& options) {
+// The last tokens of k and v are those of q; the ones before them are those of the segments that it
+// continues. factors: of the weights, or undefined.
+at::Tensor segment(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& factors,
+                   const AttentionOptions& options) {
   const int64_t length = q.size(0), keys = k.size(0), before = keys - length, kv_heads = k.size(1);
   const at::ScalarType type = wide_type(q);
   const at::Tensor scores = scores_of(by_head(q, kv_heads, type), by_head(k, kv_heads, type), options);
@@ -77,30 +77,38 @@ at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]
 #endif
 }
 
+// Rows of a segment, behind those of the segments that it continues, the first one first.
+std::vector<Range> path_to(const Segments& segments, size_t segment) {
+  std::vector<Range> path;
+  for (auto s = static_cast<int32_t>(segment); s >= 0;
+       s = segments.prefix.empty() ? -1 : segments.prefix[static_cast<size_t>(s)]) {
+    const auto at = static_cast<size_t>(s);
+    path.insert(path.begin(), {segments.cu_seqlens[at], segments.cu_seqlens[at + 1]});
+  }
+  return path;
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options) {
   if (has_flash_attention(q, *segments, options)) return flash_attention(q, k, v, *segments, options);
   const std::vector<int32_t>& borders = segments->cu_seqlens;
-  const auto part = [&](const at::Tensor& x, size_t d) {
-    return x.narrow(0, borders[d], borders[d + 1] - borders[d]);
-  };
-  std::vector<at::Tensor> documents;
-  for (size_t d = 0; d + 1 < borders.size(); ++d) {
-    at::Tensor keys = part(k, d), values = part(v, d), factors;
-    std::vector<Range> rows = {{borders[d], borders[d + 1]}};
-    if (!segments->prefix.empty() && segments->prefix[d] >= 0) {
-      const auto prefix = static_cast<size_t>(segments->prefix[d]);
-      keys = at::cat({part(k, prefix), keys}, 0);
-      values = at::cat({part(v, prefix), values}, 0);
-      rows.insert(rows.begin(), {borders[prefix], borders[prefix + 1]});
-    }
-    if (options.dropout.rate > 0)
-      factors = weight_factors(q, k.size(1), options.dropout, {borders[d], borders[d + 1]}, rows);
-    documents.push_back(document(part(q, d), keys, values, factors, options));
+  std::vector<at::Tensor> parts;
+  for (size_t s = 0; s + 1 < borders.size(); ++s) {
+    const Range own{borders[s], borders[s + 1]};
+    const std::vector<Range> seen = path_to(*segments, s);
+    const auto rows_of = [&](const at::Tensor& x) {
+      std::vector<at::Tensor> rows;
+      for (const Range& range : seen) rows.push_back(x.narrow(0, range.begin, range.end - range.begin));
+      return rows.size() == 1 ? rows[0] : at::cat(rows, 0);
+    };
+    at::Tensor factors;
+    if (options.dropout.rate > 0) factors = weight_factors(q, k.size(1), options.dropout, own, seen);
+    parts.push_back(
+        segment(q.narrow(0, own.begin, own.end - own.begin), rows_of(k), rows_of(v), factors, options));
   }
-  return at::cat(documents, 0);
+  return at::cat(parts, 0);
 }
 
 void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,

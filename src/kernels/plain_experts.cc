@@ -88,19 +88,24 @@ at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tens
   return y + gate.view({-1, 1}).sigmoid() * branch;
 }
 
-at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k) {
-  at::Tensor assigned, probability;
-  int64_t rows = 0;
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
+  at::Tensor assigned, probability, share;
+  double all = 0;
   const int64_t experts = logits[0].size(1);
+  if (!rows.empty()) share = at::tensor(rows).to(logits[0].device()).unsqueeze(1);
   for (const at::Tensor& layer : logits) {
-    const at::Tensor p = layer.to(wide_type(layer)).softmax(-1);
+    at::Tensor p = layer.to(wide_type(layer)).softmax(-1);
     const at::Tensor chosen = plain::route(layer.detach(), k, false).experts.to(layer.device()).to(at::kLong);
-    const at::Tensor count = at::one_hot(chosen, experts).sum(c10::IntArrayRef{0, 1}).to(p.scalar_type());
+    at::Tensor count = at::one_hot(chosen, experts).sum(1);
+    if (share.defined()) {
+      p = p * share;
+      count = count * share;
+    }
+    count = count.sum(0).to(p.scalar_type());
     assigned = assigned.defined() ? assigned + count : count;
     probability = probability.defined() ? probability + p.sum(0) : p.sum(0);
-    rows += layer.size(0);
+    all += share.defined() ? share.sum().item<double>() : static_cast<double>(layer.size(0));
   }
-  const auto all = static_cast<double>(rows);
   return (assigned / all * (probability / all)).sum() * static_cast<double>(experts);
 }
 

@@ -98,20 +98,26 @@ struct Choose : torch::autograd::Function<Choose> {
 struct Balance {
   std::vector<double> assigned, probability;
   double rows = 0;
+  const std::vector<float> counts;  // of each row, how many it counts as; empty: as one each
 
-  explicit Balance(int64_t experts)
-      : assigned(static_cast<size_t>(experts)), probability(static_cast<size_t>(experts)) {}
+  Balance(int64_t experts, at::IntArrayRef of_rows)
+      : assigned(static_cast<size_t>(experts)),
+        probability(static_cast<size_t>(experts)),
+        counts(of_rows.begin(), of_rows.end()) {}
+
+  float count(int64_t row) const { return counts.empty() ? 1 : counts[static_cast<size_t>(row)]; }
 
   void add(const at::Tensor& logits, int64_t k) {
     const int64_t experts = logits.size(1), pieces = pieces_of(logits);
     const at::Tensor sums = tensor::zeros({pieces, 2, experts}, at::kFloat, MemoryKind::workspace);
     const at::Tensor chosen = tensor::empty({pieces, k}, at::kInt, MemoryKind::workspace);
-    each_row(logits, [&](int64_t piece, int64_t, const float* p) {
+    each_row(logits, [&](int64_t piece, int64_t row, const float* p) {
       float* const sum = sums.data_ptr<float>() + piece * 2 * experts;
       int32_t* const own = chosen.data_ptr<int32_t>() + piece * k;
+      const float times = count(row);
       choose(p, experts, k, own);
-      for (int64_t i = 0; i < k; ++i) sum[own[i]] += 1;
-      for (int64_t e = 0; e < experts; ++e) sum[experts + e] += p[e];
+      for (int64_t i = 0; i < k; ++i) sum[own[i]] += times;
+      for (int64_t e = 0; e < experts; ++e) sum[experts + e] += times * p[e];
     });
     for (int64_t piece = 0; piece < pieces; ++piece) {
       const float* const sum = sums.data_ptr<float>() + piece * 2 * experts;
@@ -120,7 +126,8 @@ struct Balance {
         probability[static_cast<size_t>(e)] += static_cast<double>(sum[experts + e]);
       }
     }
-    rows += static_cast<double>(logits.size(0));
+    rows += counts.empty() ? static_cast<double>(logits.size(0))
+                           : std::accumulate(counts.begin(), counts.end(), 0.0);
   }
   double loss() const {
     const double products = std::inner_product(assigned.begin(), assigned.end(), probability.begin(), 0.0);
@@ -128,15 +135,16 @@ struct Balance {
   }
 };
 
-Balance balance_of(at::ArrayRef<at::Tensor> logits, int64_t k) {
-  Balance balance(logits[0].size(1));
+Balance balance_of(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
+  Balance balance(logits[0].size(1), rows);
   for (const at::Tensor& layer : logits) balance.add(layer, k);
   return balance;
 }
 
 struct BalanceLoss : torch::autograd::Function<BalanceLoss> {
-  static at::Tensor forward(AutogradContext* context, at::ArrayRef<at::Tensor> logits, int64_t k) {
-    Balance balance = balance_of(logits, k);
+  static at::Tensor forward(AutogradContext* context, at::ArrayRef<at::Tensor> logits, int64_t k,
+                            at::IntArrayRef rows) {
+    Balance balance = balance_of(logits, k, rows);
     keep(context, "balance", tensor_list(logits.vec()));
     keep(context, balance);
     return scalar(balance.loss());
@@ -156,11 +164,13 @@ struct BalanceLoss : torch::autograd::Function<BalanceLoss> {
       each_row(logits, [&](int64_t piece, int64_t row, const float* p) {
         float* const own = work.data_ptr<float>() + piece * experts;
         softmax_backward(p, g.data(), experts, own);
+        if (const float times = balance.count(row); times != 1)
+          std::transform(own, own + experts, own, [&](float d) { return times * d; });
         cpu().convert(own, Type::f32, at_byte(dz, row * experts), type_of(dz), experts);
       });
       gradients.push_back(dz);
     }
-    gradients.emplace_back();
+    gradients.insert(gradients.end(), 2, at::Tensor());
     return gradients;
   }
 };
@@ -180,15 +190,18 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
   return {outputs[0], outputs[1]};
 }
 
-at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k) {
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
   need(!logits.empty(), "balance_loss", "logits of at least one layer are needed");
   for (const at::Tensor& layer : logits) {
-    need(routes(layer, k) && layer.size(1) == logits[0].size(1) && layer.size(0) > 0, "balance_loss",
-         "contiguous logits [tokens, experts] of each layer, and a k of at most experts are needed");
+    need(routes(layer, k) && layer.size(1) == logits[0].size(1) && layer.size(0) > 0 &&
+             (rows.empty() || std::ssize(rows) == layer.size(0)),
+         "balance_loss",
+         "contiguous logits [tokens, experts] of each layer, a k of at most experts, and for each token the "
+         "rows that it counts as, or none, are needed");
   }
-  if (!fused(logits[0])) return plain::balance_loss(logits, k);
-  if (std::any_of(logits.begin(), logits.end(), records)) return BalanceLoss::apply(logits, k);
-  return scalar(balance_of(logits, k).loss());
+  if (!fused(logits[0])) return plain::balance_loss(logits, k, rows);
+  if (std::any_of(logits.begin(), logits.end(), records)) return BalanceLoss::apply(logits, k, rows);
+  return scalar(balance_of(logits, k, rows).loss());
 }
 
 }  // namespace trl::kernels

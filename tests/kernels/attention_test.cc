@@ -149,7 +149,8 @@ TEST(Attention, WrongSegmentsAreRefused) {
   bad_prefix({-1, 0});
   bad_prefix({0, -1, -1});
   bad_prefix({-1, 2, -1});
-  bad_prefix({-1, 0, 1});
+  bad_prefix({-1, -1, 0});
+  bad_prefix({-1, 0, 2});
   bad_prefix({-2, 0, 0});
 }
 

@@ -1,4 +1,6 @@
 // Every instruction set this machine can run gives the same answers to rounding.
+#include <numeric>
+
 #include "kernels/cpu_kernels.h"
 #include "kernels/reference.h"
 
@@ -52,16 +54,30 @@ struct AttentionOut {
 struct AttentionCase {
   int64_t length, head_dim, window;
   float softcap = 0;
-  int64_t branch = 0;  // rows of a document behind the first that sees it
+  std::vector<int64_t> branches = {};  // rows of segments that continue the first one
+
+  int64_t rows() const { return std::accumulate(branches.begin(), branches.end(), length); }
+  // Of each row, as a kernel reads them.
+  std::pair<std::vector<int32_t>, std::vector<int32_t>> until_and_position() const {
+    std::vector<int32_t> until(static_cast<size_t>(length), static_cast<int32_t>(rows())), position(until);
+    std::iota(position.begin(), position.end(), 0);
+    for (const int64_t count : branches) {
+      until.resize(until.size() + static_cast<size_t>(count),
+                   static_cast<int32_t>(until.size()) + static_cast<int32_t>(count));
+      for (int64_t i = 0; i < count; ++i) position.push_back(static_cast<int32_t>(length + i));
+    }
+    position.resize(position.size() + 64);
+    return {until, position};
+  }
 };
 
 AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const AttentionCase& c) {
-  const int64_t rows = c.length + c.branch;
+  const int64_t rows = c.rows();
   const at::Tensor q = random({rows, c.head_dim}, 1, type), k = random({rows, c.head_dim}, 2, type);
   const at::Tensor v = random({rows, c.head_dim}, 3, type), d = random({rows, c.head_dim}, 4, type);
   AttentionOut r{at::empty_like(q), at::empty({rows}), at::empty_like(q), at::empty({rows, c.head_dim}),
                  at::empty({rows, c.head_dim})};
-  const Branch branch{c.length, c.branch};
+  const auto [until, position] = c.until_and_position();
   Attention a{};
   a.stopped = [] { return false; };
   a.q = q.data_ptr();
@@ -73,11 +89,13 @@ AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const Attent
   a.dq = r.dq.data_ptr();
   a.dk = r.dk.data_ptr<float>();
   a.dv = r.dv.data_ptr<float>();
-  a.length = c.length;
+  a.length = rows;
   a.head_dim = c.head_dim;
   a.q_stride = a.kv_stride = c.head_dim;
-  a.branches = &branch;
-  a.branch_count = c.branch > 0 ? 1 : 0;
+  if (!c.branches.empty()) {
+    a.until = until.data();
+    a.position = position.data();
+  }
   a.window = c.window;
   a.scale = 0.3f;
   a.softcap = c.softcap;
@@ -86,40 +104,28 @@ AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const Attent
       std::max(kernels.attention_forward_work(c.head_dim), kernels.attention_backward_work(a));
   at::Tensor work = at::full({floats + 1}, 7.0f);
   a.work = work.data_ptr<float>();
-  kernels.attention_forward(a, 0, c.length);
+  kernels.attention_forward(a, 0, rows);
   kernels.attention_backward(a);
-  if (c.branch > 0) {
-    Attention behind = a;
-    const auto moved = [&](const at::Tensor& x) {
-      return static_cast<char*>(x.data_ptr()) +
-             c.length * c.head_dim * static_cast<int64_t>(x.element_size());
-    };
-    behind.q = moved(q);
-    behind.k = moved(k);
-    behind.v = moved(v);
-    behind.out = moved(r.out);
-    behind.lse += c.length;
-    behind.length = c.branch;
-    behind.prefix_at = -c.length;
-    behind.prefix_length = c.length;
-    kernels.attention_forward(behind, 0, c.branch);
-    kernels.attention_backward(a);
-  }
   EXPECT_EQ(work[floats].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
   return r;
 }
 
-// One document [length + branch] whose last rows are the branch: the same mask.
 AttentionOut reference(at::ScalarType type, const AttentionCase& c) {
-  const int64_t rows = c.length + c.branch;
+  const int64_t rows = c.rows();
   const auto input = [&](int64_t seed) {
     return test::leaf(random({rows, c.head_dim}, seed, type).to(at::kDouble));
   };
   const at::Tensor q = input(1), k = input(2), v = input(3);
   at::Tensor scores = q.matmul(k.t()) * 0.3f;
   if (c.softcap > 0) scores = (scores / c.softcap).tanh() * c.softcap;
-  at::Tensor visible = at::ones({rows, rows}, at::kBool).tril();
-  if (c.window > 0) visible = visible.logical_and(at::ones({rows, rows}, at::kBool).triu(1 - c.window));
+  at::Tensor visible = at::zeros({rows, rows}, at::kBool);
+  const auto [until, position] = c.until_and_position();
+  for (int64_t key = 0; key < rows; ++key) {
+    const auto of_key = static_cast<size_t>(key);
+    for (int64_t query = key; query < until[of_key]; ++query)
+      visible.data_ptr<bool>()[query * rows + key] =
+          c.window == 0 || position[static_cast<size_t>(query)] - position[of_key] < c.window;
+  }
   scores = scores.masked_fill(visible.logical_not(), -1e300);
   const at::Tensor out = scores.softmax(-1).matmul(v);
   const auto grads =
@@ -128,9 +134,16 @@ AttentionOut reference(at::ScalarType type, const AttentionCase& c) {
 }
 
 TEST(Variants, AttentionAgrees) {
-  const AttentionCase cases[] = {
-      {1, 16, 0},        {65, 20, 0},         {130, 64, 0},       {200, 33, 17},       {70, 128, 0},
-      {90, 33, 0, 1.5f}, {130, 64, 40, 0.5f}, {40, 20, 0, 0, 70}, {90, 33, 50, 0, 65}, {64, 16, 0, 2, 3}};
+  const AttentionCase cases[] = {{1, 16, 0},
+                                 {65, 20, 0},
+                                 {130, 64, 0},
+                                 {200, 33, 17},
+                                 {70, 128, 0},
+                                 {90, 33, 0, 1.5f},
+                                 {130, 64, 40, 0.5f},
+                                 {40, 20, 0, 0, {70, 3}},
+                                 {90, 33, 50, 0, {65, 100}},
+                                 {64, 16, 0, 2, {3, 1, 70}}};
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const AttentionCase& c : cases) {
       const AttentionOut want = reference(type, c);
