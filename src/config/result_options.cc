@@ -50,7 +50,8 @@ Options result_options(const Config& config) {
   Options out;
   add(out, config, {"method"});
   out.emplace_back("dtype", model_dtype(config));
-  add(out, config, {"per_device_train_batch_size", "gradient_accumulation_steps", "max_tokens_per_pass"});
+  add(out, config,
+      {"per_device_train_batch_size", "gradient_accumulation_steps", "max_tokens_per_pass", "share_prefix"});
   out.emplace_back("max_steps", std::to_string(a.max_steps));
   if (a.max_steps < 0) add(out, config, {"num_train_epochs"});
   add_optimizer(out, config, a);

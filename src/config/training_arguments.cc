@@ -119,6 +119,8 @@ void read_stepping(const Config& config, TrainingArguments& out) {
   if (type != "auto") out.gradient_dtype = type == "float32" ? GradientType::float32 : GradientType::bfloat16;
   out.optimizer_in_backward = config.get_bool("optimizer_in_backward");
   out.max_tokens_per_pass = config.get_optional_int("max_tokens_per_pass");
+  const std::string share = config.get("share_prefix");
+  if (share != "auto") out.share_prefix = share == "true" ? SharePrefix::always : SharePrefix::never;
   out.clip_by_previous_norm = config.get_bool("clip_by_previous_norm");
   if (out.clip_by_previous_norm && out.max_grad_norm <= 0) {
     fail_key("clip_by_previous_norm",

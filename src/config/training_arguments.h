@@ -23,6 +23,7 @@ enum class FusedKernels : uint8_t { automatic, on, off };
 enum class FrozenCompute : uint8_t { automatic, int8 };
 enum class TokensSeen : uint8_t { no, all, non_padding };  // include_num_input_tokens_seen
 enum class GradientType : uint8_t { of_weights, float32, bfloat16 };
+enum class SharePrefix : uint8_t { automatic, always, never };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
@@ -39,6 +40,7 @@ struct TrainingArguments {
   // precision and memory
   bool bf16 = true;  // autocast over the weights' dtype
   std::optional<int64_t> max_tokens_per_pass;
+  SharePrefix share_prefix = SharePrefix::automatic;
   Recompute recompute = {.form = Recomputed::layers};
   std::optional<ActivationOffload> offload;  // of activations
   Levers levers = {};                        // no options: what a memory plan sets

@@ -190,6 +190,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;
+  setup.arguments.share_prefix = config::SharePrefix::never;  // of rows, lengths alone are known
   const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
   setup.model = model.get();
   setup.model_path = path;

@@ -25,6 +25,15 @@ std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_
   return first;
 }
 
+// Of each token, how many rows it is a part of; empty: of one each.
+std::vector<int64_t> rows_of(const kernels::Segments& segments) {
+  std::vector<int64_t> rows;
+  for (size_t s = 0; s < segments.rows.size(); ++s)
+    rows.insert(rows.end(), static_cast<size_t>(segments.cu_seqlens[s + 1] - segments.cu_seqlens[s]),
+                segments.rows[s]);
+  return rows;
+}
+
 }  // namespace
 
 Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
@@ -216,7 +225,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   if (first >= std::ssize(layers_)) x = kernels::recorded(x);
   Output output{kernels::norm(x, norm_), {}};
   if (options.router_loss && !routers.empty())
-    output.router_loss = kernels::balance_loss(routers, config().experts.chosen);
+    output.router_loss = kernels::balance_loss(routers, config().experts.chosen, rows_of(*input.segments));
   check_files();
   return output;
 }

@@ -4,13 +4,21 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-
 namespace trl::train {
 
 namespace {
 
-// Where parts of at most so many tokens begin and end, as places in the borders of the documents.
+// The first segment of each tree, and the number of all.
+std::vector<size_t> first_segments(const kernels::Segments& segments) {
+  std::vector<size_t> first;
+  const size_t count = segments.cu_seqlens.size() - 1;
+  for (size_t s = 0; s < count; ++s)
+    if (segments.prefix.empty() || segments.prefix[s] < 0) first.push_back(s);
+  first.push_back(count);
+  return first;
+}
+
+// Where parts of at most so many tokens begin and end, as places in the borders of the trees.
 std::vector<size_t> cut(const std::vector<int32_t>& borders, int64_t most) {
   std::vector<size_t> places{0};
   for (size_t d = 0; d + 1 < borders.size(); ++d) {
@@ -36,11 +44,15 @@ std::vector<size_t> cut_evenly(const std::vector<int32_t>& borders, int64_t most
   return cut(borders, high);
 }
 
-kernels::SegmentsPtr segments_of(const std::vector<int32_t>& borders, size_t begin, size_t end) {
+kernels::SegmentsPtr segments_of(const kernels::Segments& all, size_t begin, size_t end) {
   auto segments = std::make_shared<kernels::Segments>();
-  for (size_t d = begin; d <= end; ++d) segments->cu_seqlens.push_back(borders[d] - borders[begin]);
-  for (size_t d = begin; d < end; ++d)
-    segments->max_length = std::max<int64_t>(segments->max_length, borders[d + 1] - borders[d]);
+  const std::vector<int32_t>& borders = all.cu_seqlens;
+  for (size_t s = begin; s <= end; ++s) segments->cu_seqlens.push_back(borders[s] - borders[begin]);
+  for (size_t s = begin; s < end; ++s)
+    segments->max_length = std::max<int64_t>(segments->max_length, borders[s + 1] - borders[s]);
+  for (size_t s = begin; s < end && !all.prefix.empty(); ++s)
+    segments->prefix.push_back(all.prefix[s] < 0 ? -1 : all.prefix[s] - static_cast<int32_t>(begin));
+  for (size_t s = begin; s < end && !all.rows.empty(); ++s) segments->rows.push_back(all.rows[s]);
   return segments;
 }
 
@@ -48,16 +60,16 @@ kernels::SegmentsPtr segments_of(const std::vector<int32_t>& borders, size_t beg
 
 std::vector<MicroBatch> parts_of(const MicroBatch& batch, std::optional<int64_t> most_tokens) {
   if (!most_tokens || batch.input_ids.numel() <= *most_tokens) return {batch};
-  if (!batch.segments->prefix.empty())
-    fail(Status::internal, "documents that share a prefix were to be cut apart");
-  const std::vector<int32_t>& borders = batch.segments->cu_seqlens;
+  const std::vector<size_t> trees = first_segments(*batch.segments);
+  std::vector<int32_t> borders;
+  for (const size_t segment : trees) borders.push_back(batch.segments->cu_seqlens[segment]);
   const std::vector<size_t> places = cut_evenly(borders, *most_tokens);
   std::vector<MicroBatch> parts;
   for (size_t i = 0; i + 1 < places.size(); ++i) {
     const int64_t first = borders[places[i]], count = borders[places[i + 1]] - first;
     MicroBatch& part = parts.emplace_back(batch);
     part.first = first;
-    part.segments = segments_of(borders, places[i], places[i + 1]);
+    part.segments = segments_of(*batch.segments, trees[places[i]], trees[places[i + 1]]);
     part.targets = part_of(batch.targets, first, count);
     for (at::Tensor* x : {&part.input_ids, &part.position_ids}) *x = x->narrow(0, first, count);
   }

@@ -16,13 +16,21 @@ const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
     positioned_ = false;  // unless this batch arrives
     engine::Batch batch;
     if (error.check(source_.next(&batch, error))) {
-      window_.push_back(copy_batch(batch, vocab_size_));
+      window_.push_back(copied(batch));
     } else {
       ended_ = true;
     }
     positioned_ = true;
   }
   return window_;
+}
+
+MicroBatch Batches::copied(const engine::Batch& batch) const {
+  if (!share_) return copy_batch(batch, vocab_size_);
+  const SharedBatch shared(batch, *share_);
+  MicroBatch own = copy_batch(shared.batch(), vocab_size_);
+  own.shared_tokens = shared.saved();
+  return own;
 }
 
 void Batches::window_done() {

@@ -4,6 +4,7 @@
 
 #include "engine/error_capture.h"
 #include "train/micro_batch.h"
+#include "train/sharing.h"
 
 namespace trl::train {
 
@@ -11,7 +12,9 @@ namespace trl::train {
 // done, so that a step that failed repeats it.
 class Batches {
  public:
-  Batches(engine::BatchSource& source, int64_t vocab_size) : source_(source), vocab_size_(vocab_size) {}
+  // share: what the rows of a batch share (sharing.h).
+  Batches(engine::BatchSource& source, int64_t vocab_size, const std::optional<data::TreeLimits>& share)
+      : source_(source), vocab_size_(vocab_size), share_(share) {}
 
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error leaves what was read.
   const std::vector<MicroBatch>& fill_window(int64_t count);
@@ -30,8 +33,11 @@ class Batches {
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
 
  private:
+  MicroBatch copied(const engine::Batch& batch) const;
+
   engine::BatchSource& source_;
   const int64_t vocab_size_;
+  const std::optional<data::TreeLimits> share_;
   Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;

@@ -148,7 +148,7 @@ const telemetry::Record& Trainer::evaluate() {
   const Clock::time_point start = Clock::now();
   const int64_t batch_size = arguments().per_device_eval_batch_size;
   const int64_t rows = setup_.eval->rows();
-  Batches batches(*setup_.eval, setup_.model->config().vocab_size);
+  Batches batches(*setup_.eval, setup_.model->config().vocab_size, share_);
   EvaluationLoss loss;
   Means means;
   int64_t seen = 0;
@@ -204,6 +204,7 @@ void Trainer::finish() {
       record.set_integer("predicted_peak_bytes", setup_.predicted_peak);
       record.set_integer("peak_resident_bytes", base::peak_resident_bytes());
     }
+    if (setup_.log != nullptr) shared_.say(*setup_.log);
     finished_ = stop_ = state_.should_training_stop = true;
     log(std::move(record));
     emit(engine::EventKind::train_end, state_.log_history.back());

@@ -1,6 +1,7 @@
 #include "train/micro_batch.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "tensor/counted.h"
@@ -42,6 +43,11 @@ kernels::SegmentsPtr copy_segments(const engine::Batch& batch) {
   for (size_t i = 1; i < borders.size(); ++i) {
     segments->max_length = std::max<int64_t>(segments->max_length, borders[i] - borders[i - 1]);
   }
+  for (const int32_t end : batch.sequences) {
+    if (end < 0 || end >= batch.documents)
+      fail(Status::invalid_argument, "a sequence ends with segment {} of a batch of {}", end,
+           batch.documents);
+  }
   if (batch.parents == nullptr) return segments;
   segments->prefix.assign(batch.parents, batch.parents + batch.documents);
   for (int32_t i = 0; i < batch.documents; ++i) {
@@ -49,18 +55,15 @@ kernels::SegmentsPtr copy_segments(const engine::Batch& batch) {
       fail(Status::invalid_argument,
            "segment {} of a batch has the parent {}: an earlier one, or -1, is accepted", i, parent);
   }
+  segments->rows = count_sequences(*segments, batch.sequences);
   return segments;
 }
 
 void copy_sequences(const engine::Batch& batch, MicroBatch& own) {
-  for (const int32_t end : batch.sequences) {
-    if (end < 0 || end >= batch.documents)
-      fail(Status::invalid_argument, "a sequence ends with segment {} of a batch of {}", end,
-           batch.documents);
-  }
   own.ends.assign(batch.sequences.begin(), batch.sequences.end());
   own.targets = targets_of(batch.labels, *own.segments, batch.sequences);
   own.sequence_labels = count_labels(batch.labels, *own.segments, batch.sequences);
+  own.sequence_tokens = count_tokens(*own.segments, batch.sequences);
   for (const engine::SequenceColumn& column : batch.columns) {
     if (column.values.size() != own.sequence_labels.size())
       fail(Status::invalid_argument, "column '{}' of a batch has {} values for {} sequences", column.name,
@@ -80,7 +83,7 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   for (int64_t i = 0; i < batch.tokens; ++i)
     own.reach = std::max<int64_t>(own.reach, int64_t{batch.position_ids[i]} + 1);
   copy_sequences(batch, own);
-  own.labels = batch.tokens - std::count(batch.labels, batch.labels + batch.tokens, -100);
+  own.labels = std::accumulate(own.sequence_labels.begin(), own.sequence_labels.end(), int64_t{0});
   own.row_ids.assign(batch.row_ids, batch.row_ids + batch.row_id_count);
   own.rows = batch.rows;
   own.width = batch.width;

@@ -24,10 +24,12 @@ struct MicroBatch {
   int64_t rows = 0;
   int64_t width = 0;     // of TRL's input_ids, whose padding is not here
   int64_t elements = 0;  // of TRL's input_ids
-  int64_t labels = 0;    // that are not -100, the first of a document too
+  int64_t labels = 0;    // that are not -100, of all sequences, the first of each too
   int64_t counted_tokens = 0;
-  int64_t real_tokens = 0;               // that are not padding to Trainer
+  int64_t real_tokens = 0;    // that are not padding to Trainer
+  int64_t shared_tokens = 0;  // of several rows, which are here once: how many times more (sharing.h)
   std::vector<int32_t> sequence_labels;  // of each sequence, how many of its tokens have a label
+  std::vector<int32_t> sequence_tokens;  // of each, how many there are
   std::map<std::string, std::vector<float>, std::less<>> columns;  // of the sequences
   std::vector<int32_t> ends;  // the last segment of each sequence; empty: each segment is a sequence
   int64_t sequences() const { return std::ssize(sequence_labels); }

@@ -25,9 +25,8 @@ MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window) const {
   double loss_tokens = 0, tokens = 0, pairs = 0;
   for (const MicroBatch& batch : window) {
     loss_tokens += static_cast<double>(batch.targets.size());
-    const std::vector<int32_t>& borders = batch.segments->cu_seqlens;
-    for (size_t i = 1; i < borders.size(); ++i) {
-      const auto length = static_cast<double>(borders[i] - borders[i - 1]);
+    for (const int32_t count : batch.sequence_tokens) {
+      const auto length = static_cast<double>(count);
       tokens += length;
       pairs += length * length;
     }

@@ -89,6 +89,22 @@ std::vector<int32_t> last_rows(const int32_t* ids, const kernels::Segments& segm
   return rows;
 }
 
+std::vector<int32_t> count_tokens(const kernels::Segments& segments, std::span<const int32_t> ends) {
+  std::vector<int32_t> counts;
+  for (const int32_t end : ends_of(segments, ends)) {
+    int32_t& count = counts.emplace_back(0);
+    each_token(segments, end, [&](int32_t) { ++count; });
+  }
+  return counts;
+}
+
+std::vector<int32_t> count_sequences(const kernels::Segments& segments, std::span<const int32_t> ends) {
+  std::vector<int32_t> counts(segments.cu_seqlens.size() - 1, 0);
+  for (const int32_t end : ends_of(segments, ends))
+    for (const int32_t segment : path_to(end, segments.prefix)) ++counts[static_cast<size_t>(segment)];
+  return counts;
+}
+
 Targets part_of(const Targets& targets, int64_t first, int64_t count) {
   const std::vector<int32_t>& rows = targets.tokens.rows;
   const auto begin = std::lower_bound(rows.begin(), rows.end(), first) - rows.begin();

@@ -27,6 +27,12 @@ std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments
 std::vector<int32_t> last_rows(const int32_t* ids, const kernels::Segments& segments,
                                std::span<const int32_t> ends, int32_t pad);
 
+// Tokens of each sequence.
+std::vector<int32_t> count_tokens(const kernels::Segments& segments, std::span<const int32_t> ends);
+
+// Of each segment, to how many sequences it belongs.
+std::vector<int32_t> count_sequences(const kernels::Segments& segments, std::span<const int32_t> ends);
+
 // Those of the rows [first, first + count), numbered from the first on.
 Targets part_of(const Targets& targets, int64_t first, int64_t count);
 

@@ -113,7 +113,8 @@ Trainer::Trainer(Setup setup)
       gradients_(parameters_, gradient_type(arguments())),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
       schedule_(arguments(), plan_.max_steps),
-      batches_(*setup_.train, setup_.model->config().vocab_size),
+      share_(sharing_of(arguments(), *setup_.model, setup_.attention, setup_.log)),
+      batches_(*setup_.train, setup_.model->config().vocab_size, share_),
       flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))),
       run_(new_run()) {
   state_.max_steps = plan_.max_steps;
@@ -340,6 +341,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
             : loss;
     pass.means.add(of_batch->metrics());
     pass.own_means.add(of_batch->metrics());
+    pass.own_means.add(shared_.add(batch));
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;

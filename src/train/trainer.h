@@ -157,6 +157,8 @@ class Trainer {
   const std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<BackwardStep> backward_step_;  // optimizer_in_backward
   optim::Schedule schedule_;
+  const std::optional<data::TreeLimits> share_;
+  SharedTokens shared_;
   Batches batches_;
   double flos_per_token_ = 0;
 

@@ -1,0 +1,36 @@
+// Documents that begin alike as trees of segments in which each common beginning exists once.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trl::data {
+
+// Tokens of documents that lie one behind the other; all but the last are [tokens].
+struct TokenRows {
+  const int32_t* input_ids;
+  const int32_t* labels;
+  const int32_t* position_ids;
+  std::span<const int32_t> cu_seqlens;  // [documents + 1]
+};
+
+struct TreeLimits {
+  int64_t least = 1;         // tokens that a document has in common with those whose tree it joins
+  int64_t most = INT64_MAX;  // of a tree of several documents
+};
+
+// Segments in depth-first order: one sees itself, its parent, and all that this one sees.
+struct PrefixTree {
+  std::vector<int32_t> tokens;      // [tokens that are left], the place of each in the rows
+  std::vector<int32_t> cu_seqlens;  // [segments + 1]
+  std::vector<int32_t> parents;     // [segments]; -1: none
+  std::vector<int32_t> ends;        // [documents], the segment that each ends with
+};
+
+// A token is shared where id, position and label are equal, and all before it is shared: its hidden state is
+// then the same in all documents, and one label tells for each of them whether it is a target. Documents
+// whose labels part (a turn is an answer in one and context in another) part there, as they would over ids. A
+// document joins the first tree that it may, and a tree has the place of its first document.
+PrefixTree prefix_tree(const TokenRows& rows, const TreeLimits& limits);
+
+}  // namespace trl::data

@@ -1,0 +1,219 @@
+// share_prefix: runs whose rows are laid out as trees learn what they learn with each row by itself, up to
+// the rounding of sums, and say so in the same numbers.
+#include "train/sharing.h"
+
+#include <random>
+
+#include "config/lora_config.h"
+#include "support/error_of.h"
+#include "train/family_model.h"
+#include "train/forwarded_source.h"
+
+namespace trl::train::sharing_test {
+namespace {
+
+using test::Settings;
+using test::value;
+
+Settings joined(Settings all, const Settings& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// Documents that fork at random, up to four times, laid out as data/collate.h does it: four for each batch
+// and more, of which some are equal and some the beginning of others. Of pairs, the second half is rejected.
+class RandomRows final : public engine::BatchSource {
+ public:
+  explicit RandomRows(int64_t batches, int32_t shortest = 1) {
+    std::mt19937 random(5);
+    for (int64_t b = 0; b < batches; ++b) {
+      std::vector<Row> rows;
+      grow(random, {}, 0, shortest, rows);
+      grow(random, {}, 0, shortest, rows);
+      rows.push_back(rows.front());
+      if (rows.size() % 2 != 0) rows.push_back(rows[1]);
+      std::shuffle(rows.begin(), rows.end(), random);
+      add(rows);
+    }
+  }
+
+  int64_t batches_per_epoch() noexcept override { return std::ssize(batches_); }
+  int64_t rows() noexcept override { return -1; }
+  int32_t start_epoch(int64_t, int64_t skip, std::span<const int64_t>, engine::ErrorSink&) noexcept override {
+    next_ = static_cast<size_t>(skip);
+    return 0;
+  }
+  int32_t next(engine::Batch* out, engine::ErrorSink&) noexcept override {
+    if (next_ == batches_.size()) return static_cast<int32_t>(Status::end);
+    const Batch& b = batches_[next_++];
+    *out = {b.ids.data(),     b.labels.data(), b.positions.data(),
+            b.borders.data(), b.rows.data(),   std::ssize(b.ids)};
+    out->documents = out->row_id_count = out->rows = std::ssize(b.rows);
+    out->width = out->max_length = b.longest;
+    out->elements = b.longest * out->rows;
+    out->counted_tokens = out->real_tokens = out->tokens;
+    return 0;
+  }
+
+ private:
+  struct Row {
+    std::vector<int32_t> ids, labels;
+  };
+  struct Batch {
+    std::vector<int32_t> ids, labels, positions, borders{0};
+    std::vector<int64_t> rows;
+    int64_t longest = 0;
+  };
+
+  static void grow(std::mt19937& random, Row row, int depth, int32_t shortest, std::vector<Row>& out) {
+    const bool answered = depth > 0 && random() % 3 > 0;
+    for (uint32_t i = random() % 25 + static_cast<uint32_t>(shortest); i > 0; --i) {
+      row.ids.push_back(static_cast<int32_t>(random() % 150));
+      row.labels.push_back(answered ? row.ids.back() : -100);
+    }
+    const uint32_t forks = depth == 4 ? 0 : 1 + random() % 2;
+    for (uint32_t i = 0; i < forks; ++i) grow(random, row, depth + 1, shortest, out);
+    if (forks == 0 || random() % 5 == 0) out.push_back(row);
+  }
+  void add(const std::vector<Row>& rows) {
+    Batch& b = batches_.emplace_back();
+    for (const Row& row : rows) {
+      for (size_t i = 0; i < row.ids.size(); ++i) b.positions.push_back(static_cast<int32_t>(i));
+      b.ids.insert(b.ids.end(), row.ids.begin(), row.ids.end());
+      b.labels.insert(b.labels.end(), row.labels.begin(), row.labels.end());
+      b.borders.push_back(static_cast<int32_t>(b.ids.size()));
+      b.rows.push_back(std::ssize(b.rows));
+      b.longest = std::max(b.longest, std::ssize(row.ids));
+    }
+  }
+
+  std::vector<Batch> batches_;
+  size_t next_ = 0;
+};
+
+struct Outcome {
+  std::map<std::string, at::Tensor> gradients;  // of the first step
+  std::vector<telemetry::Record> steps;
+  telemetry::Record evaluation;
+  std::map<std::string, at::Tensor> weights;
+  double shared = 0;  // tokens
+};
+
+Outcome outcome(const Settings& settings, const std::string& model, const char* adapter,
+                const char* share_prefix) {
+  const Settings usual = {{"optim", "sgd"}, {"max_steps", "3"}, {"gradient_accumulation_steps", "2"}};
+  const auto all = joined(joined(usual, settings), {{"share_prefix", share_prefix}});
+  test::SftRun run(test::tiny_config({}), model, test::golden_path("data/datasets/train_lm.jsonl"), {0, 3});
+  run.setup.arguments = config::training_arguments(test::tiny_config(all));
+  RandomRows train(6), eval(2);
+  run.setup.train = &train;
+  run.setup.eval = &eval;
+  if (adapter != nullptr) {
+    const config::LoraConfig config =
+        config::read_lora_config(base::parse_json(adapter, "test"), "test", Status::format);
+    model::Adapter& made = run.model().adapters().add("default", config, at::kFloat);
+    made.start(7);
+    for (tensor::Parameter* p : made.parameters())
+      if (p->name.find("lora_B") != std::string::npos) p->write()->fill_(0.01);
+    run.model().train_only(made);
+  }
+  Trainer& trainer = run.start();
+  Outcome out;
+  for (tensor::Parameter* p : run.model().all_parameters()) {
+    if (p->has_gradient())
+      p->on_complete([&out, p] { out.gradients.try_emplace(p->name, p->gradient().to(at::kFloat)); });
+  }
+  while (trainer.step()) {
+    out.steps.push_back(trainer.metrics());
+    out.shared += std::max(0.0, value(trainer.metrics(), "shared_tokens"));
+  }
+  out.evaluation = trainer.evaluate();
+  for (tensor::Parameter* p : run.model().all_parameters()) out.weights.emplace(p->name, p->read()->clone());
+  return out;
+}
+
+void expect_near(const telemetry::Record& got, const telemetry::Record& want, double relative) {
+  size_t compared = 0;
+  for (const telemetry::Entry& entry : want.entries()) {
+    if (entry.name.find("_runtime") != std::string::npos ||
+        entry.name.find("per_second") != std::string::npos)
+      continue;
+    ++compared;
+    EXPECT_NEAR(value(got, entry.name), entry.value, relative * std::max(0.1, std::abs(entry.value)))
+        << entry.name;
+  }
+  EXPECT_GT(compared, 3u);
+}
+
+void expect_near(const std::map<std::string, at::Tensor>& got, const std::map<std::string, at::Tensor>& want,
+                 double relative) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, exact] : want) {
+    const double largest = exact.abs().max().item<double>();
+    EXPECT_LE((got.at(name) - exact).abs().max().item<double>(), relative * largest + 1e-9) << name;
+  }
+}
+
+struct Kind {
+  Settings settings;
+  const char* adapter = nullptr;
+  double relative = 2e-5;
+};
+
+void expect_the_same(const std::string& model, const Kind& kind) {
+  std::string text;
+  for (const auto& [key, setting] : kind.settings) text += fmt::format("{}: {} ", key, setting);
+  SCOPED_TRACE(text + (kind.adapter != nullptr ? kind.adapter : ""));
+  const Outcome got = outcome(kind.settings, model, kind.adapter, "true"),
+                want = outcome(kind.settings, model, kind.adapter, "false");
+  EXPECT_GT(got.shared, 200);
+  EXPECT_EQ(want.shared, 0);
+  ASSERT_EQ(got.steps.size(), want.steps.size());
+  for (size_t i = 0; i < want.steps.size(); ++i) expect_near(got.steps[i], want.steps[i], kind.relative);
+  expect_near(got.evaluation, want.evaluation, kind.relative);
+  expect_near(got.gradients, want.gradients, kind.relative);
+  expect_near(got.weights, want.weights, kind.relative);
+}
+
+constexpr const char* kLora = R"({"r": 4, "lora_alpha": 8, "target_modules": "all-linear"})";
+
+TEST(Sharing, SftLearnsTheSame) {
+  TRL_NEED_TINY_RUN();
+  const std::string model = test::golden_path("models/qwen2");
+  for (const Kind& kind : std::vector<Kind>{{{}},
+                                            {{{"gradient_checkpointing", "true"}}},
+                                            {{{"fused_kernels", "off"}, {"label_smoothing_factor", "0.1"}}},
+                                            {{{"loss_type", "dft"}, {"max_tokens_per_pass", "150"}}},
+                                            {{{"use_peft", "true"}}, kLora},
+                                            {{{"use_peft", "true"},
+                                              {"gradient_checkpointing", "true"},
+                                              {"recompute", "selective"},
+                                              {"max_tokens_per_pass", "100"}},
+                                             kLora}})
+    expect_the_same(model, kind);
+}
+
+TEST(Sharing, DpoLearnsTheSame) {
+  TRL_NEED_TINY_RUN();
+  const std::string model = test::golden_path("models/qwen2");
+  for (const Kind& kind :
+       std::vector<Kind>{{{{"beta", "0.5"}}},
+                         {{{"loss_type", "[sigmoid, sft]"}, {"gradient_checkpointing", "true"}}},
+                         {{{"use_weighting", "true"}, {"ld_alpha", "0.5"}, {"max_tokens_per_pass", "200"}}},
+                         {{{"use_peft", "true"}, {"gradient_checkpointing", "true"}}, kLora},
+                         {{{"fused_kernels", "off"}, {"use_peft", "true"}}, kLora}})
+    expect_the_same(model, {joined({{"method", "dpo"}}, kind.settings), kind.adapter, kind.relative});
+}
+
+// Windows, caps of scores, positions that are learned, and routers whose statistics count each row.
+TEST(Sharing, LearnsTheSameInEveryFamily) {
+  TRL_NEED_TINY_RUN();
+  for (const char* family : {"gemma2", "mistral_window", "gpt_neox", "mixtral", "qwen2_moe"}) {
+    SCOPED_TRACE(family);
+    const test::FamilyModel model(family);
+    expect_the_same(model.path(), {{{"learning_rate", "1e-2"}}, nullptr, 1e-4});
+  }
+}
+
+}  // namespace
+}  // namespace trl::train::sharing_test
