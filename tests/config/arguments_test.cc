@@ -128,6 +128,13 @@ TEST(Arguments, OneBackwardIsNotCut) {
       "per_device_train_batch_size");
 }
 
+TEST(Arguments, SharesPrefixesByItself) {
+  EXPECT_EQ(training_arguments(Config()).share_prefix, SharePrefix::automatic);
+  EXPECT_EQ(training_arguments(with({{"share_prefix", "true"}})).share_prefix, SharePrefix::always);
+  EXPECT_EQ(training_arguments(with({{"share_prefix", "no"}})).share_prefix, SharePrefix::never);
+  EXPECT_THROW(Config().set("share_prefix", "some"), Error);
+}
+
 TEST(Arguments, ReadsWhatIsSet) {
   const TrainingArguments a = training_arguments(with({{"output_dir", "out"},
                                                        {"per_device_train_batch_size", "2"},

@@ -34,6 +34,7 @@ TEST(ResultOptions, NamesThatAreOneHereAreOne) {
 TEST(ResultOptions, WhatRoundsSumsOtherwiseIsRemembered) {
   EXPECT_EQ(remembered({{"max_tokens_per_pass", "4096"}}, "max_tokens_per_pass"), "4096");
   EXPECT_EQ(remembered({}, "max_tokens_per_pass"), "null");
+  EXPECT_EQ(remembered({{"share_prefix", "false"}}, "share_prefix"), "false");
 }
 
 TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {

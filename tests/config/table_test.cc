@@ -93,6 +93,7 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "method",
                                       "memory_budget",
                                       "max_tokens_per_pass",
+                                      "share_prefix",
                                       "offload_dir",
                                       "recompute",
                                       "activation_offloading_min_bytes",

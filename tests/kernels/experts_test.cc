@@ -1,5 +1,6 @@
 #include "kernels/experts.h"
 
+#include "kernels/compare.h"
 #include "kernels/gemm.h"
 #include "kernels/reference.h"
 #include "support/interrupts.h"
@@ -406,6 +407,26 @@ TEST(BalanceLoss, MatchesTheFormulaOverAllLayers) {
   const auto got = torch::autograd::grad({loss * 0.001}, logits);
   const at::Tensor gradient = torch::autograd::grad({want * 0.001}, {all})[0];
   EXPECT_LT(error_of(at::cat(got), gradient, 1e-9), 4e-6);
+}
+
+// A token that counts as three rows is three rows.
+TEST(BalanceLoss, CountsTheRowsOfEachToken) {
+  const std::vector<int64_t> rows = {1, 3, 2, 0, 1};
+  const at::Tensor logits = leaf(random({5, 6}, 1)), more = leaf(random({5, 6}, 2));
+  const at::Tensor repeats = at::tensor(rows);
+  const auto expect = [&] {
+    const at::Tensor loss = balance_loss({logits, more}, 2, rows);
+    const at::Tensor want =
+        balance_loss({logits.repeat_interleave(repeats, 0), more.repeat_interleave(repeats, 0)}, 2);
+    EXPECT_NEAR(loss.item<double>(), want.item<double>(), 1e-6);
+    const auto got = torch::autograd::grad({loss}, {logits, more}),
+               grads = torch::autograd::grad({want}, {logits, more});
+    for (const size_t i : {0u, 1u}) EXPECT_LT(error_of(got[i], grads[i], 1e-9), 4e-6);
+  };
+  expect();
+  const test::PathScope plain(Path::plain);
+  expect();
+  EXPECT_THROW(balance_loss({logits}, 2, at::IntArrayRef(rows).slice(1)), Error);
 }
 
 TEST(BalanceLoss, IsKWhenAllAreEquallyBusy) {

@@ -89,6 +89,26 @@ TEST(BatchParts, NoneIsWithoutTokens) {
   EXPECT_EQ(sizes({0, 0}, 4), Sizes{0});
 }
 
+// Trees stay whole: [0 1 2 | 3 4 | 5], [6 7] and [8 | 9 | 10 11].
+TEST(BatchParts, AreCutBetweenTrees) {
+  MicroBatch batch = batch_of({3, 2, 1, 2, 1, 1, 2});
+  auto segments = std::make_shared<kernels::Segments>(*batch.segments);
+  segments->prefix = {-1, 0, 0, -1, -1, 4, 5};
+  segments->rows = {2, 1, 1, 1, 1, 1, 1};
+  batch.segments = segments;
+  const std::vector<MicroBatch> parts = parts_of(batch, 5);
+  using Numbers = std::vector<int32_t>;
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].segments->cu_seqlens, (Numbers{0, 3, 5, 6}));
+  EXPECT_EQ(parts[0].segments->prefix, (Numbers{-1, 0, 0}));
+  EXPECT_EQ(parts[0].segments->rows, (Numbers{2, 1, 1}));
+  EXPECT_EQ(parts[1].segments->cu_seqlens, (Numbers{0, 2}));
+  EXPECT_EQ(parts[1].segments->prefix, (Numbers{-1}));
+  EXPECT_EQ(parts[2].segments->cu_seqlens, (Numbers{0, 1, 2, 4}));
+  EXPECT_EQ(parts[2].segments->prefix, (Numbers{-1, 0, 1}));
+  EXPECT_EQ(parts_of(batch, 8).size(), 2u);
+}
+
 // The square of the sum of all hidden states: the share of a part depends on every other.
 class SquareOfSum final : public BatchLoss {
  public:

@@ -31,6 +31,8 @@ TEST(Targets, OfATreeCountForEachSequence) {
   expect_targets(targets_of(labels.data(), segments, ends), {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4},
                  {3, 3, 3, 3, 3, 4, 6, 4, 5, 5, 7}, {0, 1, 2, 3, 4, 0, 1, 2, 0, 2, 2});
   EXPECT_EQ(count_labels(labels.data(), segments, ends), (Ids{4, 3, 5, 2, 2}));
+  EXPECT_EQ(count_tokens(segments, ends), (Ids{5, 4, 6, 3, 3}));
+  EXPECT_EQ(count_sequences(segments, ends), (Ids{5, 2, 1, 1}));
 }
 
 // A sequence is the same in a tree, alone, and behind others; what comes after its last target does not
