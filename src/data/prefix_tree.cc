@@ -24,8 +24,7 @@ class Trie {
   void add(int32_t place, int32_t length) {
     for (Tree& tree : trees_) {
       const int64_t shared = follow(tree.root, place, length, false);
-      if (shared < std::max<int64_t>(limits_.least, 1) || tree.tokens + length - shared > limits_.most)
-        continue;
+      if (!joins(tree, shared, length)) continue;
       follow(tree.root, place, length, true);
       tree.tokens += length - shared;
       return;
@@ -44,6 +43,12 @@ class Trie {
   }
 
  private:
+  bool joins(const Tree& tree, int64_t shared, int64_t length) const {
+    return shared >= std::max<int64_t>(limits_.least, 1) &&
+           static_cast<double>(shared) >= limits_.share * static_cast<double>(length) &&
+           tree.tokens + length - shared <= limits_.most;
+  }
+
   size_t new_node(int32_t place, int32_t length) {
     nodes_.push_back({place, length});
     return nodes_.size() - 1;

@@ -16,7 +16,8 @@ struct TokenRows {
 
 struct TreeLimits {
   int64_t least = 1;         // tokens that a document has in common with those whose tree it joins
-  int64_t most = INT64_MAX;  // of a tree of several documents
+  double share = 0;          // that these are of the document, at least
+  int64_t most = INT64_MAX;  // tokens of a tree of several documents
 };
 
 // Segments in depth-first order: one sees itself, its parent, and all that this one sees.

@@ -8,9 +8,10 @@ namespace {
 
 using config::SharePrefix;
 
-// Of share_prefix: auto. Fewer tokens in common, such as those that begin every chat, are not worth rows of
-// one tree, whose attention is divided among fewer threads.
+// Of share_prefix: auto. Fewer tokens in common, such as those that begin every chat, are not worth that rows
+// are one tree, whose attention is divided among fewer threads.
 constexpr int64_t kLeast = 16;
+constexpr double kShare = 1.0 / 16;
 
 bool drops(const config::TrainingArguments& arguments, model::Model& model) {
   if (arguments.disable_dropout) return false;
@@ -58,8 +59,10 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
       log->info("train", "share_prefix: rows that begin alike share nothing, because {}", why);
     return std::nullopt;
   }
-  return data::TreeLimits{asked == SharePrefix::always ? 1 : kLeast,
-                          arguments.max_tokens_per_pass.value_or(INT64_MAX)};
+  data::TreeLimits limits;
+  if (asked == SharePrefix::automatic) limits = {kLeast, kShare};
+  limits.most = arguments.max_tokens_per_pass.value_or(INT64_MAX);
+  return limits;
 }
 
 MethodMetrics SharedTokens::add(const MicroBatch& batch) {

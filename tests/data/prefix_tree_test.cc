@@ -67,8 +67,10 @@ TEST(PrefixTree, StaysWithinItsLimits) {
   const Rows rows({{{1, 2, 3, 4}}, {{1, 2, 3, 5}}, {{1, 6}}, {{1, 2, 3, 7}}});
   EXPECT_EQ(rows.tree({2}).parents, (Ids{-1, 0, 0, 0, -1}));
   EXPECT_EQ(rows.tree({4}).parents, (Ids{-1, -1, -1, -1}));
-  EXPECT_EQ(rows.tree({1, 5}).ends, (Ids{1, 2, 4, 5}));  // the last two share one token in a second tree
-  EXPECT_EQ(rows.tree({1, 4}).parents, (Ids{-1, -1, -1, -1}));
+  EXPECT_EQ(rows.tree({1, 0.75}).parents, (Ids{-1, 0, 0, 0, -1}));
+  EXPECT_EQ(rows.tree({1, 0.8}).parents, (Ids{-1, -1, -1, -1}));
+  EXPECT_EQ(rows.tree({1, 0, 5}).ends, (Ids{1, 2, 4, 5}));  // the last two share one token in a second tree
+  EXPECT_EQ(rows.tree({1, 0, 4}).parents, (Ids{-1, -1, -1, -1}));
 }
 
 // What each document is by a tree.
@@ -112,7 +114,7 @@ TEST(PrefixTree, HoldsEveryDocument) {
     }
     const Rows rows(documents);
     const int64_t least = 1 + static_cast<int64_t>(random() % 3);
-    const PrefixTree tree = rows.tree({least, random() % 2 == 0 ? 20 : INT64_MAX});
+    const PrefixTree tree = rows.tree({least, 0, random() % 2 == 0 ? 20 : INT64_MAX});
     expect_depth_first(tree);
     const auto got = documents_of(rows, tree);
     ASSERT_EQ(got.size(), documents.size());

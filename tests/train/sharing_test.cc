@@ -67,12 +67,12 @@ class RandomRows final : public engine::BatchSource {
 
   static void grow(std::mt19937& random, Row row, int depth, int32_t shortest, std::vector<Row>& out) {
     const bool answered = depth > 0 && random() % 3 > 0;
-    for (uint32_t i = random() % 25 + static_cast<uint32_t>(shortest); i > 0; --i) {
+    for (auto i = static_cast<int32_t>(random() % 25) + shortest; i > 0; --i) {
       row.ids.push_back(static_cast<int32_t>(random() % 150));
       row.labels.push_back(answered ? row.ids.back() : -100);
     }
-    const uint32_t forks = depth == 4 ? 0 : 1 + random() % 2;
-    for (uint32_t i = 0; i < forks; ++i) grow(random, row, depth + 1, shortest, out);
+    const auto forks = depth == 4 ? 0 : 1 + random() % 2;
+    for (size_t i = 0; i < forks; ++i) grow(random, row, depth + 1, shortest, out);
     if (forks == 0 || random() % 5 == 0) out.push_back(row);
   }
   void add(const std::vector<Row>& rows) {

@@ -60,7 +60,8 @@ void expect_weights(const base::Json& golden, model::Model& model, bool with_plu
 class Trajectory : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 // plugin: its attention instead of the built-in one.
-void expect_trls(const std::string& name, const std::string& fused_kernels, const char* plugin = nullptr) {
+void expect_trls(const std::string& name, const std::string& fused_kernels, const char* plugin = nullptr,
+                 const char* share_prefix = "auto") {
   const std::string relative = "trajectories/" + name + "/case.json";
   TRL_NEED_GOLDEN(relative);
   const base::Json golden = test::golden_json(relative);
@@ -69,6 +70,7 @@ void expect_trls(const std::string& name, const std::string& fused_kernels, cons
   config::Config config = config_of(golden);
   config.set("fused_kernels", fused_kernels);
   config.set("output_dir", config.get("output_dir") + "_" + fused_kernels);
+  config.set("share_prefix", share_prefix);
   test::SftRun run(config, test::golden_path(golden["model"]), test::golden_path(golden["dataset"]),
                    test::parse_rows(golden["rows"]), eval_rows);
   if (plugin != nullptr) run.setup.attention = std::make_shared<const kernels::AttentionPlugin>(plugin);
@@ -111,6 +113,15 @@ TEST(FamilyTrajectories, equal_trl) {
       SCOPED_TRACE(fmt::format("{}, fused_kernels: {}", name, fused_kernels));
       expect_trls(name, fused_kernels);
     }
+  }
+}
+
+// Every token that rows have in common computed once: pairs, prompts under one template, packed rows.
+TEST(SharedTrajectories, EqualTrl) {
+  for (const char* name : {"dpo_sigmoid", "dpo_gradient_checkpointing", "dpo_eval", "dpo_moe_aux",
+                           "sft_completion_only", "sft_pack_bfd", "sft_mistral_sliding", "sft_eval_packed"}) {
+    SCOPED_TRACE(name);
+    expect_trls(name, "on", nullptr, "true");
   }
 }
 
