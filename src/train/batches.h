@@ -12,8 +12,9 @@ namespace trl::train {
 // done, so that a step that failed repeats it.
 class Batches {
  public:
-  // share: what the rows of a batch share (sharing.h).
-  Batches(engine::BatchSource& source, int64_t vocab_size, const std::optional<data::TreeLimits>& share)
+  // share: what the rows of a batch share (sharing.h); none: nothing.
+  Batches(engine::BatchSource& source, int64_t vocab_size,
+          const std::optional<data::TreeLimits>& share = std::nullopt)
       : source_(source), vocab_size_(vocab_size), share_(share) {}
 
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error leaves what was read.
