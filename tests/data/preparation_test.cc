@@ -11,6 +11,9 @@
 #include <numeric>
 #include <thread>
 
+#include "base/files.h"
+#include "data/counts.h"
+#include "data/record_store.h"
 #include "support/error_of.h"
 #include "support/letter_tokenizer.h"
 #include "support/scratch.h"
@@ -21,8 +24,8 @@ namespace {
 
 constexpr int64_t kRows = 7700;  // 1.6 MB: more than is prepared before the first batch
 
-struct Shop {
-  explicit Shop(int threads = 2) : pool(threads) {
+struct PreparationShop {
+  explicit PreparationShop(int threads = 2) : pool(threads) {
     context.tokenizer = &tokenizer;
     context.arguments = &arguments;
     context.log = &log;
@@ -63,7 +66,7 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch);
   for (const bool shuffle : {false, true}) {
-    Shop shop;
+    PreparationShop shop;
     shop.arguments.max_length = 300;
     shop.arguments.shuffle_dataset = shuffle;
     const auto early = shop.prepare(path);
@@ -75,7 +78,7 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
       got[static_cast<size_t>(row)] = encode(early->read(row));
     }
     shop.context.needs_lengths = true;  // all rows before the first
-    Shop late_shop(3);
+    PreparationShop late_shop(3);
     late_shop.arguments = shop.arguments;
     late_shop.context.needs_lengths = true;
     const auto late = late_shop.prepare(path);
@@ -91,7 +94,7 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
 
 TEST(Preparation, ARunThatEndsEarlyIsToldWhatItMet) {
   const test::Scratch scratch;
-  Shop shop;
+  PreparationShop shop;
   shop.arguments.max_length = 300;
   const auto examples = shop.prepare(rows_file(scratch));
   examples->read(0);
@@ -105,14 +108,14 @@ TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch, R"({"prompt": 5, "completion": "x"})");
   const std::string want = fmt::format("{}:{}: column 'prompt' is a number, where", path, kRows - 100 + 2);
-  Shop early;
+  PreparationShop early;
   early.arguments.max_length = std::nullopt;
   EXPECT_EQ(test::error_of([&] {
               const auto examples = early.prepare(path);
               for (int64_t row = 0; row < examples->size(); ++row) examples->read(row);
             }).second.substr(0, want.size()),
             want);
-  Shop late;
+  PreparationShop late;
   late.context.packing = Packing::bfd;
   late.arguments.packing = Packing::bfd;
   EXPECT_EQ(test::error_of([&] { late.prepare(path)->size(); }).second.substr(0, want.size()), want);
@@ -121,7 +124,7 @@ TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
 TEST(Preparation, EndsBetweenTwoRowsWhenItGoes) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch);
-  Shop shop(1);
+  PreparationShop shop(1);
   std::atomic<int> rows{0};
   shop.tokenizer.before_encode = [&] {
     ++rows;
@@ -139,7 +142,7 @@ TEST(Preparation, PacksDoNotDependOnThreads) {
   for (const Packing packing : {Packing::bfd, Packing::bfd_split, Packing::wrapped}) {
     std::vector<std::string> first;
     for (const int threads : {1, 2, 5}) {
-      Shop shop(threads);
+      PreparationShop shop(threads);
       shop.arguments.max_length = 200;
       shop.context.packing = packing;
       shop.arguments.shuffle_dataset = packing == Packing::bfd;
@@ -154,12 +157,12 @@ TEST(Preparation, PacksDoNotDependOnThreads) {
 TEST(Preparation, PackedRowsHoldEveryTokenOnce) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch);
-  Shop plain;
+  PreparationShop plain;
   plain.arguments.max_length = std::nullopt;
   plain.context.needs_lengths = true;
   const auto rows = plain.prepare(path);
   for (const Packing packing : {Packing::bfd_split, Packing::wrapped}) {
-    Shop shop;
+    PreparationShop shop;
     shop.arguments.max_length = 128;
     shop.context.packing = packing;
     const auto packed = shop.prepare(path);
@@ -183,7 +186,7 @@ TEST(Preparation, PackedRowsHoldEveryTokenOnce) {
 TEST(Preparation, MemoryStaysBounded) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch);
-  Shop shop;
+  PreparationShop shop;
   shop.context.directory = scratch / "out";
   shop.context.packing = Packing::bfd;
   shop.memory.set_limit(int64_t{34} << 20);
@@ -204,7 +207,7 @@ struct CacheTest : testing::Test {
   std::vector<std::string> files() const { return base::list_directory(scratch / "cache"); }
   test::Scratch scratch;
   const std::string path = rows_file(scratch);
-  Shop shop;
+  PreparationShop shop;
 };
 
 TEST_F(CacheTest, RowsComeBackWithTheirWarnings) {
