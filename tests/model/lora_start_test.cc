@@ -36,7 +36,7 @@ Case run(const base::Json& one) {
   Case out{one["config"], {}, {}};
   const config::LoraConfig config = read(one["config"]);
   const double scaling = config.scaling(config.r, config.lora_alpha);
-  LoraStart start(config, recorded()["seed"].get<uint64_t>());
+  LoraStart start(config, at::detail::createCPUGenerator(recorded()["seed"].get<uint64_t>()));
   const auto take = [&](const std::string& name, int64_t in, int64_t width, LoraFactors factors) {
     const base::Json& want = one["tensors"][name];
     out.got[name] = std::move(factors);
@@ -118,7 +118,7 @@ TEST(LoraStart, RunsBeginWithTheAdapterThatTrlBeginsWith) {
       {8, {{64, 64}, {64, 32}}, "716cb8c409315c565986a35d782a6ba9cc091ce1498606029265709df8326d7b"},
   };
   for (const Run& one : runs) {
-    LoraStart start(read({{"r", one.r}}), 42);
+    LoraStart start(read({{"r", one.r}}), at::detail::createCPUGenerator(42));
     std::string bytes;
     for (int layer = 0; layer < 2; ++layer) {
       for (const auto& [in, out] : one.layer) {
@@ -144,7 +144,7 @@ TEST(LoraStart, OverBfloat16WeightsTheValuesAreRounded) {
 }
 
 TEST(LoraStart, AnOddRankCannotBeOrthogonal) {
-  LoraStart start(read({{"r", 3}, {"init_lora_weights", "orthogonal"}}), 42);
+  LoraStart start(read({{"r", 3}, {"init_lora_weights", "orthogonal"}}), at::detail::createCPUGenerator(42));
   EXPECT_EQ(test::error_of([&] { start.linear(6, 5, 3, 1); }),
             std::pair(Status::invalid_config,
                       std::string("init_lora_weights: orthogonal needs an even rank, and r is 3")));

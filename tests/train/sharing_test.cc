@@ -39,6 +39,10 @@ class RandomRows final : public engine::BatchSource {
 
   int64_t batches_per_epoch() noexcept override { return std::ssize(batches_); }
   int64_t rows() noexcept override { return -1; }
+  int32_t start_pass(int64_t, engine::ErrorSink&) noexcept override {
+    next_ = 0;
+    return 0;
+  }
   int32_t start_epoch(int64_t, int64_t skip, std::span<const int64_t>, engine::ErrorSink&) noexcept override {
     next_ = static_cast<size_t>(skip);
     return 0;
