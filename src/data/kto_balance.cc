@@ -1,14 +1,13 @@
 #include "data/kto_balance.h"
 
-#include <algorithm>
-#include <cmath>
+#include "base/number.h"
 
 namespace trl::data {
 
 namespace {
 
 // Python's round(value, 2).
-double hundredths(double value) { return std::stod(fmt::format("{:.2f}", value)); }
+double hundredths(double value) { return base::parse_double(fmt::format("{:.2f}", value)).value_or(value); }
 
 struct Range {
   double low, high;

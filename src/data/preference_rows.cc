@@ -36,12 +36,13 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
 
 // Of text, or of messages.
 bool says_nothing(const Row& row, std::string_view column) {
-  const base::Json& value = *find_column(row, column);
+  const base::Json* const found = find_column(row, column);
+  if (found == nullptr) return false;
   const auto is_blank = [](const base::Json& text) {
     return text.is_string() && text.get_ref<const std::string&>().empty();
   };
-  if (!value.is_array()) return is_blank(value);
-  return std::all_of(value.begin(), value.end(), [&](const base::Json& message) {
+  if (!found->is_array()) return is_blank(*found);
+  return std::all_of(found->begin(), found->end(), [&](const base::Json& message) {
     return message.is_object() && message.contains("content") && is_blank(message["content"]);
   });
 }

@@ -119,21 +119,21 @@ class Recording {
         recorded_(std::make_unique<RecordedReference>()) {}
 
   void rows(engine::BatchSource& source, std::string_view split, int64_t batch_size) {
-    const RowPass rows(context_, source, arguments_.precompute_ref_batch_size.value_or(batch_size));
+    const RowPass pass(context_, source, arguments_.precompute_ref_batch_size.value_or(batch_size));
     if (tensor::Rehearsal::current() != nullptr) {
-      rows.each([&](const MicroBatch& part) {
+      pass.each([&](const MicroBatch& part) {
         first_.reference->log_probs(part);
         return false;
       });
       return;
     }
-    const std::string key = base::sha256_hex(first_.identity + content_of(rows)).substr(0, 32);
+    const std::string key = base::sha256_hex(first_.identity + content_of(pass)).substr(0, 32);
     const std::string path =
         base::join_path(arguments_.ref_logprobs_cache_dir, fmt::format("ref-logprobs-{}.bin", key));
     if (read(path, split)) return;
     const auto start = std::chrono::steady_clock::now();
     base::make_directories(arguments_.ref_logprobs_cache_dir);
-    write_reference_file(path, [&](const AddReference& add) { record_rows(rows, *first_.reference, add); });
+    write_reference_file(path, [&](const AddReference& add) { record_rows(pass, *first_.reference, add); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     tell("precompute_ref_log_probs: the {} rows were given to the reference in {:.1f} s; {}", split,
          seconds.count(), path);

@@ -51,7 +51,7 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
       {{{"method", "kto"}, {"per_device_train_batch_size", "1"}},
        "per_device_train_batch_size: 1 is refused with loss_type kto"},
       {{{"method", "kto"}, {"loss_type", "sigmoid"}},
-       "loss_type: sigmoid is not accepted for kto; give one of "
+       "loss_type: 'sigmoid' is not accepted for kto; give one of "
        "kto, apo_zero_unpaired"},
       {{{"method", "kto"}, {"loss_weights", "[1]"}}, "loss_weights: kto does not have this key"},
       {{{"method", "dpo"}, {"desirable_weight", "2"}}, "desirable_weight: dpo does not have this key"},
