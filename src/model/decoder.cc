@@ -167,7 +167,8 @@ bool Decoder::trains(size_t begin, size_t end) const {
 }
 
 int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
-  int64_t first = adapter != nullptr ? adapter->first_trained_layer() : config().num_hidden_layers;
+  const int64_t count = config().num_hidden_layers;
+  const int64_t first = adapter != nullptr ? std::min(adapter->first_trained_layer(), count) : count;
   if (trains(0, layer_parameters_[0])) return -1;
   for (int64_t i = 0; i < first; ++i) {
     const auto layer = static_cast<size_t>(i);
@@ -191,7 +192,8 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   adapters_.enter(adapter, options.random);
   LayerContext shared = context(input, options);
   const int64_t first = at::GradMode::is_enabled() ? first_trained_layer(adapter) : -1;
-  const bool upon_frozen = adapter != nullptr && config().experts.count == 0;
+  const bool upon_frozen =
+      adapter != nullptr && adapter == adapters_.trained() && config().experts.count == 0;
   const int64_t frozen = upon_frozen ? frozen_layers(adapter) : 0;
   at::Tensor x = input.states;
   if (frozen == 0) {

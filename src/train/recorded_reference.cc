@@ -68,10 +68,10 @@ void record_rows(const RowPass& rows, Reference& reference, const AddReference& 
   std::unordered_set<uint64_t> seen;
   rows.each([&](const MicroBatch& part) {
     const std::vector<uint64_t> digests = sequences_of(part);
-    const std::vector<double> log_probs = reference.log_probs(part);
+    const std::vector<float> log_probs = reference.log_probs(part);
     values.assign(digests.size(), {});
     for (size_t i = 0; i < log_probs.size(); ++i)
-      values[static_cast<size_t>(part.targets.sequences[i])].push_back(static_cast<float>(log_probs[i]));
+      values[static_cast<size_t>(part.targets.sequences[i])].push_back(log_probs[i]);
     for (size_t s = 0; s < digests.size(); ++s)
       if (!values[s].empty() && seen.insert(digests[s]).second) add(digests[s], values[s]);
     return true;
@@ -82,8 +82,8 @@ class RecordedReference final : public Reference {
  public:
   void open(const std::string& path) { files_.push_back(std::make_unique<ReferenceFile>(path)); }
 
-  std::vector<double> log_probs(const MicroBatch& part) override {
-    std::vector<double> out(static_cast<size_t>(part.targets.size()));
+  std::vector<float> log_probs(const MicroBatch& part) override {
+    std::vector<float> out(static_cast<size_t>(part.targets.size()));
     if (tensor::Rehearsal::current() != nullptr) return out;
     const std::vector<uint64_t> digests = sequences_of(part);
     std::vector<std::span<const float>> values;
@@ -95,7 +95,7 @@ class RecordedReference final : public Reference {
         fail(Status::invalid_argument,
              "precompute_ref_log_probs: the rows are not those that the reference was asked for before the "
              "first step");
-      out[i] = static_cast<double>(values[sequence][next[sequence]++]);
+      out[i] = values[sequence][next[sequence]++];
     }
     return out;
   }

@@ -11,12 +11,12 @@ namespace trl::train {
 
 namespace {
 
-std::vector<double> log_probs_of(const at::Tensor& hidden, kernels::Parameter& head, const MicroBatch& part,
-                                 const kernels::HeadOptions& options) {
+std::vector<float> log_probs_of(const at::Tensor& hidden, kernels::Parameter& head, const MicroBatch& part,
+                                const kernels::HeadOptions& options) {
   const at::NoGradGuard no_graph;
-  std::vector<double> out;
+  std::vector<float> out;
   for (const kernels::TokenValues& v : kernels::head_values(hidden, head, part.targets.tokens, options))
-    out.push_back(v.log_prob);
+    out.push_back(static_cast<float>(v.log_prob));
   return out;
 }
 
@@ -24,7 +24,7 @@ std::vector<double> log_probs_of(const at::Tensor& hidden, kernels::Parameter& h
 class OtherAdapter final : public Reference {
  public:
   OtherAdapter(const Causal& causal, model::Adapter* adapter) : causal_(causal), adapter_(adapter) {}
-  std::vector<double> log_probs(const MicroBatch& part) override {
+  std::vector<float> log_probs(const MicroBatch& part) override {
     const at::Tensor hidden = causal_.hidden_by(adapter_, part);
     // The head, and the rows of it that are an adapter's, are those of the last forward.
     return log_probs_of(hidden, causal_.model().head(), part, causal_.head());
@@ -39,7 +39,7 @@ class OtherModel final : public Reference {
  public:
   OtherModel(const Causal& causal, std::unique_ptr<model::Model> model)
       : causal_(causal), model_(std::move(model)), head_(model_->head_options(causal.head().compute)) {}
-  std::vector<double> log_probs(const MicroBatch& part) override {
+  std::vector<float> log_probs(const MicroBatch& part) override {
     return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
   }
   void mix(double share) override {

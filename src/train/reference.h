@@ -11,8 +11,9 @@ namespace trl::train {
 class Reference {
  public:
   virtual ~Reference() = default;
-  // Log-probabilities of the part's targets, in their order. No graph, and nothing random.
-  virtual std::vector<double> log_probs(const MicroBatch& part) = 0;
+  // Log-probabilities of the part's targets, in their order, as float32 numbers. No graph, and nothing
+  // random.
+  virtual std::vector<float> log_probs(const MicroBatch& part) = 0;
   // sync_ref_model: its weights become (1 - share) of themselves and share of the policy's.
   virtual void mix(double share);
 };

@@ -9,11 +9,11 @@ Referenced::Referenced(const MethodContext& context)
       arguments_(context.arguments.preference),
       reference_(make_reference(context, causal_)) {}
 
-std::vector<double> Referenced::reference(std::span<const MicroBatch> parts) {
+std::vector<float> Referenced::reference(std::span<const MicroBatch> parts) {
   const tensor::Stage stage("reference");
-  std::vector<double> all;
+  std::vector<float> all;
   for (const MicroBatch& part : parts) {
-    const std::vector<double> own = reference_->log_probs(part);
+    const std::vector<float> own = reference_->log_probs(part);
     all.insert(all.end(), own.begin(), own.end());
   }
   return all;

@@ -20,7 +20,7 @@ class Referenced : public Method {
   explicit Referenced(const MethodContext& context);
   const Causal& causal() const { return causal_; }
   // The reference's log-probabilities of all targets of a micro-batch, in their order.
-  std::vector<double> reference(std::span<const MicroBatch> parts);
+  std::vector<float> reference(std::span<const MicroBatch> parts);
 
  private:
   const Causal causal_;

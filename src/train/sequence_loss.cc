@@ -8,9 +8,13 @@ namespace trl::train {
 
 void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) {
   const tensor::Stage stage("loss");
-  const std::vector<kernels::TokenValues> values =
+  std::vector<kernels::TokenValues> values =
       kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
-  for (size_t i = 0; i < values.size(); ++i) add(measured_++, part.targets.sequences[i], values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    // a float32 number, as TRL has it and the reference's are: two models that are one differ by nothing
+    values[i].log_prob = static_cast<double>(static_cast<float>(values[i].log_prob));
+    add(measured_++, part.targets.sequences[i], values[i]);
+  }
   if (output.router_loss.defined()) router_loss_ = output.router_loss.item<double>();
 }
 

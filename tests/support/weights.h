@@ -67,11 +67,16 @@ void expect_fingerprint(std::span<const float> got, std::span<const float> start
       << name << ": mean";
 }
 
-// Its first values, where no more of a tensor is recorded.
+// Its first values, where no more of a tensor is recorded. Of a bias of the keys these few may be those that
+// rounding alone moves: they are held to the change of the tensor, which is what the share is of.
 template <class Json>
 void expect_first_values(std::span<const float> got, std::span<const float> start, const Json& want,
                          double share, const std::string& name) {
   const std::vector<float> first = want["first"];
+  if (name.ends_with("k_proj.bias")) {
+    EXPECT_LE(distance(got.first(first.size()), first), share * distance(got, start)) << name;
+    return;
+  }
   expect_near_by_change(got.first(first.size()), start.first(first.size()), first, share,
                         name + ": first values");
 }

@@ -55,6 +55,8 @@ void expect_near(const Records& got, const Records& want) {
     ASSERT_EQ(got[i].entries().size(), want[i].entries().size());
     for (const telemetry::Entry& entry : want[i].entries()) {
       if (is_timing(entry.name)) continue;
+      // before the first update both rewards are 0, and rounding says which one is the larger
+      if (i == 0 && entry.name == "rewards/accuracies") continue;
       EXPECT_NEAR(test::value(got[i], entry.name), entry.value, 2e-5 + 1e-4 * std::abs(entry.value))
           << "record " << i << ", " << entry.name;
     }

@@ -90,7 +90,7 @@ class DpoBatchLoss final : public SequenceLoss {
  public:
   // reference: of each target of the batch
   DpoBatchLoss(const Causal& causal, const Settings& settings, const MicroBatch& batch,
-               std::vector<double> reference, const Divisors& divisors)
+               std::vector<float> reference, const Divisors& divisors)
       : SequenceLoss(causal, divisors),
         settings_(settings),
         weights_(weights_of(batch, settings.ld_alpha)),
@@ -106,7 +106,7 @@ class DpoBatchLoss final : public SequenceLoss {
     const double weight = weights_[target];
     Sums& sums = sums_[static_cast<size_t>(sequence)];
     sums.completion.logp += weight * v.log_prob;
-    sums.completion.ref_logp += weight * reference_[target];
+    sums.completion.ref_logp += weight * static_cast<double>(reference_[target]);
     sums.completion.plain_logp += v.log_prob;
     ++sums.completion.plain_tokens;
     sums.surprise += v.log_prob - v.log_square;
@@ -142,7 +142,8 @@ class DpoBatchLoss final : public SequenceLoss {
   }
 
   const Settings& settings_;
-  const std::vector<double> weights_, reference_;
+  const std::vector<double> weights_;
+  const std::vector<float> reference_;
   std::vector<Sums> sums_;
   loss::DpoResult result_;
   double entropy_ = 0;

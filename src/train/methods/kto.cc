@@ -43,7 +43,7 @@ class KtoBatchLoss final : public SequenceLoss {
  public:
   // reference: of each target of the batch
   KtoBatchLoss(const Causal& causal, const loss::KtoOptions& options, const MicroBatch& batch,
-               std::vector<double> reference, const Divisors& divisors)
+               std::vector<float> reference, const Divisors& divisors)
       : SequenceLoss(causal, divisors),
         options_(options),
         labels_(labels_of(batch)),
@@ -56,7 +56,7 @@ class KtoBatchLoss final : public SequenceLoss {
   void add(size_t target, int32_t sequence, const kernels::TokenValues& v) override {
     Completion& completion = completions_[static_cast<size_t>(sequence)];
     completion.logp += v.log_prob;
-    completion.ref_logp += reference_[target];
+    completion.ref_logp += static_cast<double>(reference_[target]);
     completion.mean_logit += v.mean_logit;
     ++completion.tokens;
     if (learns(sequence)) entropy_ += v.entropy;
@@ -85,7 +85,7 @@ class KtoBatchLoss final : public SequenceLoss {
 
   const loss::KtoOptions& options_;
   const std::vector<uint8_t> labels_;
-  const std::vector<double> reference_;
+  const std::vector<float> reference_;
   std::vector<Completion> completions_;
   double entropy_ = 0, baseline_ = 0;
   loss::KtoResult result_;
