@@ -14,8 +14,9 @@ namespace trl::entry {
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
   HostLog log(host);
   const at::Device device = tensor::device(spec.use_cpu);
-  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, model::Head::language,
-                              spec.quantization, spec.seed);
+  const model::Head head = spec.reward ? model::Head::reward : model::Head::language;
+  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, head, spec.quantization,
+                              spec.seed);
   if (model_->config().new_head)
     log.info("model", "{} has no score.weight: a new head is drawn from seed {}", spec.path, spec.seed);
   if (spec.embedding_rows > 0) {

@@ -26,11 +26,17 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft dpo kto estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft dpo reward kto estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
   run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of this command"
+}
+case_reward_trains_and_saves_a_classifier() {
+  run 0 reward --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_pref.jsonl" --output_dir model \
+    --bf16 false --max_steps 2 --logging_steps 1
+  says out '"accuracy"'; says err "a new head is drawn from seed 42"; says model/config.json "Qwen2ForSequenceClassification"
+  run 0 options reward; says out "learning_rate = 1e-04"; says out "center_rewards_coefficient"; says out "lora_task_type = SEQ_CLS"
 }
 case_a_checkpoint_is_no_output_dir() {
   run 0 "${sft[@]}" --max_steps 1 --save_steps 1

@@ -104,19 +104,37 @@ TEST(Reward, SavesAClassifier) {
   EXPECT_EQ(trl_model_open(nullptr, (scratch / "out").c_str(), nullptr, &model, error), TRL_E_UNSUPPORTED);
 }
 
+// Also upon weights in blocks, of which the head is none.
 TEST(Reward, AdaptersTrainTheHead) {
   NEED_MODEL();
-  const host::Scratch scratch;
-  const host::Dataset dataset = host::rows(repeated(kPair, 8));
-  const host::Trainer trainer = host::trainer(
-      reward(scratch, {{"use_peft", "true"}, {"lora_target_modules", "q_proj v_proj"}}), dataset.get());
-  Error error;
-  ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-  ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-  const Json config = host::parse(host::read_file(scratch / "out" / "adapter_config.json"));
-  EXPECT_EQ(config["task_type"], "SEQ_CLS");
-  const auto tensors = host::read_safetensors(scratch / "out" / "adapter_model.safetensors");
-  EXPECT_EQ(tensors.at("base_model.model.score.weight").shape, (std::vector<int64_t>{1, 64}));
+  for (const char* four_bit : {"false", "true"}) {
+    SCOPED_TRACE(four_bit);
+    const host::Scratch scratch;
+    const host::Dataset dataset = host::rows(repeated(kPair, 8));
+    const host::Settings settings = reward(
+        scratch,
+        {{"use_peft", "true"}, {"lora_target_modules", "[q_proj, v_proj]"}, {"load_in_4bit", four_bit}});
+    const host::Trainer trainer = host::trainer(settings, dataset.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    const Json config = host::parse(host::read_file(scratch / "out" / "adapter_config.json"));
+    EXPECT_EQ(config["task_type"], "SEQ_CLS");
+    const auto tensors = host::read_safetensors(scratch / "out" / "adapter_model.safetensors");
+    EXPECT_EQ(tensors.at("base_model.model.score.weight").shape, (std::vector<int64_t>{1, 64}));
+
+    // A run goes on with it.
+    host::Settings again = {{"method", "reward"}};
+    for (const auto& pair : host::tiny(scratch / "again")) again.push_back(pair);
+    for (const auto& pair : host::Settings{{"max_steps", "1"},
+                                           {"save_strategy", "no"},
+                                           {"use_peft", "true"},
+                                           {"load_in_4bit", four_bit},
+                                           {"adapter_name_or_path", (scratch / "out").string()}})
+      again.push_back(pair);
+    const host::Trainer next = host::trainer(again, dataset.get());
+    EXPECT_EQ(trl_trainer_step(next.get(), nullptr, error), TRL_OK) << error.message();
+  }
 }
 
 TEST(Reward, BadInputIsRefused) {
