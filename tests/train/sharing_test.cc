@@ -103,19 +103,30 @@ struct Outcome {
   double shared = 0;  // tokens
 };
 
-Outcome outcome(const Settings& settings, const std::string& model, const char* adapter,
-                const char* share_prefix) {
+struct Kind {
+  Settings settings;
+  const char* adapter = nullptr;
+  double relative = 2e-5;
+  const char* dataset = nullptr;  // rows of this file, not random ones
+};
+
+Outcome outcome(const Kind& kind, const std::string& model, const char* share_prefix) {
   const Settings usual = {{"optim", "sgd"}, {"max_steps", "3"}, {"gradient_accumulation_steps", "2"}};
-  const auto all = joined(joined(usual, settings), {{"share_prefix", share_prefix}});
-  test::SftRun run(test::tiny_config({}), model, test::golden_path("data/datasets/train_lm.jsonl"), {0, 3});
-  run.setup.arguments = config::training_arguments(test::tiny_config(all));
+  const auto config =
+      test::tiny_config(joined(joined(usual, kind.settings), {{"share_prefix", share_prefix}}));
+  const std::string rows = kind.dataset != nullptr ? kind.dataset : "data/datasets/train_lm.jsonl";
+  test::SftRun run(kind.dataset != nullptr ? config : test::tiny_config({}), model, test::golden_path(rows),
+                   {0, 31}, test::Rows{0, 7});
+  run.setup.arguments = config::training_arguments(config);
   RandomRows train(6), eval(2);
-  run.setup.train = &train;
-  run.setup.eval = &eval;
-  if (adapter != nullptr) {
-    const config::LoraConfig config =
-        config::read_lora_config(base::parse_json(adapter, "test"), "test", Status::format);
-    model::Adapter& made = run.model().adapters().add("default", config, at::kFloat);
+  if (kind.dataset == nullptr) {
+    run.setup.train = &train;
+    run.setup.eval = &eval;
+  }
+  if (kind.adapter != nullptr) {
+    const config::LoraConfig lora =
+        config::read_lora_config(base::parse_json(kind.adapter, "test"), "test", Status::format);
+    model::Adapter& made = run.model().adapters().add("default", lora, at::kFloat);
     made.start(7);
     for (tensor::Parameter* p : made.parameters())
       if (p->name.find("lora_B") != std::string::npos) p->write()->fill_(0.01);
@@ -158,19 +169,12 @@ void expect_near(const std::map<std::string, at::Tensor>& got, const std::map<st
   }
 }
 
-struct Kind {
-  Settings settings;
-  const char* adapter = nullptr;
-  double relative = 2e-5;
-};
-
 void expect_the_same(const std::string& model, const Kind& kind) {
   std::string text;
   for (const auto& [key, setting] : kind.settings) text += fmt::format("{}: {} ", key, setting);
   SCOPED_TRACE(text + (kind.adapter != nullptr ? kind.adapter : ""));
-  const Outcome got = outcome(kind.settings, model, kind.adapter, "true"),
-                want = outcome(kind.settings, model, kind.adapter, "false");
-  EXPECT_GT(got.shared, 200);
+  const Outcome got = outcome(kind, model, "true"), want = outcome(kind, model, "false");
+  EXPECT_GT(got.shared, kind.dataset == nullptr ? 200 : 20);
   EXPECT_EQ(want.shared, 0);
   ASSERT_EQ(got.steps.size(), want.steps.size());
   for (size_t i = 0; i < want.steps.size(); ++i) expect_near(got.steps[i], want.steps[i], kind.relative);
@@ -217,6 +221,82 @@ TEST(Sharing, LearnsTheSameInEveryFamily) {
     const test::FamilyModel model(family);
     expect_the_same(model.path(), {{{"learning_rate", "1e-2"}}, nullptr, 1e-4});
   }
+}
+
+// Rows as they come from a file: packed, of a batch without padding, and pairs.
+TEST(Sharing, RowsOfFilesLearnTheSame) {
+  TRL_NEED_TINY_RUN();
+  const std::string model = test::golden_path("models/qwen2");
+  for (const Kind& kind : std::vector<Kind>{
+           {{{"packing", "true"}, {"max_length", "128"}}, nullptr, 2e-5, "data/datasets/train_chat.jsonl"},
+           {{{"padding_free", "true"}, {"max_length", "null"}},
+            kLora,
+            2e-5,
+            "data/datasets/train_chat.jsonl"},
+           {{{"method", "dpo"}}, nullptr, 2e-5, "data/datasets/train_pref_chat.jsonl"},
+           {{{"method", "dpo"}, {"padding_free", "true"}, {"max_length", "null"}},
+            kLora,
+            2e-5,
+            "data/datasets/train_pref.jsonl"}})
+    expect_the_same(model, kind);
+}
+
+class Lines final : public base::LogSink {
+ public:
+  void write(base::LogLevel, std::string_view, std::string_view text) noexcept override {
+    lines.emplace_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
+// What the log is told, and what share_prefix: true is refused for.
+std::pair<std::string, std::string> reasons(const Settings& settings, const char* adapter = nullptr) {
+  test::SftRun run = test::tiny_run({}, {0, 3});
+  if (adapter != nullptr) {
+    const config::LoraConfig lora =
+        config::read_lora_config(base::parse_json(adapter, "test"), "test", Status::format);
+    run.model().train_only(run.model().adapters().add("default", lora, at::kFloat));
+  }
+  Lines log;
+  auto arguments = config::training_arguments(test::tiny_config(settings));
+  const bool shares = sharing_of(arguments, run.model(), {}, &log).has_value();
+  EXPECT_EQ(shares, log.lines.empty());
+  arguments.share_prefix = config::SharePrefix::always;
+  const std::string refused = test::error_of([&] { sharing_of(arguments, run.model(), {}, nullptr); }).second;
+  EXPECT_LE(log.lines.size(), 1u);
+  return {log.lines.empty() ? "" : log.lines[0], refused};
+}
+
+TEST(Sharing, SaysWhyNothingIsShared) {
+  TRL_NEED_TINY_RUN();
+  EXPECT_EQ(reasons({}), std::pair(std::string(), std::string()));
+  EXPECT_EQ(reasons({{"share_prefix", "true"}}, kLora), std::pair(std::string(), std::string()));
+  constexpr const char* kDropping = R"({"r": 4, "lora_dropout": 0.1, "target_modules": "all-linear"})";
+  const auto expect = [](const std::pair<std::string, std::string>& got, const std::string& why) {
+    EXPECT_EQ(got.first, "share_prefix: rows that begin alike share nothing, because " + why);
+    EXPECT_EQ(got.second, "share_prefix: true is refused, because " + why +
+                              ": give share_prefix: auto, which shares nothing then");
+  };
+  expect(reasons({}, kDropping), "dropout is active, which each row draws for itself");
+  expect(reasons({{"neftune_noise_alpha", "5"}}),
+         "neftune_noise_alpha adds noise, which each row draws for itself");
+  expect(reasons({{"use_peft", "true"}, {"cache_frozen_layers", TRL_BINARY_DIR}}, kLora),
+         "cache_frozen_layers keeps rows by themselves");
+  EXPECT_EQ(reasons({{"method", "dpo"}}, kDropping).first, "");  // disable_dropout
+}
+
+TEST(Sharing, IsWhereItSavesEnough) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = test::tiny_run({}, {0, 3});
+  const auto limits = [&](const Settings& settings) {
+    return sharing_of(config::training_arguments(test::tiny_config(settings)), run.model(), {}, nullptr);
+  };
+  EXPECT_FALSE(limits({{"share_prefix", "false"}}));
+  EXPECT_EQ(limits({})->least, 16);
+  EXPECT_EQ(limits({})->share, 1.0 / 16);
+  EXPECT_EQ(limits({})->most, INT64_MAX);
+  EXPECT_EQ(limits({{"share_prefix", "true"}, {"max_tokens_per_pass", "100"}})->least, 1);
+  EXPECT_EQ(limits({{"max_tokens_per_pass", "100"}})->most, 100);
 }
 
 }  // namespace
