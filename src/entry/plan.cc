@@ -146,10 +146,14 @@ int64_t longest_row(const engine::PlanSpec& spec) {
   return longest == spec.lengths.end() ? 1 : *longest;
 }
 
-// The sequences of rows of these lengths: a row of two answers is two of them.
-std::vector<int64_t> sequences_of(std::span<const int64_t> rows, std::string_view method) {
+// The sequences of rows of these lengths: two of a row with two answers, or whose answer another prompt has,
+// too.
+std::vector<int64_t> sequences_of(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
   std::vector<int64_t> sequences(rows.begin(), rows.end());
-  if (method == "dpo" || method == "reward") sequences.insert(sequences.end(), rows.begin(), rows.end());
+  const std::string& method = arguments.method;
+  const bool exchanged = method == "kto" && arguments.preference.losses.front().first == "kto";
+  if (method == "dpo" || method == "reward" || exchanged)
+    sequences.insert(sequences.end(), rows.begin(), rows.end());
   return sequences;
 }
 
@@ -184,9 +188,9 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments = config::training_arguments(config);
   setup.arguments.levers = spec.levers;
   const int64_t longest = longest_row(spec);
-  SameBatch batches(sequences_of(spec.lengths, setup.arguments.method));
+  SameBatch batches(sequences_of(spec.lengths, setup.arguments));
   const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size), longest);
-  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments.method), 1);
+  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), 1);
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;
@@ -332,8 +336,9 @@ void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& sp
   const kernels::Speed speed = kernels::probe(run.work);
   double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
   if (run.left > 0) seconds += add_leaving(json, run, arguments);
-  const int64_t tokens = arguments.gradient_accumulation_steps *
-                         std::accumulate(spec.lengths.begin(), spec.lengths.end(), int64_t{0});
+  const std::vector<int64_t> sequences = sequences_of(spec.lengths, arguments);
+  const int64_t tokens =
+      arguments.gradient_accumulation_steps * std::accumulate(sequences.begin(), sequences.end(), int64_t{0});
   const auto of_step = static_cast<double>(tokens);
   json["tokens_per_step"] = tokens;
   json["seconds_per_step"] = seconds;
