@@ -2,6 +2,15 @@
 
 namespace trl::train {
 
+MicroBatch copied(const engine::Batch& batch, int64_t vocab_size,
+                  const std::optional<data::TreeLimits>& share) {
+  if (!share) return copy_batch(batch, vocab_size);
+  const SharedBatch shared(batch, *share);
+  MicroBatch own = copy_batch(shared.batch(), vocab_size);
+  own.shared_tokens = shared.saved();
+  return own;
+}
+
 const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
   engine::ErrorCapture error;
   if (!positioned_) {
@@ -16,21 +25,13 @@ const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
     positioned_ = false;  // unless this batch arrives
     engine::Batch batch;
     if (error.check(source_.next(&batch, error))) {
-      window_.push_back(copied(batch));
+      window_.push_back(copied(batch, vocab_size_, share_));
     } else {
       ended_ = true;
     }
     positioned_ = true;
   }
   return window_;
-}
-
-MicroBatch Batches::copied(const engine::Batch& batch) const {
-  if (!share_) return copy_batch(batch, vocab_size_);
-  const SharedBatch shared(batch, *share_);
-  MicroBatch own = copy_batch(shared.batch(), vocab_size_);
-  own.shared_tokens = shared.saved();
-  return own;
 }
 
 void Batches::window_done() {

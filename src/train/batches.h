@@ -8,11 +8,14 @@
 
 namespace trl::train {
 
+// share: what the rows of a batch share (sharing.h); none: nothing.
+MicroBatch copied(const engine::Batch& batch, int64_t vocab_size,
+                  const std::optional<data::TreeLimits>& share);
+
 // The micro-batches of training, epoch after epoch. A window (those of one optimizer step) stays until it is
 // done, so that a step that failed repeats it.
 class Batches {
  public:
-  // share: what the rows of a batch share (sharing.h); none: nothing.
   Batches(engine::BatchSource& source, int64_t vocab_size,
           const std::optional<data::TreeLimits>& share = std::nullopt)
       : source_(source), vocab_size_(vocab_size), share_(share) {}
@@ -34,8 +37,6 @@ class Batches {
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
 
  private:
-  MicroBatch copied(const engine::Batch& batch) const;
-
   engine::BatchSource& source_;
   const int64_t vocab_size_;
   const std::optional<data::TreeLimits> share_;

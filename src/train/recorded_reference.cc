@@ -10,6 +10,7 @@
 #include "kernels/path.h"
 #include "tensor/rehearsal.h"
 #include "train/batch_parts.h"
+#include "train/batches.h"
 #include "train/reference_file.h"
 
 namespace trl::train {
@@ -23,7 +24,8 @@ class RowPass {
       : source_(source),
         vocab_size_(context.model.config().vocab_size),
         most_tokens_(context.arguments.max_tokens_per_pass),
-        batch_size_(batch_size) {}
+        batch_size_(batch_size),
+        share_(sharing_of(context.arguments, context.model, context.attention, nullptr)) {}
 
   // Until body returns false.
   template <typename Body>
@@ -33,7 +35,7 @@ class RowPass {
     engine::Batch batch;
     while (error.check(source_.next(&batch, error))) {
       base::poll();
-      for (const MicroBatch& part : parts_of(copy_batch(batch, vocab_size_), most_tokens_))
+      for (const MicroBatch& part : parts_of(copied(batch, vocab_size_, share_), most_tokens_))
         if (!body(part)) return;
       batch = {};
     }
@@ -44,6 +46,7 @@ class RowPass {
   const int64_t vocab_size_;
   const std::optional<int64_t> most_tokens_;
   const int64_t batch_size_;
+  const std::optional<data::TreeLimits> share_;  // as in training, so that both round alike
 };
 
 std::vector<uint64_t> sequences_of(const MicroBatch& part) {
