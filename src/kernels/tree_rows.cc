@@ -17,9 +17,13 @@ void check_order(const Segments& segments) {
   std::vector<int32_t> path;  // to the segment before
   for (size_t i = 0; i < prefix.size(); ++i) {
     while (!path.empty() && path.back() != prefix[i]) path.pop_back();
-    need(prefix[i] == -1 || !path.empty(), "attention",
-         "segments must lie in depth-first order: the prefix of one is -1, or the segment before it, or one "
-         "that this continues");
+    if (prefix[i] != -1 && path.empty()) {
+      fail(Status::invalid_argument,
+           "segment {} of a batch continues segment {}: the one before it, one that this continues, or -1 "
+           "(none) "
+           "is accepted",
+           i, prefix[i]);
+    }
     path.push_back(static_cast<int32_t>(i));
   }
 }

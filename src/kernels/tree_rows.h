@@ -7,7 +7,8 @@
 
 namespace trl::kernels {
 
-// Error(invalid_argument) where a segment has a prefix that is not on the path to the segment before it.
+// Error(invalid_argument) where the prefix of a segment is neither the one before it nor one that this
+// continues.
 void check_order(const Segments& segments);
 
 struct TreeRows {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/tree_rows.h"
 #include "tensor/counted.h"
 
 namespace trl::train {
@@ -50,11 +51,7 @@ kernels::SegmentsPtr copy_segments(const engine::Batch& batch) {
   }
   if (batch.parents == nullptr) return segments;
   segments->prefix.assign(batch.parents, batch.parents + batch.documents);
-  for (int32_t i = 0; i < batch.documents; ++i) {
-    if (const int32_t parent = batch.parents[i]; parent < -1 || parent >= i)
-      fail(Status::invalid_argument,
-           "segment {} of a batch has the parent {}: an earlier one, or -1, is accepted", i, parent);
-  }
+  kernels::check_order(*segments);
   segments->rows = count_sequences(*segments, batch.sequences);
   return segments;
 }
