@@ -12,7 +12,7 @@
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"
 
-namespace trl::data {
+namespace trl::data::sft_prepare_test {
 namespace {
 
 using test::kBos;
@@ -572,4 +572,4 @@ TEST(Prepare, CancelStops) {
 }
 
 }  // namespace
-}  // namespace trl::data
+}  // namespace trl::data::sft_prepare_test
