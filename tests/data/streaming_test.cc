@@ -9,7 +9,7 @@
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"
 
-namespace trl::data {
+namespace trl::data::streaming_test {
 namespace {
 
 struct Shop {
@@ -209,4 +209,4 @@ TEST(Streaming, ShuffledRowsGoOnWhereTheyWere) {
 }
 
 }  // namespace
-}  // namespace trl::data
+}  // namespace trl::data::streaming_test
