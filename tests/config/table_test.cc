@@ -92,6 +92,8 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "dataset_columns",
                                       "method",
                                       "memory_budget",
+                                      "ref_model_name_or_path",
+                                      "ref_logprobs_cache_dir",
                                       "max_tokens_per_pass",
                                       "share_prefix",
                                       "offload_dir",
