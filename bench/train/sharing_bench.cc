@@ -56,6 +56,7 @@ class SameRows final : public trl::engine::BatchSource {
   int32_t start_epoch(int64_t, int64_t, std::span<const int64_t>, trl::engine::ErrorSink&) noexcept override {
     return 0;
   }
+  int32_t start_pass(int64_t, trl::engine::ErrorSink&) noexcept override { return 0; }
   int32_t next(trl::engine::Batch* out, trl::engine::ErrorSink&) noexcept override {
     *out = {ids_.data(),     labels_.data(),  positions_.data(),
             borders_.data(), numbers_.data(), std::ssize(ids_)};
