@@ -101,12 +101,14 @@ void expect_trls(const Json& want, const char* fused_kernels) {
   const Json state = base::parse_json(telemetry::trainer_state_json(trainer.state()), "state");
   const Json golden = {{"log_history", want["records"]}, {"relative_tolerance", narrow ? 0.02 : 1e-3}};
   if (narrow) {
-    // Scores have eight bits: each is at most two units apart, as long as weights that have no more bits
-    // themselves are those of the beginning.
+    // Scores have eight bits, and those from 0.25 to 0.5 a unit of 2^-9: each is at most four of these apart,
+    // as long as weights that have no more bits themselves are those of the beginning. (Processors round the
+    // products of bfloat16 in different places: up to two units on one with AVX512-BF16, three on one
+    // without.)
     const size_t compared = run.model().dtype() == at::kBFloat16 ? 1 : want["records"].size() - 1;
     for (size_t i = 0; i < compared; ++i) {
       for (const char* name : {"loss", "min_reward", "mean_reward", "max_reward", "margin"}) {
-        EXPECT_NEAR(state["log_history"][i][name].get<double>(), want["records"][i][name].get<double>(), 4e-3)
+        EXPECT_NEAR(state["log_history"][i][name].get<double>(), want["records"][i][name].get<double>(), 8e-3)
             << i << " " << name;
       }
     }
