@@ -21,12 +21,17 @@ bool drops(const config::TrainingArguments& arguments, model::Model& model) {
          (adapter != nullptr && adapter->config().lora_dropout > 0);
 }
 
+bool has_router_loss(const config::TrainingArguments& arguments, const model::Model& model) {
+  const model::ExpertsConfig& experts = model.config().experts;
+  return experts.count > 0 && arguments.router_aux_loss_coef.value_or(experts.balance) != 0;
+}
+
 // Why tokens with the same beginning are not the same in all rows, or not computed as segments; empty: they
 // are.
 std::string why_apart(const config::TrainingArguments& arguments, model::Model& model,
                       const kernels::AttentionPluginPtr& attention) {
-  if (arguments.method != "sft" && arguments.method != "dpo")
-    return fmt::format("method: {} computes each of its rows by itself", arguments.method);
+  if (arguments.method == "kto" && has_router_loss(arguments, model))
+    return "the routers' loss of KTO is of some rows of a batch alone";
   if (drops(arguments, model)) return "dropout is active, which each row draws for itself";
   if (arguments.neftune_noise_alpha > 0)
     return "neftune_noise_alpha adds noise, which each row draws for itself";

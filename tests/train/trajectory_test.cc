@@ -118,8 +118,9 @@ TEST(FamilyTrajectories, equal_trl) {
 
 // Every token that rows have in common computed once: pairs, prompts under one template, packed rows.
 TEST(SharedTrajectories, EqualTrl) {
-  for (const char* name : {"dpo_sigmoid", "dpo_gradient_checkpointing", "dpo_eval", "sft_completion_only",
-                           "sft_pack_bfd", "sft_mistral_sliding", "sft_eval_packed"}) {
+  for (const char* name :
+       {"dpo_sigmoid", "dpo_gradient_checkpointing", "dpo_eval", "sft_completion_only", "sft_pack_bfd",
+        "sft_mistral_sliding", "sft_eval_packed", "kto_plain", "kto_apo_zero_unpaired", "kto_precompute"}) {
     SCOPED_TRACE(name);
     expect_trls(name, "on", nullptr, "true");
   }
@@ -169,6 +170,7 @@ TEST(FamilyTrajectories, OfRewardEqualTrls) {
   for (const char* name : {"reward_plain", "reward_margin_center", "reward_eval_ga2"}) {
     SCOPED_TRACE(name);
     for (const char* fused_kernels : {"on", "off"}) expect_trls(name, fused_kernels);
+    expect_trls(name, "on", nullptr, "true");
   }
 }
 
