@@ -166,15 +166,16 @@ TEST(Reward, DoubtfulRowsAreCounted) {
   Error error;
   ASSERT_EQ(trl_runtime_set_log(runtime.get(), note, &log, nullptr, error), TRL_OK) << error.message();
   const host::Dataset dataset = host::rows(
-      repeated(kPair, 4) + R"({"prompt": "a", "chosen": " b", "rejected": " b"})"
-                           "\n"
-                           R"({"prompt": "a", "chosen": "", "rejected": " b"})"
-                           "\n"
-                           R"({"prompt": "a", "chosen": " b c d e f g h i j k l m n o p", "rejected": " b"})"
-                           "\n");
+      repeated(kPair, 4) +
+      R"({"prompt": "a", "chosen": " b", "rejected": " b"})"
+      "\n"
+      R"({"prompt": "a", "chosen": "", "rejected": " b"})"
+      "\n"
+      R"({"prompt": "a", "chosen": " b c d e f g h i j k l m n o p q r s t u v w x y z b c d e f g h i j k l m n o p q r s t u v w x y z", "rejected": " b"})"
+      "\n");
   const host::Trainer trainer =
-      host::trainer(reward(scratch, {{"max_length", "12"}}), dataset.get(), nullptr, runtime.get());
-  for (const char* part : {"1 dropped, since a side is longer than max_length 12",
+      host::trainer(reward(scratch, {{"max_length", "40"}}), dataset.get(), nullptr, runtime.get());
+  for (const char* part : {"1 dropped, since a side is longer than max_length 40",
                            "1 with an empty completion", "1 whose chosen and rejected are the same"})
     EXPECT_NE(log.find(part), std::string::npos) << log;
   EXPECT_NE(log.find("a new head is drawn from seed 42"), std::string::npos) << log;
