@@ -87,8 +87,9 @@ struct Batch {
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
   int64_t real_tokens = 0;     // not padding to Trainer: by the mask, or without one by the pad token's id
-  const int32_t* parents =
-      nullptr;  // [documents], the number of an earlier segment or -1; null: none has one
+  // [documents], in depth-first order: the segment before it, one that this continues, or -1; null: none has
+  // one
+  const int32_t* parents = nullptr;
   std::span<const int32_t> sequences = {};  // the last segment of each; empty: each segment is a sequence
   std::span<const SequenceColumn> columns = {};
 };
