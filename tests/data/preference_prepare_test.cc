@@ -72,8 +72,7 @@ TEST(PreparePreference, Text) {
 {"prompt":"","chosen":"","rejected":"b"})"),
             (Lines{"0 ^q|a$|b$", "1 ^|$|b$"}));
   EXPECT_EQ(dpo(shop, R"({"chosen":"q: yes","rejected":"q: no","extra":1})"), (Lines{"0 ^q:| yes$| no$"}));
-  EXPECT_EQ(shop.log.lines,
-            Lines{"t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:2)"});
+  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:2)"});
 }
 
 // The shorter of the two common prefixes is the prompt of both.
