@@ -74,6 +74,7 @@ void read_packing(const Config& config, DataArguments& out) {
              packs ? "packing" : "eval_packing");
   }
   const bool asked = config.get_bool("padding_free");
+  if (config.method() != "sft") return;  // whose rows are cut one by one, and never padded here
   if (asked && !packs && out.max_length) {
     fail_key("padding_free",
              "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
@@ -93,6 +94,25 @@ void read_streaming(const Config& config, DataArguments& out) {
              "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must "
              "be known");
   }
+}
+
+// A window changes which rows come together, and is refused where something else says that.
+void read_prefix_window(const Config& config, DataArguments& out) {
+  constexpr std::string_view kKey = "share_prefix_window";
+  out.share_prefix_window = config.get_optional_int(kKey).value_or(0);
+  if (out.share_prefix_window == 0) return;
+  const auto refuse = [&](bool applies, std::string_view with, std::string_view why) {
+    if (!applies) return;
+    fail_key(kKey, "{}: {} is refused with {}, {}: leave one of them out", kKey, out.share_prefix_window,
+             with, why);
+  };
+  refuse(config.get("share_prefix") == "false", "share_prefix: false", "under which no rows share anything");
+  refuse(out.packing != Packing::none, "packing", "which decides on the documents of a row");
+  refuse(out.streaming, "dataset_streaming", "which takes rows in the order of their files");
+  refuse(out.sampling == Sampling::group_by_length, "train_sampling_strategy: group_by_length",
+         "which brings rows of one length together");
+  refuse(config.method() == "kto" && config.get_list("loss_type").front() == "kto", "loss_type: kto",
+         "whose KL estimate is of rows that lie side by side in the dataset");
 }
 
 // What the methods of pairs cannot do.
@@ -137,6 +157,7 @@ DataArguments data_arguments(const Config& config) {
     out.pad_to_multiple_of = config.get_optional_int("pad_to_multiple_of");
   read_packing(config, out);
   read_streaming(config, out);
+  read_prefix_window(config, out);
   out.dataset_cache_dir = config.get_text("dataset_cache_dir").value_or("");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
   if (is_of(*find_option("max_prompt_length"), config.method())) {

@@ -38,6 +38,7 @@ struct DataArguments {
   std::string dataset_cache_dir;  // empty: none
   int64_t dataset_cache_limit = 0;
   bool dataloader_drop_last = false;
+  int64_t share_prefix_window = 0;  // micro-batches; 0: none
   std::optional<int64_t> pad_to_multiple_of;
   std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
   std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length

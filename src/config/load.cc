@@ -13,7 +13,7 @@ namespace trl::config {
 namespace {
 
 bool takes(const Option& option, const base::Json& value) {
-  if (value.is_array()) return option.type == OptionType::list;
+  if (value.is_array()) return option.type == OptionType::list || is_list_somewhere(option);
   if (value.is_object()) return option.type == OptionType::map;
   return true;
 }

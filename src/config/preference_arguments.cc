@@ -1,6 +1,7 @@
 #include "config/preference_arguments.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -20,7 +21,8 @@ std::vector<std::pair<std::string, double>> losses(const Config& config) {
   std::vector<std::pair<std::string, double>> out;
   for (size_t i = 0; i < names.size(); ++i) {
     const std::optional<double> weight = weights.empty() ? 1.0 : base::parse_double(weights[i]);
-    if (!weight) fail_key("loss_weights", "loss_weights: {} is not a number", shown(weights[i]));
+    if (!weight || !std::isfinite(*weight))
+      fail_key("loss_weights", "loss_weights: {} is not a finite number", shown(weights[i]));
     out.emplace_back(names[i], *weight);
   }
   return out;
@@ -48,12 +50,12 @@ void check_dpo(const PreferenceArguments& a) {
              "sigmoid, sigmoid_norm, hinge, ipo, exo_pair, robust, discopop, sft",
              a.f_divergence_type, name);
   }
-  if (has(a, {"exo_pair"}) && a.label_smoothing <= 0) {
-    fail_key("label_smoothing",
-             "label_smoothing: {} is refused with loss_type exo_pair, which takes its logarithm: give a "
-             "value above 0, "
-             "such as 0.001",
-             a.label_smoothing);
+  if (has(a, {"exo_pair"}) && (a.label_smoothing <= 0 || a.label_smoothing >= 1)) {
+    fail_key(
+        "label_smoothing",
+        "label_smoothing: {} is refused with loss_type exo_pair, which takes its logarithm and that of 1 "
+        "less it: give a value above 0 and below 1, such as 0.001",
+        a.label_smoothing);
   }
   if (has(a, {"robust"}) && a.label_smoothing >= 0.5) {
     fail_key("label_smoothing",
@@ -92,6 +94,13 @@ void check_kto(const Config& config, const PreferenceArguments& a) {
 PreferenceArguments preference_arguments(const Config& config) {
   PreferenceArguments a;
   const std::string_view method = config.method();
+  if (method != "sft" && config.get_double("label_smoothing_factor") != 0) {
+    fail_key(
+        "label_smoothing_factor",
+        "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: leave it "
+        "out{}",
+        config.get("label_smoothing_factor"), method, method == "dpo" ? ", or give label_smoothing" : "");
+  }
   if (method == "dpo") {
     a.losses = losses(config);
     a.label_smoothing = config.get_double("label_smoothing");

@@ -33,6 +33,16 @@ void add_optimizer(Options& out, const Config& config, const TrainingArguments& 
   if (a.optim_states == OptimStates::eight_bit) add(out, config, {"optim_8bit_embeddings"});
 }
 
+// What the losses of preferences and rewards are made of.
+void add_preferences(Options& out, const Config& config) {
+  for (const char* name :
+       {"beta", "loss_weights", "label_smoothing", "f_divergence_type", "f_alpha_divergence_coef",
+        "discopop_tau", "use_weighting", "ld_alpha", "desirable_weight", "undesirable_weight",
+        "center_rewards_coefficient", "disable_dropout", "max_prompt_length", "max_completion_length",
+        "ref_model_name_or_path", "sync_ref_model", "ref_model_mixup_alpha", "ref_model_sync_steps"})
+    if (is_of(*find_option(name), config.method())) add(out, config, {name});
+}
+
 // Where an evaluation decides on the learning rate or on the model that is left at the end.
 void add_evaluation(Options& out, const Config& config, const TrainingArguments& a) {
   if (a.load_best_model_at_end) {
@@ -51,7 +61,8 @@ Options result_options(const Config& config) {
   add(out, config, {"method"});
   out.emplace_back("dtype", model_dtype(config));
   add(out, config,
-      {"per_device_train_batch_size", "gradient_accumulation_steps", "max_tokens_per_pass", "share_prefix"});
+      {"per_device_train_batch_size", "gradient_accumulation_steps", "max_tokens_per_pass", "share_prefix",
+       "share_prefix_window"});
   out.emplace_back("max_steps", std::to_string(a.max_steps));
   if (a.max_steps < 0) add(out, config, {"num_train_epochs"});
   add_optimizer(out, config, a);
@@ -64,11 +75,9 @@ Options result_options(const Config& config) {
   add(out, config,
       {"seed", "data_seed", "train_sampling_strategy", "dataloader_drop_last", "dataset_streaming", "packing",
        "packing_strategy", "padding_free", "pad_to_multiple_of", "max_length"});
-  if (a.method == "reward") add(out, config, {"center_rewards_coefficient"});
   out.emplace_back("load_best_model_at_end", text(a.load_best_model_at_end));
   add_evaluation(out, config, a);
-  for (const char* name : {"beta", "desirable_weight", "undesirable_weight", "sync_ref_model"})
-    if (is_of(*find_option(name), a.method)) add(out, config, {name});
+  add_preferences(out, config);
   if (config.get_bool("use_peft")) {
     add(out, config,
         {"use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",

@@ -119,6 +119,7 @@ void read_stepping(const Config& config, TrainingArguments& out) {
   if (type != "auto") out.gradient_dtype = type == "float32" ? GradientType::float32 : GradientType::bfloat16;
   out.optimizer_in_backward = config.get_bool("optimizer_in_backward");
   out.max_tokens_per_pass = config.get_optional_int("max_tokens_per_pass");
+  out.prefix_window = config.get_text("share_prefix_window").has_value();
   const std::string share = config.get("share_prefix");
   if (share != "auto") out.share_prefix = share == "true" ? SharePrefix::always : SharePrefix::never;
   out.clip_by_previous_norm = config.get_bool("clip_by_previous_norm");

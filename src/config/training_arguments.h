@@ -41,6 +41,7 @@ struct TrainingArguments {
   bool bf16 = true;  // autocast over the weights' dtype
   std::optional<int64_t> max_tokens_per_pass;
   SharePrefix share_prefix = SharePrefix::automatic;
+  bool prefix_window = false;  // share_prefix_window is given
   Recompute recompute = {.form = Recomputed::layers};
   std::optional<ActivationOffload> offload;  // of activations
   Levers levers = {};                        // no options: what a memory plan sets

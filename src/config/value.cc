@@ -60,13 +60,6 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   return std::to_string(static_cast<int64_t>(*number));
 }
 
-bool is_list_somewhere(const Option& option) {
-  const std::span<const TrainerValues> all = trainer_values();
-  return std::any_of(all.begin(), all.end(), [&](const TrainerValues& values) {
-    return values.name == option.name && values.default_value.starts_with('[');
-  });
-}
-
 std::string canonical_words(const Option& option, std::string_view key, std::string_view text,
                             const std::vector<std::string_view>& words, std::string_view trainer) {
   const base::Json list = parse_flow(text, key);
@@ -165,6 +158,13 @@ std::string uncovered(const Option& option, const std::string& value) {
 }
 
 }  // namespace
+
+bool is_list_somewhere(const Option& option) {
+  const std::span<const TrainerValues> all = trainer_values();
+  return std::any_of(all.begin(), all.end(), [&](const TrainerValues& values) {
+    return values.name == option.name && values.default_value.starts_with('[');
+  });
+}
 
 bool in_range(std::string_view range, double value) {
   const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };

@@ -22,6 +22,9 @@ std::string canonical_value(const Option& option, std::string_view key, std::str
 // warning to give, or empty.
 std::string check_support(const Option& option, std::string_view key, const std::string& value);
 
+// Whether the value is a list of words to a trainer.
+bool is_list_somewhere(const Option& option);
+
 // A range of the option table: "> 0", ">= 0", "[0, 1)", ...
 bool in_range(std::string_view range, double value);
 

@@ -45,6 +45,17 @@ TEST(Load, ReadsYaml) {
   EXPECT_TRUE(config.warnings().empty());
 }
 
+TEST(Load, ReadsListsOfWords) {
+  for (const char* text : {"loss_type: [sigmoid, sft]\nloss_weights: [1.0, 0.5]\nmethod: dpo\n",
+                           "method: dpo\nloss_type:\n- sigmoid\n- sft\nloss_weights:\n- 1\n- 0.5\n"}) {
+    const TrainingArguments arguments = training_arguments(loaded(text));
+    EXPECT_EQ(arguments.preference.losses,
+              (std::vector<std::pair<std::string, double>>{{"sigmoid", 1}, {"sft", 0.5}}));
+  }
+  EXPECT_EQ(refusal("optim: [adamw_torch]\n").substr(0, 44),
+            "x.yaml:1: optim: '[\"adamw_torch\"]' is not ac");
+}
+
 TEST(Load, ReadsJson) {
   const Config config = loaded(
       "\xEF\xBB\xBF{\n\t\"max_steps\": 5,\n\t\"eos_token\": \"\\ud83d\\ude00\", \"bf16\": false,\n"

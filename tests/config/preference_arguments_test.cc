@@ -63,6 +63,14 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
        "sync_ref_model: true contradicts precompute_ref_log_probs: true"},
       {{{"method", "kto"}, {"sync_ref_model", "true"}, {"use_peft", "true"}},
        "sync_ref_model: true is refused with use_peft"},
+      {{{"method", "dpo"}, {"label_smoothing_factor", "0.1"}},
+       "label_smoothing_factor: 0.1 is refused with method dpo, whose loss is not over a vocabulary: leave "
+       "it "
+       "out, or give label_smoothing"},
+      {{{"method", "reward"}, {"label_smoothing_factor", "0.1"}}, "label_smoothing_factor: 0.1 is refused"},
+      {{{"method", "dpo"}, {"loss_weights", "[nan]"}}, "loss_weights: 'nan' is not a finite number"},
+      {{{"method", "dpo"}, {"loss_type", "exo_pair"}, {"label_smoothing", "1"}},
+       "label_smoothing: 1 is refused with loss_type exo_pair"},
       {{{"method", "dpo"}, {"ref_logprobs_cache_dir", "~/kept"}},
        "ref_logprobs_cache_dir: '~/kept' is not accepted"},
   };
@@ -76,6 +84,41 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
                                                         {"loss_type", "apo_zero_unpaired"},
                                                         {"per_device_train_batch_size", "1"},
                                                         {"train_sampling_strategy", "random"}})));
+}
+
+TEST(PreferenceArguments, LossesOfEarlierReleasesSayWhatTakesTheirPlace) {
+  const auto refusal = [](const char* key, const char* value) {
+    return test::error_of([&] { preference_config({{"method", "dpo"}, {key, value}}); }).second;
+  };
+  EXPECT_EQ(refusal("rpo_alpha", "0.5"),
+            "rpo_alpha: '0.5' is refused: it is a loss of the list now: give loss_type: [sigmoid, sft] with "
+            "loss_weights: [1.0, the value of rpo_alpha]");
+  EXPECT_TRUE(refusal("reference_free", "true").starts_with("reference_free: 'true' is refused: "));
+  EXPECT_TRUE(refusal("model_init_kwargs", R"({"num_labels": 2})").starts_with("model_init_kwargs: "));
+  EXPECT_NO_THROW(preference_config({{"method", "dpo"}, {"rpo_alpha", "null"}, {"reference_free", "false"}}));
+  EXPECT_NO_THROW(preference_config({{"method", "reward"}, {"model_init_kwargs", R"({"num_labels": 1})"}}));
+}
+
+TEST(PreferenceArguments, WindowsThatContradictAreRefused) {
+  EXPECT_EQ(data_arguments(preference_config({{"share_prefix_window", "8"}})).share_prefix_window, 8);
+  EXPECT_EQ(data_arguments(Config()).share_prefix_window, 0);
+  EXPECT_THROW(Config().set("share_prefix_window", "1"), Error);
+  const std::vector<std::pair<Pairs, const char*>> cases = {
+      {{{"share_prefix", "false"}}, "share_prefix: false"},
+      {{{"packing", "true"}}, "packing"},
+      {{{"dataset_streaming", "true"}}, "dataset_streaming"},
+      {{{"train_sampling_strategy", "group_by_length"}}, "train_sampling_strategy: group_by_length"},
+      {{{"method", "kto"}}, "loss_type: kto"}};
+  for (const auto& [settings, with] : cases) {
+    Config config = preference_config(settings);
+    config.set("share_prefix_window", "8");
+    const auto [status, message] = test::error_of([&] { data_arguments(config); });
+    EXPECT_EQ(status, Status::invalid_config);
+    EXPECT_TRUE(message.starts_with(std::string("share_prefix_window: 8 is refused with ") + with + ", "))
+        << message;
+  }
+  EXPECT_NO_THROW(data_arguments(preference_config(
+      {{"method", "kto"}, {"loss_type", "apo_zero_unpaired"}, {"share_prefix_window", "8"}})));
 }
 
 TEST(PreferenceArguments, RowsThatComeAndGoAreRefused) {

@@ -37,6 +37,14 @@ TEST(ResultOptions, WhatRoundsSumsOtherwiseIsRemembered) {
   EXPECT_EQ(remembered({{"share_prefix", "false"}}, "share_prefix"), "false");
 }
 
+TEST(ResultOptions, LossesOfPreferencesAreRemembered) {
+  EXPECT_EQ(remembered({{"method", "dpo"}, {"ld_alpha", "0.5"}}, "ld_alpha"), "0.5");
+  EXPECT_EQ(remembered({{"method", "dpo"}, {"max_prompt_length", "64"}}, "max_prompt_length"), "64");
+  EXPECT_EQ(remembered({{"method", "reward"}}, "center_rewards_coefficient"), "null");
+  EXPECT_EQ(remembered({}, "ld_alpha"), "none");
+  EXPECT_EQ(remembered({{"method", "dpo"}, {"share_prefix_window", "8"}}, "share_prefix_window"), "8");
+}
+
 TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
   EXPECT_EQ(remembered({}, "num_train_epochs"), "3");
   EXPECT_EQ(remembered({{"max_steps", "4"}}, "num_train_epochs"), "none");

@@ -96,6 +96,7 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "ref_logprobs_cache_dir",
                                       "max_tokens_per_pass",
                                       "share_prefix",
+                                      "share_prefix_window",
                                       "offload_dir",
                                       "recompute",
                                       "activation_offloading_min_bytes",
