@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/prefix_window.h"
 
 namespace trl::data {
 
@@ -26,7 +27,8 @@ class InOrder final : public BatchStream {
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override {
     settled();
     if (options_.sampling == Sampling::group_by_length && lengths_.empty()) lengths_ = examples_->lengths();
-    if (epoch != epoch_) order_ = EpochOrder(options_, epoch, lengths_, evaluations_before);
+    if (epoch != epoch_)
+      order_ = {EpochOrder(options_, epoch, lengths_, evaluations_before), options_.prefix_window};
     epoch_ = epoch;
     at_ = std::clamp<int64_t>(skip, 0, order_.size());
   }
@@ -34,7 +36,8 @@ class InOrder final : public BatchStream {
   bool next(HostBatch& batch) override {
     if (at_ >= order_.size()) return false;
     rows_.clear();
-    for (const int64_t row : order_.batch(at_)) rows_.push_back(examples_->read(row));
+    const auto tokens = [&](int64_t row) { return examples_->read(row).input_ids; };
+    for (const int64_t row : order_.batch(at_, tokens)) rows_.push_back(examples_->read(row));
     collate(rows_, layout_, batch);
     ++at_;
     return true;
@@ -50,7 +53,7 @@ class InOrder final : public BatchStream {
   OrderOptions options_;
   const BatchLayout layout_;
   std::vector<uint32_t> lengths_;
-  EpochOrder order_;
+  WindowedOrder order_;
   int64_t epoch_ = -1;
   int64_t at_ = 0;
   std::vector<Example> rows_;
@@ -70,6 +73,7 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
   order.drop_last = data.dataloader_drop_last && !data.streaming;
   const bool grouped = data.sampling == Sampling::group_by_length;
   order.seed = static_cast<uint64_t>(grouped ? training.seed : training.data_seed.value_or(training.seed));
+  order.prefix_window = data.share_prefix_window;
   return order;
 }
 

@@ -21,6 +21,7 @@ struct Event {
     cut,              // to max_length
     blank,            // a completion is of no text
     same,             // both completions of a pair are the same
+    beside,           // it has a completion beside the pair, which is not read
     short_row,        // of CSV: fewer cells than the header has names
     untrained,        // it would have been dropped, had it been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left

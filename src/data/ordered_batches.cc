@@ -16,7 +16,8 @@ int64_t OrderedBatches::longest_row() {
 }
 
 void OrderedBatches::start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) {
-  if (epoch != epoch_) order_ = EpochOrder(settled(), epoch, {}, evaluations_before);
+  if (epoch != epoch_)
+    order_ = {EpochOrder(settled(), epoch, {}, evaluations_before), options_.prefix_window};
   epoch_ = epoch;
   at_ = std::clamp<int64_t>(skip, 0, order_.size());
 }
@@ -27,14 +28,14 @@ void OrderedBatches::start_pass(int64_t batch_size) {
   all.batch_size = batch_size;
   all.sampling = Sampling::sequential;
   all.may_be_empty = true;
-  order_ = EpochOrder(all, 0);
+  order_ = {EpochOrder(all, 0), 0};
   epoch_ = -1;
   at_ = 0;
 }
 
 bool OrderedBatches::next(HostBatch& out) {
   if (at_ >= order_.size()) return false;
-  make(order_.batch(at_), out);
+  make(order_.batch(at_, [&](int64_t row) { return beginning(row); }), out);
   ++at_;
   return true;
 }

@@ -2,6 +2,7 @@
 // derived classes say.
 #pragma once
 #include "data/batch_stream.h"
+#include "data/prefix_window.h"
 #include "data/preparation.h"
 
 namespace trl::data {
@@ -22,7 +23,8 @@ class OrderedBatches : public BatchStream {
   OrderedBatches(const OrderOptions& order, Preparation& rows) : rows_(rows), options_(order) {}
 
  private:
-  virtual int64_t length(int64_t row) const = 0;  // tokens of its longest sequence
+  virtual int64_t length(int64_t row) const = 0;                  // tokens of its longest sequence
+  virtual std::vector<int32_t> beginning(int64_t row) const = 0;  // tokens that its sequences have in common
   virtual void make(std::span<const int64_t> rows, HostBatch& out) const = 0;
 
   // The number of rows, which may have to be waited for, is asked for as late as can be.
@@ -30,7 +32,7 @@ class OrderedBatches : public BatchStream {
 
   Preparation& rows_;
   OrderOptions options_;
-  EpochOrder order_;
+  WindowedOrder order_;
   int64_t epoch_ = -1, at_ = 0;
 };
 

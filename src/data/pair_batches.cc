@@ -25,6 +25,14 @@ class PairBatches final : public OrderedBatches {
     return std::min(length, truncation_.max_length.value_or(length));
   }
 
+  std::vector<int32_t> beginning(int64_t row) const override {
+    PreferenceExample pair = (*pairs_)[row];
+    const auto same = std::mismatch(pair.chosen_ids.begin(), pair.chosen_ids.end(), pair.rejected_ids.begin(),
+                                    pair.rejected_ids.end());
+    pair.prompt_ids.insert(pair.prompt_ids.end(), pair.chosen_ids.begin(), same.first);
+    return std::move(pair.prompt_ids);
+  }
+
   void make(std::span<const int64_t> rows, HostBatch& out) const override {
     const PreferenceBatch batch = preference_batch(pairs_->gather(rows), truncation_);
     collate(batch.rows, layout_, out);

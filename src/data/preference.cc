@@ -40,6 +40,7 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
   tell(Event::cut, fmt::format("cut to max_length {}", length));
   tell(Event::blank, "with an empty completion");
   tell(Event::same, "whose chosen and rejected are the same, so that nothing is preferred");
+  tell(Event::beside, "with a column 'completion', which is not read beside 'chosen' and 'rejected'");
   return text;
 }
 

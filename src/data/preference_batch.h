@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/example.h"
+#include "data/preference.h"
 #include "data/preference_examples.h"
 
 namespace trl::data {

@@ -133,7 +133,7 @@ Row unpaired(const Row& row, bool chosen) {
 bool label_column(const Row& row, std::string_view name) {
   const base::Json* value = find_column(row, name);
   if (value != nullptr && value->is_boolean()) return value->get<bool>();
-  if (value != nullptr && value->is_number_integer() && (*value == 0 || *value == 1)) return *value == 1;
+  if (value != nullptr && value->is_number() && (*value == 0 || *value == 1)) return *value == 1;
   if (value != nullptr && value->is_string() && row.untyped) {
     const auto& word = value->get_ref<const std::string&>();
     if (word == "true" || word == "True" || word == "TRUE" || word == "1") return true;

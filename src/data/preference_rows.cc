@@ -43,7 +43,10 @@ bool says_nothing(const Row& row, std::string_view column) {
   };
   if (!found->is_array()) return is_blank(*found);
   return std::all_of(found->begin(), found->end(), [&](const base::Json& message) {
-    return message.is_object() && message.contains("content") && is_blank(message["content"]);
+    if (!message.is_object()) return false;
+    const auto content = message.find("content");
+    if (message.contains("tool_calls")) return false;
+    return content == message.end() || content->is_null() || is_blank(*content);
   });
 }
 
@@ -85,6 +88,7 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
   made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
+  made.events.set(Event::beside, is_there(row, "completion"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
   const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen"));
   const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected"));
@@ -156,6 +160,7 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
     made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
   }
   made.events.set(Event::same, example.chosen_ids == example.rejected_ids);
+  made.events.set(Event::beside, is_there(row, "completion"));
   example.margin = number(row, "margin", margin_);
   const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
   made.events.set(Event::empty, example.chosen_ids.empty() || example.rejected_ids.empty());

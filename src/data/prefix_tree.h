@@ -20,6 +20,10 @@ struct TreeLimits {
   int64_t most = INT64_MAX;  // tokens of a tree of several documents
 };
 
+// A beginning that is worth it (share_prefix: auto). Fewer tokens, such as those that begin every chat, are
+// not worth that rows are one tree, whose attention is divided among fewer threads.
+inline constexpr TreeLimits kWorthwhile{16, 1.0 / 16};
+
 // Segments in depth-first order: one sees itself, its parent, and all that this one sees.
 struct PrefixTree {
   std::vector<int32_t> tokens;      // [tokens that are left], the place of each in the rows

@@ -32,6 +32,8 @@ class UnpairedBatches final : public OrderedBatches {
     return std::min(length, truncation_.max_length.value_or(length));
   }
 
+  std::vector<int32_t> beginning(int64_t row) const override { return (*list_)[row].prompt_ids; }
+
   void make(std::span<const int64_t> rows, HostBatch& out) const override {
     UnpairedBatch batch = unpaired_batch(list_->gather(rows), others(rows), truncation_);
     HostBatch counted;

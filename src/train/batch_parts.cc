@@ -79,8 +79,13 @@ std::vector<MicroBatch> parts_of(const MicroBatch& batch, std::optional<int64_t>
 void each_part(const std::vector<MicroBatch>& parts, BatchLoss& loss, const PartForward& forward,
                const PartBackward& backward) {
   if (parts.size() > 1 && loss.measures()) {
+    const bool learns = at::GradMode::is_enabled();
     const at::NoGradGuard no_graph;
     for (const MicroBatch& part : parts) loss.measure(forward(part), part);
+    if (!learns) {
+      backward(at::full({}, loss.value_measured(), at::kFloat), true);
+      return;
+    }
   }
   for (const MicroBatch& part : parts) {
     const at::Tensor share = loss.share(forward(part), part);

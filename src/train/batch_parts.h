@@ -19,7 +19,7 @@ using PartForward = std::function<model::Output(const MicroBatch& part)>;
 using PartBackward = std::function<bool(const at::Tensor& share, bool last)>;
 
 // Forward, loss and backward of one part after the other. Before, a loss that measures all parts sees each of
-// several go forward without a graph.
+// several go forward without a graph; where there is none anyway, that is all, and one share is the whole.
 void each_part(const std::vector<MicroBatch>& parts, BatchLoss& loss, const PartForward& forward,
                const PartBackward& backward);
 

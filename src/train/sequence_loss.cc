@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <utility>
+
 #include "tensor/rehearsal.h"
 
 namespace trl::train {
@@ -21,8 +23,8 @@ void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) 
 at::Tensor SequenceLoss::share(const model::Output& output, const MicroBatch& part) {
   if (measured_ == 0) measure(output, part);  // the only part
   const tensor::Stage stage("loss");
-  const bool first = shared_ == 0;
-  at::Tensor share = at::full({}, first ? value() / batches_ : 0.0, at::kFloat);
+  const bool first = !std::exchange(has_shared_, true);
+  at::Tensor share = at::full({}, first ? value_measured() : 0.0, at::kFloat);
   if (output.hidden.requires_grad() && at::GradMode::is_enabled()) share = share + backward(output, part);
   shared_ += part.targets.tokens.rows.size();
   if (first && output.router_loss.defined())

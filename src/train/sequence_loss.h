@@ -9,6 +9,7 @@ class SequenceLoss : public BatchLoss {
  public:
   bool measures() const final { return true; }
   void measure(const model::Output& output, const MicroBatch& part) final;
+  double value_measured() final { return value() / batches_; }
   at::Tensor share(const model::Output& output, const MicroBatch& part) final;
 
  protected:
@@ -29,6 +30,7 @@ class SequenceLoss : public BatchLoss {
   const Causal& causal_;
   const double batches_;
   size_t measured_ = 0, shared_ = 0;  // targets
+  bool has_shared_ = false;           // any part, which may have had none
   std::optional<double> router_loss_;
 };
 

@@ -8,11 +8,6 @@ namespace {
 
 using config::SharePrefix;
 
-// Of share_prefix: auto. Fewer tokens in common, such as those that begin every chat, are not worth that rows
-// are one tree, whose attention is divided among fewer threads.
-constexpr int64_t kLeast = 16;
-constexpr double kShare = 1.0 / 16;
-
 bool drops(const config::TrainingArguments& arguments, model::Model& model) {
   if (arguments.disable_dropout) return false;
   const model::DropoutRates& rates = model.config().dropout;
@@ -60,12 +55,20 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
              why);
   }
   if (!why.empty()) {
-    if (log != nullptr)
+    if (log == nullptr) return std::nullopt;
+    if (arguments.prefix_window) {
+      log->warning(
+          "train",
+          "share_prefix_window changes the order of the rows and saves nothing: those that begin alike "
+          "share nothing, because {}",
+          why);
+    } else {
       log->info("train", "share_prefix: rows that begin alike share nothing, because {}", why);
+    }
     return std::nullopt;
   }
   data::TreeLimits limits;
-  if (asked == SharePrefix::automatic) limits = {kLeast, kShare};
+  if (asked == SharePrefix::automatic) limits = data::kWorthwhile;
   limits.most = arguments.max_tokens_per_pass.value_or(INT64_MAX);
   return limits;
 }
@@ -75,6 +78,11 @@ MethodMetrics SharedTokens::add(const MicroBatch& batch) {
   all_ += batch.input_ids.numel() + batch.shared_tokens;
   if (batch.shared_tokens == 0) return {};
   return {{"shared_tokens", static_cast<double>(batch.shared_tokens)}};
+}
+
+void SharedTokens::add(const SharedTokens& others) {
+  shared_ += others.shared_;
+  all_ += others.all_;
 }
 
 void SharedTokens::say(base::LogSink& log) const {

@@ -21,6 +21,7 @@ class SharedTokens {
  public:
   // Of a micro-batch: shared_tokens, where there are any.
   MethodMetrics add(const MicroBatch& batch);
+  void add(const SharedTokens& others);
   void say(base::LogSink& log) const;  // nothing where nothing was shared
 
  private:

@@ -83,6 +83,7 @@ struct Trainer::Pass {
   int64_t num_tokens = 0;
   int64_t tokens_seen = 0;  // num_input_tokens_seen
   double flos = 0;
+  SharedTokens shared;
   bool skipped = false;  // on_nonfinite: nothing is learned from the window
 };
 
@@ -341,7 +342,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
             : loss;
     pass.means.add(of_batch->metrics());
     pass.own_means.add(of_batch->metrics());
-    pass.own_means.add(shared_.add(batch));
+    pass.own_means.add(pass.shared.add(batch));
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
@@ -385,6 +386,7 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
     means_ = pass.means;
     grad_norm_ = pass.norm;
   }
+  shared_.add(pass.shared);
   num_tokens_ = pass.num_tokens;
   learning_rate_ = learning_rate;
   state_.num_input_tokens_seen = pass.tokens_seen;

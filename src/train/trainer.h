@@ -115,6 +115,7 @@ class Trainer {
   void after_update(const Pass& pass, double learning_rate);
   void follow_up();
   void save_due();
+  std::vector<std::string_view> run_tags() const;
   void write_model(const std::string& directory);
   int64_t model_bytes() const;       // of the model at the end
   int64_t weight_bytes() const;      // of a checkpoint's weights

@@ -160,6 +160,11 @@ TEST(PreferenceColumns, CellsOfCsvStandForWhatIsCalledFor) {
               }).second.starts_with("m.csv:4: column 'margin'"));
   EXPECT_TRUE(
       test::error_of([&] { label_column(rows[3], "label"); }).second.starts_with("m.csv:5: column 'label'"));
+  Row number = rows[0];
+  number.value["label"] = 1.0;
+  EXPECT_TRUE(label_column(number, "label"));
+  number.value["label"] = 0.5;
+  EXPECT_EQ(test::error_of([&] { label_column(number, "label"); }).first, Status::format);
   Row typed = rows[0];
   typed.untyped = false;
   EXPECT_EQ(test::error_of([&] { label_column(typed, "label"); }).first, Status::format);

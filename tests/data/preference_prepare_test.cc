@@ -169,6 +169,18 @@ TEST(PreparePreference, WhatTeachesNothingIsCounted) {
                    "t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:1)"}));
 }
 
+TEST(PreparePreference, CompletionsBesidePairsAreCounted) {
+  const std::string row = R"({"prompt":"q","completion":"c","chosen":"a","rejected":"b"})";
+  LetterShop shop;
+  EXPECT_EQ(dpo(shop, row), Lines{"0 ^q|a$|b$"});
+  prepare_reward(shop.table(row), shop.context)->size();
+  const std::string warning =
+      "t.jsonl: of 1 rows 1 with a column 'completion', which is not read beside 'chosen' and 'rejected' "
+      "(the "
+      "first: t.jsonl:1)";
+  EXPECT_EQ(shop.log.lines, (Lines{warning, warning}));
+}
+
 TEST(PreparePreference, MessagesOfNoTextAreCounted) {
   LetterShop shop("{% for m in messages %}{{ m['content'] }}{% endfor %}");
   EXPECT_EQ(
@@ -180,6 +192,20 @@ TEST(PreparePreference, MessagesOfNoTextAreCounted) {
       (Lines{"0 q|x|y"}));
   EXPECT_EQ(shop.log.lines,
             (Lines{"t.jsonl: of 2 rows 1 dropped, since no token is left (the first: t.jsonl:2)"}));
+}
+
+TEST(PreparePreference, MessagesWithoutContentSayNothingUnlessTheyCallTools) {
+  const auto warnings = [](const std::string& message) {
+    LetterShop shop(kTurnsTemplate);
+    dpo(shop, R"({"prompt":[{"role":"user","content":"q"}],"chosen":[{"role":"assistant","content":"x"}],)"
+              R"("rejected":[)" +
+                  message + "]}");
+    return shop.log.lines.size();
+  };
+  EXPECT_EQ(warnings(R"({"role":"assistant","content":"y"})"), 0u);
+  EXPECT_EQ(warnings(R"({"role":"assistant","content":null})"), 1u);
+  EXPECT_EQ(warnings(R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]})"), 0u);
+  EXPECT_EQ(warnings(R"({"role":"assistant","content":"","tool_calls":[{"function":{"name":"f"}}]})"), 0u);
 }
 
 TEST(PrepareReward, PromptMarginAndLength) {

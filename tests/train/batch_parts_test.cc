@@ -123,6 +123,7 @@ class SquareOfSum final : public BatchLoss {
     if (!whole_) return sum * sum;
     return 2 * *whole_ * sum - *whole_ * sum.detach();
   }
+  double value_measured() override { return *whole_ * *whole_; }
   MethodMetrics metrics() const override { return {}; }
   int measured = 0;
 
@@ -166,6 +167,35 @@ TEST(BatchParts, ALossOfAllPartsMeasuresThemFirst) {
     const double largest = whole.gradients[i].abs().max().item<double>();
     EXPECT_LE((parts.gradients[i] - whole.gradients[i]).abs().max().item<double>(), 1e-4 * largest) << i;
   }
+}
+
+// An evaluation has no backward, for which parts would go forward again.
+TEST(BatchParts, WithoutAGraphEachGoesForwardOnce) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = test::tiny_run({});
+  const auto method = make_method({run.setup.arguments, run.model()});
+  const MicroBatch batch = batch_of({5, 3, 7, 2});
+  const at::NoGradGuard no_graph;
+  const auto value = [&](std::optional<int64_t> most, int64_t times) {
+    SquareOfSum loss;
+    double sum = 0;
+    int64_t forwards = 0;
+    each_part(
+        parts_of(batch, most), loss,
+        [&](const MicroBatch& part) {
+          ++forwards;
+          return method->forward(part, std::nullopt);
+        },
+        [&](const at::Tensor& share, bool last) {
+          EXPECT_TRUE(last);
+          sum += share.item<double>();
+          return true;
+        });
+    EXPECT_EQ(forwards, times);
+    return sum;
+  };
+  const double whole = value(std::nullopt, 1);
+  EXPECT_NEAR(value(8, 3), whole, 1e-4 * whole);
 }
 
 TEST(BatchParts, EndWhereBackwardSaysSo) {

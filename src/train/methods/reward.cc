@@ -46,14 +46,18 @@ class RewardBatchLoss final : public BatchLoss {
     note(sequences, scores_of(output, part, sequences));
   }
 
+  double value_measured() override {
+    result_ = loss::reward_loss(pairs(), center_);
+    return result_.loss / batches_;
+  }
+
   at::Tensor share(const model::Output& output, const MicroBatch& part) override {
     const tensor::Stage stage("loss");
     const std::vector<size_t> sequences = sequences_of(part);
     const at::Tensor scores = scores_of(output, part, sequences);
     if (!measured_) note(sequences, scores);  // the only part
     const bool first = result_.by_chosen.empty();
-    if (first) result_ = loss::reward_loss(pairs(), center_);
-    at::Tensor share = at::full({}, first ? result_.loss / batches_ : 0.0, at::kFloat);
+    at::Tensor share = at::full({}, first ? value_measured() : 0.0, at::kFloat);
     if (!scores.requires_grad()) return share;
     at::Tensor by = at::empty({std::ssize(sequences)}, at::kFloat);
     for (size_t i = 0; i < sequences.size(); ++i) by.data_ptr<float>()[i] = by_score(sequences[i]);
