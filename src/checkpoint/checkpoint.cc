@@ -163,7 +163,7 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
   base::StagedDirectory staged(directory, fault);
   if (const model::Adapter* const adapter = contents.model->adapters().trained()) {
     write_adapter(staged, *adapter, contents.files);
-    write_card(staged, *adapter, contents.files, kRunTags);
+    write_card(staged, *adapter, contents.files, contents.tags);
   } else {
     write_model(staged, *contents.model, contents.files, contents.max_shard_bytes);
   }

@@ -16,6 +16,7 @@ struct Contents {
   std::string run;
   model::Model* model = nullptr;
   std::span<const engine::NamedBytes> files;
+  std::vector<std::string_view> tags;  // of an adapter's model card
   int64_t max_shard_bytes = io::kMaxShardBytes;
   std::string trainer_state;  // trainer_state.json
   // The rest is left out of a checkpoint of the model alone (save_only_model).

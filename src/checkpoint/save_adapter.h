@@ -11,9 +11,6 @@
 
 namespace trl::checkpoint {
 
-// Tags of the model card of what a training run saves.
-inline constexpr std::string_view kRunTags[] = {"sft", "trl"};
-
 // adapter_config.json.
 std::string config_text(const model::Adapter& adapter);
 // Into a directory that the caller commits.

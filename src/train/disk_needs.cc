@@ -60,6 +60,8 @@ int64_t Trainer::checkpoint_bytes() const {
   if (arguments().save_only_model) return bytes;
   for (const optim::StateTensor& state : optimizer_->state())
     bytes += static_cast<int64_t>(state.value.nbytes());
+  for (const optim::StateTensor& state : method_->state(plan_.max_steps))
+    bytes += static_cast<int64_t>(state.value.nbytes());
   return bytes;
 }
 

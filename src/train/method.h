@@ -10,6 +10,7 @@
 
 #include "config/training_arguments.h"
 #include "model/model.h"
+#include "optim/optim.h"
 #include "train/causal.h"
 #include "train/micro_batch.h"
 
@@ -33,6 +34,8 @@ class BatchLoss {
   // for: what each output is weighted by is known before the first backward.
   virtual bool measures() const { return false; }
   virtual void measure(const model::Output& /*output*/, const MicroBatch& /*part*/) {}
+  // Of one that measures: the value of the micro-batch, after all of its parts were measured.
+  virtual double value_measured() { return 0; }
   // float32 scalar; without a graph when there is nothing to learn from. Over all parts, values and gradients
   // add up to those of the micro-batch.
   virtual at::Tensor share(const model::Output& output, const MicroBatch& part) = 0;
@@ -51,6 +54,8 @@ class Method {
   virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                           const Divisors& divisors) = 0;
   virtual void updated(int64_t /*step*/) {}  // after so many updates
+  // What a checkpoint keeps of it after so many updates. Writing to the tensors loads it.
+  virtual std::vector<optim::StateTensor> state(int64_t /*step*/) { return {}; }
 };
 
 // What a method is made from.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/save_adapter.h"
+#include "tensor/rehearsal.h"
 #include "train/recorded_reference.h"
 #include "train/weights_digest.h"
 
@@ -43,6 +44,7 @@ class OtherModel final : public Reference {
     return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
   }
   void mix(double share) override {
+    if (tensor::Rehearsal::current() != nullptr) return;  // what it writes there is no memory
     const at::NoGradGuard no_graph;
     const std::vector<tensor::Parameter*> own = model_->parameters(), policy = causal_.model().parameters();
     for (size_t i = 0; i < own.size(); ++i) {
@@ -51,12 +53,33 @@ class OtherModel final : public Reference {
       at::Tensor(*to).mul_(1 - share).add_(*from, share);
     }
   }
+  std::vector<optim::StateTensor> weights() override {
+    std::vector<optim::StateTensor> out;
+    for (tensor::Parameter* parameter : model_->parameters())
+      out.push_back({"reference." + parameter->name, *parameter->write()});
+    return out;
+  }
 
  private:
   const Causal& causal_;
   const std::unique_ptr<model::Model> model_;
   const kernels::HeadOptions head_;
 };
+
+// sync_ref_model mixes each weight with the policy's of the same name.
+void check_alike(model::Model& reference, model::Model& policy, const std::string& path) {
+  const std::vector<tensor::Parameter*> own = reference.parameters(), others = policy.parameters();
+  const auto alike = [](const tensor::Parameter* a, const tensor::Parameter* b) {
+    return a->name == b->name && a->shape() == b->shape();
+  };
+  if (std::equal(own.begin(), own.end(), others.begin(), others.end(), alike)) return;
+  fail_key(
+      "ref_model_name_or_path",
+      "ref_model_name_or_path: {} has other layers or other shapes than the model that is trained, and "
+      "sync_ref_model: true mixes their weights: give a reference of the same architecture, or leave out "
+      "sync_ref_model",
+      path);
+}
 
 std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
   const std::string dtype = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
@@ -69,6 +92,7 @@ std::unique_ptr<model::Model> open_reference(const MethodContext& context, const
              "reference with the same vocabulary",
              path, own, policy);
   }
+  if (context.arguments.preference.sync_ref_model) check_alike(*model, context.model, path);
   return model;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/optim.h"
 #include "train/method.h"
 
 namespace trl::train {
@@ -16,6 +17,9 @@ class Reference {
   virtual std::vector<float> log_probs(const MicroBatch& part) = 0;
   // sync_ref_model: its weights become (1 - share) of themselves and share of the policy's.
   virtual void mix(double share);
+  // Its weights, for a checkpoint of a run that changes them: "reference.<parameter>". None: they never
+  // change.
+  virtual std::vector<optim::StateTensor> weights() { return {}; }
 };
 
 // As TRL's trainers choose it: the model of ref_model_name_or_path; where an adapter is trained that was

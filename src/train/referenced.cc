@@ -24,4 +24,9 @@ void Referenced::updated(int64_t step) {
     reference_->mix(arguments_.ref_model_mixup_alpha);
 }
 
+std::vector<optim::StateTensor> Referenced::state(int64_t step) {
+  const bool mixed = arguments_.sync_ref_model && step >= arguments_.ref_model_sync_steps;
+  return mixed ? reference_->weights() : std::vector<optim::StateTensor>();
+}
+
 }  // namespace trl::train

@@ -15,6 +15,7 @@ class Referenced : public Method {
     return causal_.forward(batch, training, states);
   }
   void updated(int64_t step) final;
+  std::vector<optim::StateTensor> state(int64_t step) final;
 
  protected:
   explicit Referenced(const MethodContext& context);

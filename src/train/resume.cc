@@ -184,7 +184,19 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   seconds_before_ = exact(sums.at("seconds"));
   resumed_ = json.at("begun");
   stop_ = state_.global_step >= plan_.max_steps;
-  from.load(*setup_.model, optimizer_kept ? optimizer_->state() : std::vector<optim::StateTensor>());
+  std::vector<optim::StateTensor> kept = method_->state(state_.global_step);
+  if (!from.has(kept)) {
+    warn(
+        "{} does not contain the updated reference of sync_ref_model, so the reference starts again from its "
+        "original weights",
+        from.directory());
+    kept.clear();
+  }
+  if (optimizer_kept) {
+    const std::vector<optim::StateTensor> states = optimizer_->state();
+    kept.insert(kept.end(), states.begin(), states.end());
+  }
+  from.load(*setup_.model, kept);
 }
 
 // The states of another optimizer, or of one with other optim_args where those decide which states there are,

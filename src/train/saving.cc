@@ -11,9 +11,13 @@ void Trainer::save_model(const std::string& given) {
   check_whole();
   const std::string& directory = given.empty() ? arguments().output_dir : given;
   if (const model::Adapter* const adapter = setup_.model->adapters().trained())
-    return checkpoint::save_adapter(directory, *adapter, setup_.files, checkpoint::kRunTags,
-                                    setup_.write_fault);
+    return checkpoint::save_adapter(directory, *adapter, setup_.files, run_tags(), setup_.write_fault);
   write_model(directory);
+}
+
+// As TRL names what its trainers make.
+std::vector<std::string_view> Trainer::run_tags() const {
+  return {arguments().method == "reward" ? std::string_view("reward-trainer") : arguments().method, "trl"};
 }
 
 void Trainer::save_merged(const std::string& given) {
@@ -60,12 +64,15 @@ void Trainer::write_checkpoint(const std::string& directory) {
   contents.run = run_;
   contents.model = setup_.model;
   contents.files = setup_.files;
+  contents.tags = run_tags();
   contents.max_shard_bytes = arguments().max_shard_bytes;
   contents.trainer_state = telemetry::trainer_state_json(state);
   contents.resumable = !arguments().save_only_model;
   if (contents.resumable) {
     contents.state = run_state();
     contents.optimizer = optimizer_->state();
+    const std::vector<optim::StateTensor> of_method = method_->state(state_.global_step);
+    contents.optimizer.insert(contents.optimizer.end(), of_method.begin(), of_method.end());
   }
   checkpoint::save_checkpoint(directory, contents, setup_.write_fault);
   state_.best_model_checkpoint = state.best_model_checkpoint;
