@@ -43,6 +43,10 @@ base::Json describe(const data::Example& example, int64_t row, const text::Token
 
 base::Json read_example(const Dataset& dataset, const Tokenizer& tokenizer, const config::Config& config,
                         int64_t row) {
+  if (config.method() != "sft") {
+    fail_key("method", "method: {}: rows of preferences are not shown yet; those of sft are",
+             config.method());
+  }
   const config::DataArguments arguments = config::data_arguments(config);
   const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);
   data::PrepareContext context;

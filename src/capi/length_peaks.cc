@@ -11,7 +11,10 @@ namespace trl::capi {
 
 void predict_peaks(telemetry::LengthProfile& profile, const config::Config& given) try {
   if (profile.limits.empty() || profile.limits.front().layouts.empty())
-    fail_key("method", "the rows are preferences, on which method {} does not train", given.get("method"));
+    fail_key(
+        "method",
+        "the rows are preferences; trl_trainer_plan (trl estimate --method dpo) predicts the peak of a run "
+        "on them");
   const config::Config config = with_whole_paths(given);
   std::vector<int32_t> new_tokens;
   const auto tokenizer = open_training_tokenizer(config, needed_model_path(config), new_tokens);

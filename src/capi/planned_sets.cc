@@ -90,9 +90,12 @@ PlannedSets::Batches PlannedSets::read_batches(const config::Config& config) con
   const std::string path = needed_model_path(config);
   Batches out;
   const auto tokenizer = open_training_tokenizer(config, path, out.new_tokens);
-  out.size = rows_ == nullptr
-                 ? largest_batch(config)
-                 : measured_size(config, *rows_, Tokenizer(data::open_tokenizer(path, current_log())));
+  if (rows_ == nullptr)
+    out.size = largest_batch(config);
+  else if (config.method() != "sft")
+    out.size = prepared_size(config, *rows_, *tokenizer);
+  else
+    out.size = measured_size(config, *rows_, Tokenizer(data::open_tokenizer(path, current_log())));
   out.embedding_rows = takes_tokens_over(config) ? tokenizer->get().vocab_size() : 0;
   return out;
 }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.h"
+#include "capi/prepare.h"
 #include "capi/profile.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 
@@ -71,6 +74,31 @@ RunSize measured_size(const config::Config& config, const Dataset& rows, const T
     size.steps = static_cast<int64_t>(steps);
     if (per_epoch > 0) size.tokens = static_cast<double>(cost.tokens) * steps / per_epoch;
   }
+  return size;
+}
+
+RunSize prepared_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {
+  const config::TrainingArguments training = config::training_arguments(config);
+  config::Config apart = config;
+  apart.set("output_dir", std::filesystem::temp_directory_path().string());  // nothing is left in a run's own
+  const Prepared prepared = prepare(apart, tokenizer.get(), *rows.runtime(), rows, nullptr);
+  Batches& batches = *prepared.train;
+  batches.settle();
+  RunSize size;
+  size.longest = std::max<int64_t>(1, batches.longest_row());
+  size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, batches.rows()));
+  engine::ErrorCapture error;
+  error.check(batches.start_pass(1, error));
+  double tokens = 0;  // of an epoch
+  for (engine::Batch batch; error.check(batches.next(&batch, error));)
+    tokens += static_cast<double>(batch.counted_tokens);
+  const int64_t accumulated = training.gradient_accumulation_steps;
+  const int64_t updates = (batches.batches_per_epoch() + accumulated - 1) / accumulated;
+  const auto per_epoch = static_cast<double>(std::max<int64_t>(1, updates));
+  const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
+                                              : std::ceil(training.num_train_epochs * per_epoch);
+  size.steps = static_cast<int64_t>(steps);
+  size.tokens = tokens * steps / per_epoch;
   return size;
 }
 

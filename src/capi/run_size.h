@@ -25,4 +25,8 @@ RunSize largest_batch(const config::Config& config, Batches& rows);
 // Reads all rows. They are never padded here, whatever the layout.
 RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
 
+// The same of methods whose rows have several sequences: prepares all rows as the run does. tokenizer: the
+// run's.
+RunSize prepared_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
+
 }  // namespace trl::capi

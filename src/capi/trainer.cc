@@ -112,6 +112,11 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   need_writable("output_dir", arguments.output_dir);
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
+  if (const std::string& path = arguments.preference.reference;
+      !path.empty() && !std::filesystem::exists(path)) {
+    fail_key("ref_model_name_or_path",
+             "ref_model_name_or_path: {} does not exist: give a model directory or a GGUF file", path);
+  }
   if (arguments.preference.precompute_ref_log_probs)
     need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
   for (const std::string& warning : config_.warnings())

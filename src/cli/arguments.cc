@@ -64,6 +64,13 @@ std::string help(const trl_option* option, const std::string& trainer) {
   return text;
 }
 
+// Some keys are a list to one trainer and a word to the others.
+int32_t type_of(const trl_option* option, const std::string& trainer) {
+  const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
+  const bool list = of_one && trl_option_default_for(option, trainer.c_str())[0] == '[';
+  return list ? TRL_TYPE_LIST : trl_option_type(option);
+}
+
 class Flags {
  public:
   explicit Flags(const CommandLine& line)
@@ -123,7 +130,7 @@ class Flags {
  private:
   void add(const trl_option* o) {
     const std::string name = trl_option_name(o);
-    const int32_t type = trl_option_type(o);
+    const int32_t type = type_of(o, trainer_);
     add_flag(o, name, spellings(name, command_), type, false)->group(trl_option_section(o));
     if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o)) == "true")
       add_flag(o, name, spellings("no_" + name, command_), type, true)->group("");
@@ -210,6 +217,16 @@ class Flags {
 };
 
 }  // namespace
+
+std::string trainer_of(const Words& words) {
+  constexpr std::string_view kFlag = "--method";
+  std::string trainer = "sft";
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kFlag && i + 1 < words.size()) trainer = words[i + 1];
+    if (words[i].starts_with(std::string(kFlag) + "=")) trainer = words[i].substr(kFlag.size() + 1);
+  }
+  return trainer;
+}
 
 bool parse(const CommandLine& line, const Words& words, Config& config) {
   Flags flags(line);

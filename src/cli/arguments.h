@@ -34,6 +34,9 @@ struct CommandLine {
   std::vector<TextFlag> texts;        // the command's own, no keys
   std::vector<Switch> switches{};
 };
+// The trainer that --method names, whose keys are flags then; without it, sft.
+std::string trainer_of(const Words& words);
+
 bool parse(const CommandLine& line, const Words& words, Config& config);
 
 }  // namespace trl::cli

@@ -23,15 +23,18 @@ int estimate(const Words& words) {
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
   bool json = false;
-  const CommandLine line{"estimate",
-                         "Tell what trl sft with the same options takes: memory by term, time, disk.",
-                         "sft",
-                         {"runtime", "estimate"},
-                         {},
-                         {},
-                         {{"json", "Print the numbers as JSON", &json}}};
+  const std::string trainer = trainer_of(words);
+  check(trl_config_set(config.get(), "method", trainer.c_str(), error.out()), error);
+  const CommandLine line{
+      "estimate",
+      "Tell what a run with the same options takes: memory by term, time, disk. --method dpo, "
+      "kto or reward: a run of that trainer, with its options and defaults.",
+      trainer,
+      {"runtime", "estimate"},
+      {},
+      {},
+      {{"json", "Print the numbers as JSON", &json}}};
   if (parse(line, words, config)) return 0;
-  check(trl_config_set(config.get(), "method", "sft", error.out()), error);
   if (get(config, "model_name_or_path").empty())
     throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
   Runtime runtime;

@@ -106,6 +106,7 @@ std::string term(const tensor::Taken& taken) {
       break;
   }
   if (taken.stage == "evaluation") return "evaluation";
+  if (taken.stage == "reference") return "forward of the reference";
   return loss                         ? "loss workspace"
          : opening || adapters        ? "reading of weights"
          : taken.stage == "optimizer" ? "update"
@@ -155,6 +156,12 @@ std::vector<int64_t> sequences_of(std::span<const int64_t> rows, const config::T
   if (method == "dpo" || method == "reward" || exchanged)
     sequences.insert(sequences.end(), rows.begin(), rows.end());
   return sequences;
+}
+
+// Tokens of these rows as num_tokens has them: KTO's exchanged completions are not counted.
+int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
+  const int64_t sequences = arguments.method == "dpo" || arguments.method == "reward" ? 2 : 1;
+  return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
 }
 
 // What generating with the model keeps of one sequence of so many tokens.
@@ -222,12 +229,12 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   out.cache_bytes = cache_bytes(*model, longest, bf16);
 }
 
-// The stage of each event. What comes before forward belongs to opening.
+// The stage of each event. What comes before the first forward belongs to opening.
 std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event> events) {
   std::vector<std::string_view> stages;
   bool forward = false;
   for (const auto& event : events) {
-    forward = forward || event.stage == "forward";
+    forward = forward || event.stage == "forward" || event.stage == "reference";
     stages.push_back(forward ? event.stage : "open");
   }
   return stages;
@@ -336,9 +343,7 @@ void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& sp
   const kernels::Speed speed = kernels::probe(run.work);
   double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
   if (run.left > 0) seconds += add_leaving(json, run, arguments);
-  const std::vector<int64_t> sequences = sequences_of(spec.lengths, arguments);
-  const int64_t tokens =
-      arguments.gradient_accumulation_steps * std::accumulate(sequences.begin(), sequences.end(), int64_t{0});
+  const int64_t tokens = arguments.gradient_accumulation_steps * counted_tokens(spec.lengths, arguments);
   const auto of_step = static_cast<double>(tokens);
   json["tokens_per_step"] = tokens;
   json["seconds_per_step"] = seconds;

@@ -38,6 +38,13 @@ case_reward_trains_and_saves_a_classifier() {
   says out '"accuracy"'; says err "a new head is drawn from seed 42"; says model/config.json "Qwen2ForSequenceClassification"
   run 0 options reward; says out "learning_rate = 1e-04"; says out "center_rewards_coefficient"; says out "lora_task_type = SEQ_CLS"
 }
+case_dpo_takes_losses_as_words() {
+  local dpo=(dpo --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_pref.jsonl" --output_dir model
+             --bf16 false --max_steps 1)
+  run 0 "${dpo[@]}" --loss_type sigmoid sft --loss_weights 1.0 0.1; says out '"rewards/margins"'
+  run 2 "${dpo[@]}" --loss_type sigmoid sft --loss_weights 1.0; says err "loss_weights: 1 are given for 2 losses (sigmoid, sft)"
+  run 2 "${dpo[@]}" --rpo_alpha 0.1; says err "give loss_type: [sigmoid, sft] with loss_weights: [1.0, the value of rpo_alpha]"
+}
 case_a_checkpoint_is_no_output_dir() {
   run 0 "${sft[@]}" --max_steps 1 --save_steps 1
   run 1 "${sft[@]}" --max_steps 1 --save_strategy no --output_dir model/checkpoint-1; says err "is a checkpoint"
@@ -445,6 +452,13 @@ case_estimate_tells_memory_time_and_disk() {
   run 0 "${estimate[@]}" --json --report plan.html
   grep -q '"peak_bytes"' out || die "no numbers"; grep -q "<svg" plan.html || die "no picture"
   run 0 "${estimate[@]}" --dataset_name "$rows"; says out "for 20 steps"
+}
+case_estimate_is_of_any_trainer() {
+  local pairs="$data/data/datasets/train_pref.jsonl"
+  run 0 "${estimate[@]}" --method dpo --beta 0.2 --dataset_name "$pairs" --json; says out '"tokens":'
+  mv out dpo; run 0 "${estimate[@]}" --dataset_name "$pairs" --json --method=reward; says out '"tokens":'
+  run 2 "${estimate[@]}" --beta 0.2; says err "beta"
+  run 2 "${estimate[@]}" --method dop; says err "'dop'"
 }
 case_estimate_refuses_what_is_wrong() {
   run 2 estimate; says err "--model_name_or_path is needed"

@@ -198,6 +198,29 @@ TEST(Plan, RowsSayHowLongTheyAre) {
   EXPECT_GT(found.at("steps").get<double>(), 0);
 }
 
+// Rows of several sequences are counted as the run counts them.
+TEST(Plan, PairsSayHowLongTheyAre) {
+  NEED_MODEL();
+  const std::string pairs = host::read_file(host::golden("data/datasets/train_pref.jsonl"));
+  for (const char* method : {"dpo", "reward", "kto"}) {
+    SCOPED_TRACE(method);
+    const host::Scratch scratch;
+    const auto rows = host::rows(pairs);
+    const host::Settings settings =
+        host::with(tiny(scratch), {{"method", method}, {"max_steps", "-1"}, {"num_train_epochs", "1"}});
+    const Json found = plan(settings, rows.get());
+    const auto run = host::trainer(settings, rows.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(run.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    const Json state = host::state(run.get());
+    EXPECT_EQ(found.at("steps"), state.at("global_step"));
+    const Json& last = state.at("log_history").at(state.at("log_history").size() - 2);
+    EXPECT_EQ(found.at("tokens"), last.at("num_tokens"));
+    EXPECT_EQ(found.at("row_tokens").get<double>() * 4 * (method == std::string("kto") ? 1 : 2),
+              found.at("tokens_per_step"));
+  }
+}
+
 TEST(Plan, WritesAPageThatNeedsNoOtherFile) {
   NEED_MODEL();
   const host::Scratch scratch;
