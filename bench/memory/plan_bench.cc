@@ -1,8 +1,8 @@
-// usage: plan_bench --tokenizer DIR [--model DIR ...] [--quick]
+// usage: plan_bench --tokenizer DIR [--model DIR ...] [--quick] [--only NAME]
 // What trl_trainer_plan predicts against what a run takes: peak resident memory (ru_maxrss) and tokens a
-// second, over models x what is trained x recomputation x length, and models x each lever, each in a process
-// of its own. A JSON line each, a summary, and exit status 1 when the mean or largest error is above its
-// bound.
+// second, over models x what is trained x recomputation x length, models x each lever, and models x
+// preference and reward training, each in a process of its own. A JSON line each, a summary, and exit status
+// 1 when the mean or largest error is above its bound.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +25,7 @@ struct Settings : CommonSettings {
   int64_t lever_length = 1024;
   int steps = 3;
   bool quick = false;
+  std::string only;
   double mean_bound = 0.03, largest_bound = 0.08, speed_bound = 0.25;
 };
 
@@ -40,6 +41,11 @@ const std::vector<std::pair<std::string, Json>>& trained() {
         {"load_in_4bit", true},
         {"bnb_4bit_quant_type", "nf4"}}}};
   return kAll;
+}
+
+Json joined(Json options, const Json& more) {
+  options.update(more);
+  return options;
 }
 
 // Each with all weights trained; recomputation is TRL's default unless it is the lever.
@@ -60,11 +66,50 @@ const std::vector<std::pair<std::string, Json>>& levers() {
   return kAll;
 }
 
+// Their rows share nothing, as a plan takes it; recomputation is TRL's default.
+const std::vector<std::pair<std::string, Json>>& preferences() {
+  static const Json kLora = {{"use_peft", true}, {"lora_target_modules", "all-linear"}};
+  static const std::vector<std::pair<std::string, Json>> kAll = {
+      {"dpo, full float32", {{"method", "dpo"}, {"dtype", "float32"}}},
+      {"dpo, full bfloat16", {{"method", "dpo"}, {"dtype", "bfloat16"}}},
+      {"dpo, reference asked before",
+       {{"method", "dpo"}, {"dtype", "float32"}, {"precompute_ref_log_probs", true}}},
+      {"dpo, all kept", {{"method", "dpo"}, {"dtype", "bfloat16"}, {"gradient_checkpointing", false}}},
+      {"dpo, lora", joined({{"method", "dpo"}, {"dtype", "bfloat16"}}, kLora)},
+      {"dpo, qlora",
+       joined(
+           {{"method", "dpo"}, {"dtype", "bfloat16"}, {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}},
+           kLora)},
+      {"kto, full float32", {{"method", "kto"}, {"dtype", "float32"}}},
+      {"kto, lora", joined({{"method", "kto"}, {"dtype", "bfloat16"}}, kLora)},
+      {"reward, full float32", {{"method", "reward"}, {"dtype", "float32"}}},
+      {"reward, lora", joined({{"method", "reward"}, {"dtype", "bfloat16"}}, kLora)}};
+  return kAll;
+}
+
 void write_rows(const std::string& path, int64_t tokens, int64_t rows) {
   std::vector<int64_t> ids(static_cast<size_t>(tokens));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i % 10);  // in every vocabulary
   std::ofstream file(path);
   for (int64_t i = 0; i < rows; ++i) file << Json({{"input_ids", ids}}).dump() << "\n";
+}
+
+// Prompt and completion together have so many tokens, with the one that ends them: one for each word.
+void write_pairs(const std::string& path, const std::string& method, int64_t tokens, int64_t rows) {
+  const auto words = [](const char* word, int64_t count) {
+    std::string text;
+    for (int64_t i = 0; i < count; ++i) text += word;
+    return text;
+  };
+  const std::string prompt = words(" the", tokens / 2), chosen = words(" and", tokens - 1 - tokens / 2),
+                    rejected = words(" not", tokens - 1 - tokens / 2);
+  std::ofstream file(path);
+  for (int64_t i = 0; i < rows; ++i) {
+    const Json row = method == "kto"
+                         ? Json({{"prompt", prompt}, {"completion", chosen}, {"label", i % 2 == 0}})
+                         : Json({{"prompt", prompt}, {"chosen", chosen}, {"rejected", rejected}});
+    file << row.dump() << "\n";
+  }
 }
 
 // In a process of its own, whose memory is that of a run that has not begun.
@@ -111,11 +156,16 @@ struct Case {
 void measure(const Settings& s, const Case& of, const Scratch& scratch, Errors& memory, Errors& speed) {
   const std::string rows = scratch.file("rows.jsonl");
   constexpr int64_t kRows = 2;
-  write_rows(rows, of.length, kRows * (s.steps + 1));
+  const std::string method = of.options.value("method", "sft");
+  if (method == "sft")
+    write_rows(rows, of.length, kRows * (s.steps + 1));
+  else
+    write_pairs(rows, method, of.length, kRows * (s.steps + 1));
   SftWork work{of.model, rows, "", of.options, s.steps};
   work.options["max_length"] = of.length;
   work.options["per_device_train_batch_size"] = kRows;
   work.options["runtime.threads"] = s.threads;
+  work.options["share_prefix"] = false;
   Json planned = work.options;
   planned["model_name_or_path"] = of.model;
   planned["max_steps"] = s.steps;
@@ -123,6 +173,8 @@ void measure(const Settings& s, const Case& of, const Scratch& scratch, Errors& 
   planned["output_dir"] = scratch.file("out");
   const Json plan = run_json({"/proc/self/exe", kChildFlag, Json({{"plan", planned}}).dump()});
   const Json run = run_ours(work);
+  if (run.at("tokens").at(0) != plan.at("tokens_per_step"))
+    throw std::runtime_error(of.name + ": rows of other lengths than planned: " + run.dump());
   const double predicted = plan.at("peak_bytes"), measured = run.at("peak_resident_bytes");
   const double tokens_per_second = plan.at("tokens_per_second"), found = speed_of({run}).median;
   memory.add(predicted, measured);
@@ -162,6 +214,8 @@ std::vector<Case> cases(const Settings& s, const Scratch& scratch) {
       chosen["dtype"] = "float32";
       all.push_back({name + ", " + lever, path, chosen, s.lever_length});
     }
+    for (const auto& [kind, options] : preferences())
+      all.push_back({name + ", " + kind, path, options, s.lever_length});
   }
   return all;
 }
@@ -172,10 +226,12 @@ int run(int argc, char** argv) {
   app.add_option("--tokenizer", s.tokenizer, "a model directory with tokenizer.json");
   app.add_option("--model", s.models, "further models, beside the random ones");
   app.add_option("--lengths", s.lengths, "tokens of a row")->check(CLI::Range(16, 1 << 20));
-  app.add_option("--lever_length", s.lever_length, "tokens of a row where one lever is set")
+  app.add_option("--lever_length", s.lever_length,
+                 "tokens of a row where one lever is set, and of a preference")
       ->check(CLI::Range(16, 1 << 20));
   app.add_option("--steps", s.steps, "of each run")->check(CLI::Range(2, 1000));
   app.add_flag("--quick", s.quick, "every fifth set");
+  app.add_option("--only", s.only, "sets with this in their name");
   s.add_to(app);
   CLI11_PARSE(app, argc, argv);
   if (!s.child.empty()) {
@@ -185,7 +241,8 @@ int run(int argc, char** argv) {
   if (s.tokenizer.empty()) throw std::runtime_error("--tokenizer is needed");
   const Scratch scratch(s.scratch);
   Errors memory, speed;
-  const std::vector<Case> all = cases(s, scratch);
+  std::vector<Case> all = cases(s, scratch);
+  std::erase_if(all, [&](const Case& of) { return of.name.find(s.only) == std::string::npos; });
   for (size_t i = 0; i < all.size(); i += s.quick ? 5 : 1) measure(s, all[i], scratch, memory, speed);
   const bool holds =
       memory.mean() <= s.mean_bound && memory.largest <= s.largest_bound && speed.largest <= s.speed_bound;

@@ -113,7 +113,7 @@ int run(int argc, char** argv) {
   app.add_option("--dataset", s.dataset,
                  "JSON lines: solutions marked right and wrong; with --prompt, any text");
   app.add_option("--precision", s.precisions, "bf16, autocast, fp32; the peer has the same");
-  app.add_option("--steps", s.steps, "measured steps of a run, behind the first");
+  app.add_option("--steps", s.steps, "measured steps of a run, after the first");
   app.add_option("--peer-steps", s.peer_steps, "measured steps of a run of the peer, after the first");
   app.add_option("--equality-steps", s.equality_steps, "whose losses are compared");
   app.add_option("--batch", s.batch, "rows a step");

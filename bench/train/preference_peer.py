@@ -22,6 +22,7 @@ def model_of(path, method, dtype):
     import transformers
     if method != "reward":
         return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+    transformers.set_seed(42)  # the new head is drawn from it
     return transformers.AutoModelForSequenceClassification.from_pretrained(
         path, num_labels=1, dtype=getattr(torch, dtype))
 
@@ -58,7 +59,9 @@ def main():
     # The loss is logged with four digits after the point otherwise.
     class Counted(trainer_class):
         def compute_loss(self, model, inputs, *args, **kwargs):
-            masks = [value for name, value in inputs.items() if name.endswith("attention_mask")]
+            # KTO's prompts with completions of other rows are not counted, as in num_tokens.
+            masks = [value for name, value in inputs.items()
+                     if name.endswith("attention_mask") and not name.startswith("KL_")]
             tokens[-1] += int(sum(mask.sum() for mask in masks))
             loss = super().compute_loss(model, inputs, *args, **kwargs)
             micro.append(float((loss[0] if isinstance(loss, tuple) else loss).detach()))

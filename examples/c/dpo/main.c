@@ -18,12 +18,6 @@ typedef struct {
   size_t count, next;
 } pairs;
 
-static char* copy(const char* text) {
-  const size_t size = strlen(text) + 1;
-  char* out = malloc(size);
-  return out == NULL ? NULL : memcpy(out, text, size);
-}
-
 static char* prompt_of(const char* question) {
   static const char format[] = "Question: %s\nAnswer:";
   char* out = malloc(sizeof format + strlen(question));
