@@ -1154,18 +1154,18 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   parameters, trained_parameters: how many numbers the model has, and how many of them are trained
  *   peak_bytes: the resident memory of the whole process at its most, the sum of terms[].bytes
  *   process_bytes: of them, what the process has without the run
+ *   counted_bytes: the most that trl_runtime_memory will count of the run
  *   kinds: object, the most bytes of each kind that trl_runtime_memory knows, not all at one time
  *   terms: array of {name, bytes (at that peak), most_bytes (at any time)}; the first, "process", is what the
- *     process has without the run; resident pages of mapped files (dtype: keep, paged_ optimizers) are terms
- *     of their own
- *   timeline: array of {at (the share of the arithmetic that is done before, from 0 to 1), stage ("open",
- *     "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the order of terms)},
- *     over opening the model and one step, and an evaluation of one batch where the run has evaluations
- *   kv_cache: {tokens, bytes}: what generating keeps of one sequence as long as the longest row; no part of
- *     training
- *   tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
- *   steps, tokens, seconds: of the whole run, each where it is known: from max_steps, or from the rows
- *   disk: {checkpoint_bytes (of one), checkpoints (that lie there at once), model_bytes (of the final
+ *     process has without the run; "start of the process", where no model was opened before, is what loading
+ * the libraries leaves resident until then; resident pages of mapped files (dtype: keep, paged_ optimizers)
+ * are terms of their own timeline: array of {at (the share of the arithmetic that is done before, from 0 to
+ * 1), stage ("open", "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the
+ * order of terms)}, over opening the model and one step, and an evaluation of one batch where the run has
+ * evaluations kv_cache: {tokens, bytes}: what generating keeps of one sequence as long as the longest row; no
+ * part of training tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its
+ * micro-batches steps, tokens, seconds: of the whole run, each where it is known: from max_steps, or from the
+ * rows disk: {checkpoint_bytes (of one), checkpoints (that lie there at once), model_bytes (of the final
  *     model), needed_bytes (of all of them), free_bytes (where output_dir will be)}; where something leaves
  *     memory for a file {offloaded_state_bytes, offloaded_activation_bytes, offload_needed_bytes (of both),
  *     offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers {frozen_states_bytes (where

@@ -58,6 +58,7 @@ base::Json plan_of(const config::Config& config, const RunSize& size, int64_t em
                 static_cast<uint64_t>(config.get_int("seed")),
                 config::quantization(config)};
   spec.lengths = lengths;
+  spec.eval_longest = size.eval_longest;
   spec.new_tokens = new_tokens;
   spec.levers = levers;
   spec.steps = size.steps;

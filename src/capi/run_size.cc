@@ -38,17 +38,20 @@ RunSize largest_batch(const config::Config& config) {
   return size;
 }
 
-RunSize largest_batch(const config::Config& config, Batches& rows) {
+RunSize largest_batch(const config::Config& config, Batches& rows, Batches* evaluation) {
   if (config.get_optional_int("max_length")) return largest_batch(config);
-  const int64_t longest = rows.longest_row();
-  if (longest < 0) {
+  const auto longest_of = [](Batches& batches) {
+    const int64_t longest = batches.longest_row();
+    if (longest >= 0) return std::max<int64_t>(1, longest);
     fail_key("max_length",
              "max_length: null with dataset_streaming: how long the longest row is, on which memory_budget "
              "depends, is not known before all are read: give a length, or leave out dataset_streaming");
-  }
+  };
   config::Config limited = config;
-  limited.set("max_length", std::to_string(std::max<int64_t>(1, longest)));
-  return largest_batch(limited);
+  limited.set("max_length", std::to_string(longest_of(rows)));
+  RunSize size = largest_batch(limited);
+  if (evaluation != nullptr) size.eval_longest = longest_of(*evaluation);
+  return size;
 }
 
 RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {

@@ -11,6 +11,7 @@ namespace trl::capi {
 
 struct RunSize {
   int64_t rows = 0, longest = 0;  // of a micro-batch; each row as long as the longest
+  int64_t eval_longest = 0;       // of evaluation; 0: as of training
   int64_t steps = 0;              // 0: not known
   double tokens = 0;              // 0: not known
 };
@@ -18,9 +19,9 @@ struct RunSize {
 // Of rows that nobody has read: each as long as max_length lets it be.
 RunSize largest_batch(const config::Config& config);
 
-// Of the rows of a run, which are waited for where max_length is null. Error(invalid_config): their lengths
-// are not known.
-RunSize largest_batch(const config::Config& config, Batches& rows);
+// Of the rows of a run, which are waited for where max_length is null. evaluation: nullable.
+// Error(invalid_config): their lengths are not known.
+RunSize largest_batch(const config::Config& config, Batches& rows, Batches* evaluation);
 
 // Reads all rows. They are never padded here, whatever the layout.
 RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);

@@ -38,7 +38,7 @@ std::string lowered_by(const std::string& term, const config::Config& config) {
     const std::string name = config.get("optim");
     add(name.find("8bit") == std::string::npos, "optim: adamw_8bit");
     add(!name.starts_with("paged"), "optim: paged_adamw_8bit, whose state is in a file");
-  } else if (term != "process") {
+  } else if (term != "process" && term != "start of the process") {
     add(run.per_device_train_batch_size > 1,
         "a smaller per_device_train_batch_size with more gradient_accumulation_steps");
     add(true, "a smaller max_length");
@@ -84,10 +84,11 @@ void refuse_too_little(const config::Config& config, int64_t budget, const base:
   const double smallest = plan.at("peak_bytes");
   const std::string terms = largest_terms(plan, config);
   fail_key("memory_budget",
-           "memory_budget: {} is too little: this run takes {} at least ({}), so {} would do.{} Less is "
-           "taken of {}",
+           "memory_budget: {} is too little: this run takes at least {} ({}), so {} would do.{} {}",
            bytes_text(static_cast<double>(budget)), bytes_text(smallest), way, enough(smallest),
-           kept_keys(config), terms.empty() ? "nothing but the process itself" : terms);
+           kept_keys(config),
+           terms.empty() ? "No option lowers that: the process itself takes nearly all of it"
+                         : "What can be lowered: " + terms);
 }
 
 }  // namespace trl::capi

@@ -10,6 +10,7 @@
 #include "capi/config.h"
 #include "capi/convert.h"
 #include "capi/guard.h"
+#include "capi/limit_check.h"
 #include "capi/memory_budget.h"
 #include "capi/model.h"
 #include "capi/output_path.h"
@@ -138,12 +139,14 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   const int64_t wanted_rows = takes_tokens_over(config_) ? tokenizer_->get().vocab_size() : 0;
   std::optional<Choice> choice;
   if (budget) {
-    choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_), wanted_rows, new_tokens);
+    choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_, eval_batches_.get()),
+                        wanted_rows, new_tokens);
     values.clear();
     for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
     prediction_ = prediction_of(choice->plan);
     cap_.emplace(*budget, prediction_, process().memory());
   }
+  if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
   const MemoryCapScope capped(cap());
   model_ = open_model(model_path_, config_, wanted_rows);
   train_batches_->settle();

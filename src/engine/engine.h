@@ -289,6 +289,7 @@ struct PlanSpec {
   std::span<const KeyValue> config;
   ModelSpec model;
   std::span<const int64_t> lengths;     // tokens of each row of the largest micro-batch
+  int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as of training
   std::span<const int32_t> new_tokens;  // as TrainerSpec has them
   config::Levers levers = {};
   int64_t steps = 0;  // of the run; 0: not known

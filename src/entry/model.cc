@@ -6,6 +6,7 @@
 #include "checkpoint/save_adapter.h"
 #include "checkpoint/save_model.h"
 #include "entry/guard.h"
+#include "entry/start.h"
 #include "generate/generate.h"
 #include "tensor/device.h"
 
@@ -13,6 +14,7 @@ namespace trl::entry {
 
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
   HostLog log(host);
+  leave_start_behind();
   const at::Device device = tensor::device(spec.use_cpu);
   const model::Head head = spec.reward ? model::Head::reward : model::Head::language;
   model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, head, spec.quantization,

@@ -1,21 +1,18 @@
 #include "entry/plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <numeric>
 #include <set>
 #include <span>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
-#include "base/pages.h"
+#include "base/resident.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
 #include "entry/guard.h"
+#include "entry/start.h"
 #include "entry/trained.h"
 #include "entry/trainer.h"
 #include "kernels/probe.h"
@@ -76,13 +73,6 @@ class SameBatch final : public engine::BatchSource {
   const int64_t batches_;
 };
 
-int64_t resident_bytes() {
-  const std::string text = base::read_file("/proc/self/statm");
-  long long size = 0, resident = 0;
-  if (std::sscanf(text.c_str(), "%lld %lld", &size, &resident) != 2) return 0;
-  return resident * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-}
-
 std::string term(const tensor::Taken& taken) {
   const bool opening = taken.stage == "open", forward = taken.stage == "forward",
              loss = taken.stage == "loss", adapters = taken.stage == "adapters",
@@ -141,7 +131,7 @@ bool evaluates(const config::TrainingArguments& arguments) {
   return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
 }
 
-// Of training; rows of evaluation are not read, and taken to be as long.
+// Of training.
 int64_t longest_row(const engine::PlanSpec& spec) {
   const auto longest = std::max_element(spec.lengths.begin(), spec.lengths.end());
   return longest == spec.lengths.end() ? 1 : *longest;
@@ -196,7 +186,8 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.levers = spec.levers;
   const int64_t longest = longest_row(spec);
   SameBatch batches(sequences_of(spec.lengths, setup.arguments));
-  const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size), longest);
+  const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size),
+                                   spec.eval_longest > 0 ? spec.eval_longest : longest);
   SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), 1);
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
@@ -252,9 +243,13 @@ std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) 
 
 Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config) {
   Rehearsed out;
+  const int64_t start = start_to_come();
   tensor::Rehearsal rehearsal;
   rehearse_run(spec, config, rehearsal, out);
+  // Before the first event of a run, and given back there.
   std::vector<memory::Holding> holdings, kinds;
+  if (const int64_t more = start - base::resident_bytes(); more > 0)
+    holdings.push_back({"start of the process", more, 0, 1});
   for (const tensor::Taken& taken : rehearsal.taken()) {
     holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
     if (taken.stage == tensor::kMappedPages) continue;  // the counter does not know them
@@ -278,6 +273,7 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config) {
 void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
   json["peak_bytes"] = run.memory.peak + process;
   json["process_bytes"] = process;
+  json["counted_bytes"] = run.kinds.peak;
   base::Json& kinds = json["kinds"];
   for (int32_t i = 0; i < base::kMemoryKinds; ++i)
     kinds[std::string(base::memory_kind_name(static_cast<MemoryKind>(i)))] = 0;
@@ -357,13 +353,6 @@ void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& sp
 
 }  // namespace
 
-// What the start of the process touched goes before the first step of a run as well. Once: what is there at
-// later plans has been needed since.
-void leave_start_behind() {
-  static std::once_flag once;
-  std::call_once(once, base::give_back_pages);
-}
-
 void check_plannable(const config::Config& config) {
   if (!tensor::device(config.get_bool("use_cpu")).is_cpu())
     fail_key("use_cpu",
@@ -379,9 +368,8 @@ std::string plan_json(const engine::PlanSpec& spec) {
   check_plannable(config);
   const Rehearsed run = rehearse(spec, config);
   base::Json json;
-  leave_start_behind();
   if (spec.time) add_time(json, run, spec, arguments);
-  add_memory(json, run, resident_bytes());  // the probe's pages of code are a step's as well
+  add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well
   json["parameters"] = run.parameters;
   json["trained_parameters"] = run.trained;
   const double tokens_per_epoch =

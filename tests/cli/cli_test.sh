@@ -487,6 +487,24 @@ case_a_memory_budget_is_kept_or_refused() {
   run 0 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 64GiB
   run 2 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 1MB; says err "memory_budget: 1 MB is too little"
 }
+case_a_budget_counts_the_start_of_the_process() {
+  local budget
+  run 2 "${sft[@]}" --max_steps 1 --max_length 64 --memory_budget 1MB
+  budget=$(sed -n 's/.*, so \([0-9]*\)MB would do.*/\1/p' err)
+  run 0 "${sft[@]}" --max_steps 1 --max_length 64 --memory_budget "${budget}MB"
+  grep -q "measured peak" err || die "nothing measured"
+  local most; most=$(sed -n 's/.*"peak_resident_bytes": \([0-9]*\).*/\1/p' out)
+  [ "$most" -le $((budget * 1080000)) ] || die "$most bytes are more than 1.08 times $budget MB"
+}
+case_a_memory_limit_is_held_against_the_longest_row() {
+  local long; long=$(printf 'word %.0s' $(seq 600))
+  { for _ in $(seq 12); do echo '{"text": "a few words"}'; done; echo "{\"text\": \"$long\"}"; } >rows.jsonl
+  local limited=("${sft[@]}" --dataset_name rows.jsonl --max_steps 2 --save_strategy no)
+  run 1 "${limited[@]}" --runtime.host_memory_limit 3000000; says err "the longest row of this run has"
+  [ ! -s out ] || die "a step was made"
+  run 0 "${limited[@]}" --runtime.host_memory_limit 16000000; says err "may be too little"
+  run 0 "${limited[@]}" --runtime.host_memory_limit 400000000; ! grep -q "too little" err || die "warned"
+}
 
 profile=(profile --model_name_or_path "$model" --dataset_name "$rows")
 case_profile_plots_in_eighty_columns() {

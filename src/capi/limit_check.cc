@@ -1,0 +1,71 @@
+#include "capi/limit_check.h"
+
+#include "base/error.h"
+#include "capi/plan.h"
+#include "capi/process.h"
+#include "capi/run_size.h"
+#include "telemetry/plan_report.h"
+
+namespace trl::capi {
+
+namespace {
+
+constexpr const char* kKey = "runtime.host_memory_limit";
+
+std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
+
+// Bytes that the counter would have at most; 0: what such a run takes is not planned.
+int64_t counted(const config::Config& config, const RunSize& size, int64_t embedding_rows,
+                const std::vector<int32_t>& new_tokens) try {
+  return plan_of(config, size, embedding_rows, new_tokens, false).at("counted_bytes").get<int64_t>();
+} catch (const Error& error) {
+  if (error.key() == "use_cpu" || error.key() == "fused_kernels") return 0;
+  throw;
+}
+
+// As long as they really are; nothing where that is not known before all are read.
+std::optional<RunSize> real_size(const config::Config& config, Batches& rows, Batches* evaluation) {
+  if (rows.longest_row() < 0 || (evaluation != nullptr && evaluation->longest_row() < 0)) return std::nullopt;
+  config::Config open = config;
+  open.set("max_length", "null");
+  return largest_batch(open, rows, evaluation);
+}
+
+}  // namespace
+
+void check_memory_limit(const config::Config& config, Batches& rows, Batches* evaluation,
+                        int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
+  const int64_t limit = process().memory().limit();
+  if (limit <= 0) return;
+  const int64_t free = limit - process().memory().now();
+  const auto bytes = [&](const RunSize& size) { return counted(config, size, embedding_rows, new_tokens); };
+  const bool bounded = config.get_optional_int("max_length").has_value();
+  if (bounded && bytes(largest_batch(config)) <= free) return;
+  const std::optional<RunSize> real = real_size(config, rows, evaluation);
+  if (!real && !bounded) return;
+  const RunSize size = real.value_or(largest_batch(config));
+  const int64_t most = bytes(size);
+  if (most <= free) return;
+  constexpr double kCertain = 0.9;  // a prediction may be above what is taken
+  if (real) {
+    RunSize alone = size;
+    alone.rows = 1;
+    if (const int64_t least = bytes(alone);
+        kCertain * static_cast<double>(least) > static_cast<double>(free)) {
+      throw Error(
+          Status::out_of_memory,
+          fmt::format("{}: {} is too little: the longest row of this run has {} tokens, and a step with "
+                      "it alone takes about {} ({} are in use already): give a larger limit, a smaller "
+                      "max_length, or memory_budget, which finds a way that fits",
+                      kKey, in_words(limit), size.longest, in_words(least), in_words(limit - free)),
+          kKey);
+    }
+  }
+  current_log()->warning(
+      "plan",
+      "{}: {} may be too little: the largest batch of this run ({} rows of up to {} tokens) "
+      "takes about {}; memory_budget would find a way that fits",
+      kKey, in_words(limit), size.rows, size.longest, in_words(most));
+}
+
+}  // namespace trl::capi

@@ -1,0 +1,36 @@
+#include "entry/start.h"
+
+#include <atomic>
+
+#include "base/pages.h"
+#include "base/resident.h"
+
+namespace trl::entry {
+
+namespace {
+
+// Once: what is there later has been needed since. Returns what was resident before.
+int64_t give_back() {
+  static const int64_t before = [] {
+    const int64_t bytes = base::resident_bytes();
+    base::give_back_pages();
+    return bytes;
+  }();
+  return before;
+}
+
+std::atomic<bool> opened = false;
+
+}  // namespace
+
+int64_t start_to_come() {
+  const int64_t bytes = give_back();
+  return opened ? 0 : bytes;
+}
+
+void leave_start_behind() {
+  give_back();
+  opened = true;
+}
+
+}  // namespace trl::entry
