@@ -221,10 +221,8 @@ tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows,
     check(part.name, place.sizes().vec());
     read(part.name, place);
   }
-  tensor::Parameter* parameter =
-      loaded_.all.emplace_back(std::make_unique<tensor::Parameter>(name, values)).get();
+  tensor::Parameter* const parameter = add(name, name, std::move(values));
   loaded_.parts[parameter] = parts;
-  loaded_.names[parameter] = name;
   return parameter;
 }
 
@@ -285,6 +283,13 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name,
   return parameter;
 }
 
+tensor::Parameter* Loader::add(const std::string& own, const std::string& name, at::Tensor values) {
+  tensor::Parameter* const parameter =
+      loaded_.all.emplace_back(std::make_unique<tensor::Parameter>(name, std::move(values))).get();
+  loaded_.names[parameter] = own;
+  return parameter;
+}
+
 // A matrix in blocks: as the files have it, or encoded from what the ordinary weight would be, which is there
 // alone and goes at once; turn: from its transpose. Null: it is held as numbers.
 std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows, int64_t columns,
@@ -312,7 +317,11 @@ tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t row
   auto values = blocks(name, rows, columns, turn);
   if (values == nullptr && as_stored_) {
     check(name, turn ? std::vector{columns, rows} : std::vector{rows, columns});
-    values = source_.encoded(name);
+    if (!turn) {
+      if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
+        return add(own, name, std::move(numbers));
+    }
+    values = source_.encoded(name, turn);
   }
   if (values == nullptr) return nullptr;
   tensor::Parameter* const parameter = add(own, name, std::move(values));
@@ -327,7 +336,7 @@ tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t ro
   for (const StoredPart& part : parts) {
     const int64_t own = part.rows < 0 ? rows : part.rows;
     if (as_stored_) check(part.name, {own, columns});
-    auto values = as_stored_ ? source_.encoded(part.name) : blocks(part.name, own, columns);
+    auto values = as_stored_ ? source_.encoded(part.name, false) : blocks(part.name, own, columns);
     if (values == nullptr && matrices.empty()) return nullptr;
     if (values == nullptr || values->form() != (matrices.empty() ? values : matrices[0])->form()) {
       fail(Status::format, "{} is not stored in the form of {}, and experts of a layer share one",
@@ -352,14 +361,15 @@ tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_
   const std::string name = stored_name(source_, *config_.family, own);
   check(name, shape);
   if (as_stored_ && shape.size() > 1) {
-    if (auto values = source_.encoded(name)) return add(own, name, std::move(values));
+    if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
+      return add(own, name, std::move(numbers));
+    if (auto values = source_.encoded(name, false)) return add(own, name, std::move(values));
   }
   at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);
   read(name, values);
-  auto parameter = std::make_unique<tensor::Parameter>(name, values);
+  tensor::Parameter* const parameter = add(own, name, std::move(values));
   parameter->decay = decay;
-  loaded_.names[parameter.get()] = own;
-  return loaded_.all.emplace_back(std::move(parameter)).get();
+  return parameter;
 }
 
 void Loader::read(const std::string& name, at::Tensor& out) const {

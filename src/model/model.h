@@ -80,6 +80,10 @@ class Model {
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
                                      const config::Quantization& quantization = {}, uint64_t seed = 42);
+  // On the CPU, and frozen: matrices stay in their files, mapped, and are read where they lie, or converted
+  // to dtype where they are of another type.
+  static std::unique_ptr<Model> open_mapped(const std::string& path, at::ScalarType dtype,
+                                            base::LogSink* log = nullptr);
   static Outline outline(const std::string& path, std::string_view dtype,
                          Head head = Head::language);  // as open() has it
   virtual ~Model() = default;

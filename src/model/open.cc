@@ -112,6 +112,13 @@ std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dty
   return model;
 }
 
+std::unique_ptr<Model> Model::open_mapped(const std::string& path, at::ScalarType dtype, base::LogSink* log) {
+  OpenedFiles opened = open_files(path, Head::language);
+  const bool as_stored = !opened.files.config_json.contains("quantization_config");
+  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), dtype, at::kCPU,
+                                   config::Quantization{}, as_stored, log, 0);
+}
+
 std::vector<Parameter*> Model::all_parameters() {
   std::vector<Parameter*> all = parameters();
   for (const auto& adapter : adapters().all()) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "kernels/ggml_weight.h"
+#include "kernels/stored_weight.h"
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
 #include "tensor/parallel.h"
@@ -107,6 +108,16 @@ class DirectoryWeights final : public WeightSource {
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
     const io::TensorView& view = stored(name);
     io::read_floats(view.type, view.data, first, count, out);
+  }
+  std::shared_ptr<const tensor::Encoded> encoded(const std::string& name, bool turned) const override {
+    const io::TensorView& view = stored(name);
+    return turned || view.shape.size() != 2 ? nullptr : kernels::stored_weight(view);
+  }
+  at::Tensor mapped(const std::string& name, at::ScalarType type) const override {
+    const io::TensorView& view = stored(name);
+    const bool same = view.type == (type == at::kFloat ? io::ElementType::f32 : io::ElementType::bf16);
+    const bool aligned = reinterpret_cast<uintptr_t>(view.data) % c10::elementSize(type) == 0;
+    return same && aligned && view.shape.size() == 2 ? kernels::stored_tensor(view) : at::Tensor();
   }
   void forget(const std::string& name) const override {
     const io::TensorView& view = *weights_.find(name);
@@ -217,7 +228,7 @@ class GgufWeights final : public WeightSource {
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
     read_here(stored(name), first, count, out);
   }
-  std::shared_ptr<const tensor::Encoded> encoded(const std::string& name) const override {
+  std::shared_ptr<const tensor::Encoded> encoded(const std::string& name, bool /*turned*/) const override {
     const Held& held = stored(name);
     std::function<int64_t(int64_t)> row;
     if (held.moved) row = [order = order_](int64_t r) { return order.in_gguf(r); };

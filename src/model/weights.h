@@ -35,9 +35,14 @@ class WeightSource {
   virtual std::string type(const std::string& name) const = 0;  // of one that is there: "BF16", "Q8_0"
   // A tensor as it lies there, while the source lives; null: it is not there, or in blocks.
   virtual const io::TensorView* raw(const std::string&) const { return nullptr; }
-  // A matrix as it lies there, decoded where it is read; of a family that stores [in, out] a GGUF file has
-  // [out, in]. Null: the source has none such.
-  virtual std::shared_ptr<const tensor::Encoded> encoded(const std::string&) const { return nullptr; }
+  // A matrix as it lies there, decoded where it is read. turned: of a family that stores [in, out]; a GGUF
+  // file has [out, in] all the same. Null: the source has none such.
+  virtual std::shared_ptr<const tensor::Encoded> encoded(const std::string& /*name*/, bool /*turned*/) const {
+    return nullptr;
+  }
+  // A matrix of numbers of this type as it lies there, which nobody writes to. Undefined: the source has none
+  // such.
+  virtual at::Tensor mapped(const std::string&, at::ScalarType) const { return {}; }
   // Throws Error(io) where a file was cut since it was opened: then what was read of it may be wrong.
   virtual void check() const {}
   // Tensors of the source, by their names there, that are none of `used` (Hugging Face's names).

@@ -82,8 +82,12 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
 }
 
 std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
-  const std::string dtype = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
-  auto model = model::Model::open(path, dtype, context.log, context.model.device());
+  const at::ScalarType type = context.model.dtype();
+  const bool written = context.arguments.preference.sync_ref_model;
+  auto model = written || !context.model.device().is_cpu()
+                   ? model::Model::open(path, type == at::kBFloat16 ? "bfloat16" : "float32", context.log,
+                                        context.model.device())
+                   : model::Model::open_mapped(path, type, context.log);
   const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
   if (own != policy) {
     fail_key("ref_model_name_or_path",

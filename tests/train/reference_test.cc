@@ -28,6 +28,34 @@ TEST(Reference, OneThatFollowsThePolicyHasItsArchitecture) {
           "mixes their weights: give a reference of the same architecture, or leave out sync_ref_model");
 }
 
+// The weights of a reference that is never written stay in the file, in whatever type they lie there, and are
+// the policy's to the last bit: before the first update nothing is preferred.
+TEST(Reference, StaysInItsFile) {
+  TRL_NEED_TINY_RUN();
+  for (const char* model : {"models/qwen2", "models/qwen2_bf16"}) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      for (const char* fused_kernels : {"on", "off"}) {
+        SCOPED_TRACE(fmt::format("{} as {}, fused kernels {}", model, dtype, fused_kernels));
+        const auto weights = [&](const char* follows) {
+          test::SftRun run(test::tiny_config({{"method", "dpo"},
+                                              {"dtype", dtype},
+                                              {"fused_kernels", fused_kernels},
+                                              {"sync_ref_model", follows}}),
+                           test::golden_path(model), test::golden_path("data/datasets/train_pref.jsonl"),
+                           {0, 7});
+          Trainer& trainer = run.start();
+          const int64_t bytes = test::memory().now(base::MemoryKind::weights);
+          EXPECT_TRUE(trainer.step());
+          EXPECT_EQ(test::value(trainer.metrics(), "rewards/chosen"), 0);
+          EXPECT_EQ(test::value(trainer.metrics(), "rewards/rejected"), 0);
+          return bytes;
+        };
+        EXPECT_LT(static_cast<double>(weights("false")), 0.55 * static_cast<double>(weights("true")));
+      }
+    }
+  }
+}
+
 // A row whose one token is predicted by none is a part by itself, the first one.
 TEST(Reference, ALossIsCountedOnceOverParts) {
   TRL_NEED_TINY_RUN();
