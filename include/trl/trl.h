@@ -1321,6 +1321,38 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
                                     trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Adds a saved LoRA adapter to the model of a trainer, as trl_model_add_adapter does, to generate with it
+ * beside the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option
+ * `generate.adapter` names. The run does not train, use or save it. What else there is to do with adapters is
+ * said by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which is named
+ * "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one, and merged
+ * the model with it merged, which leaves the weights of the run as they are.
+ *
+ * @param trainer [in]
+ * @param name [in] of the caller's choice, as trl_model_add_adapter takes it.
+ * @param path [in] the directory.
+ * @param error [out] nullable; owned by the caller.
+ * @return as trl_model_add_adapter.
+ * Contract: exclusive; blocks on the files; log; after an error the trainer is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
+                                           trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Removes an adapter that trl_trainer_add_adapter has added.
+ *
+ * @param trainer [in]
+ * @param name [in] of the adapter.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, also for an adapter of the run itself, TRL_E_BUSY.
+ * Contract: exclusive; does not block; no callbacks; after an error the trainer is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name,
+                                              trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with
  * TRL_E_CANCELLED.
  *

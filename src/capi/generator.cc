@@ -86,7 +86,8 @@ class Tokens final : public engine::TokenSink {
   void* const user_data_;
 };
 
-engine::Sampling sampling_of(const config::Config& options) {
+// What it has is valid as long as `adapter` is.
+engine::Sampling sampling_of(const config::Config& options, const std::string& adapter) {
   engine::Sampling sampling;
   sampling.max_new_tokens = options.get_int("generate.max_new_tokens");
   sampling.temperature = options.get_double("generate.temperature");
@@ -95,6 +96,7 @@ engine::Sampling sampling_of(const config::Config& options) {
   sampling.min_p = options.get_double("generate.min_p");
   sampling.repetition_penalty = options.get_double("generate.repetition_penalty");
   sampling.seed = static_cast<uint64_t>(options.get_int("generate.seed"));
+  sampling.adapter = adapter;
   return sampling;
 }
 
@@ -126,7 +128,8 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   std::erase(stops, "");
   std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer_->get(), stops));
   const std::vector<int32_t> ends = end_tokens(model, tokenizer_->get());
-  engine::Sampling sampling = sampling_of(options);
+  const std::string adapter = options.get_text("generate.adapter").value_or("");
+  engine::Sampling sampling = sampling_of(options, adapter);
   sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token, user_data);
   // A callback that fails ends the call with this one, where there is none of a trainer.

@@ -275,6 +275,29 @@ void Trainer::save(const std::string& directory, engine::SaveKind kind) {
   });
 }
 
+void Trainer::add_adapter(const std::string& name, const std::string& directory) {
+  exclusively([&] {
+    engine::ErrorCapture error;
+    error.check(process().use_engine(Use::open, [&] { return model_->add_adapter(name, directory, error); }));
+    added_.insert(name);
+  });
+}
+
+void Trainer::remove_adapter(std::string_view name) {
+  exclusively([&] {
+    const auto found = added_.find(name);
+    if (found == added_.end()) {
+      fail(Status::not_found,
+           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those "
+           "of the run itself stay",
+           name);
+    }
+    engine::ErrorCapture error;
+    error.check(process().use_engine(Use::open, [&] { return model_->remove_adapter(name, error); }));
+    added_.erase(found);
+  });
+}
+
 const char* Trainer::describe() {
   return exclusively([&] {
     described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
@@ -339,6 +362,18 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
     shared->save(path != nullptr ? path_of(path) : std::string(),
                  save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
   });
+}
+
+trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
+                                   trl_error** error) noexcept {
+  return guard(error, [&] {
+    const std::string given(text(name, "name"));
+    get(trainer, "trainer")->add_adapter(given, path_of(path));
+  });
+}
+
+trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, trl_error** error) noexcept {
+  return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "capi/batches.h"
@@ -27,6 +28,8 @@ class Trainer {
   bool step();  // false: nothing was left, and the run is closed
   void train(trl_event_fn on_event, void* user_data);
   void evaluate();
+  void add_adapter(const std::string& name, const std::string& directory);
+  void remove_adapter(std::string_view name);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
   // Runs body while no other call is at work. pausable: a pause holds it.
@@ -67,6 +70,7 @@ class Trainer {
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
+  std::set<std::string, std::less<>> added_;  // adapters that the run itself knows nothing of
   const config::Config config_;
   const std::shared_ptr<Dataset> train_, eval_;
   const std::string model_path_;

@@ -81,7 +81,7 @@ Options result_options(const Config& config) {
   if (config.get_bool("use_peft")) {
     add(out, config,
         {"use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",
-         "use_rslora", "use_dora", "peft_config", "frozen_compute"});
+         "use_rslora", "use_dora", "peft_config", "autocast_adapter_dtype", "frozen_compute"});
   }
   return out;
 }

@@ -165,6 +165,8 @@ struct ModelSpec {
 };
 
 // Token ids in and out; prompts are separate documents.
+inline constexpr std::string_view kNoAdapter = "none";
+
 struct Sampling {
   int64_t max_new_tokens = 20;
   double temperature = 0.0;  // 0: greedy
@@ -174,6 +176,7 @@ struct Sampling {
   double repetition_penalty = 1.0;
   uint64_t seed = 42;
   std::span<const int32_t> stop_ids;
+  std::string_view adapter;  // empty: the one in use; kNoAdapter: the model alone
   bool log_probabilities = false;  // the sink wants them: exponentials of the whole vocabulary for each token
 };
 

@@ -122,6 +122,11 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate any", path_);
     warn_of_length(prompts, sampling.max_new_tokens);
+    model::Adapters& adapters = model_->adapters();
+    const bool alone = sampling.adapter == engine::kNoAdapter;
+    std::shared_ptr<void> meanwhile;
+    if (!sampling.adapter.empty())
+      meanwhile = adapters.use_meanwhile(alone ? nullptr : &adapters.get(sampling.adapter));
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);
     return Status::ok;

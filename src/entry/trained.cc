@@ -15,7 +15,8 @@ namespace {
 // the checkpoint came so.
 at::ScalarType factor_type(model::Model& model, const config::Config& config) {
   const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
-  return held ? at::kBFloat16 : at::kFloat;
+  if (held) return at::kBFloat16;
+  return config.get_bool("autocast_adapter_dtype") ? at::kFloat : model.dtype();
 }
 
 // "model.embed_tokens" -> "embed_tokens"

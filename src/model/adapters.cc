@@ -5,6 +5,7 @@
 #include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "engine/engine.h"
 
 namespace trl::model {
 
@@ -56,6 +57,8 @@ void Adapters::check_new(const std::string& name) const {
     fail(Status::invalid_argument,
          "adapter name \"{}\": up to 64 of the letters a to z, digits, _ and - are accepted", name);
   }
+  if (name == engine::kNoAdapter)
+    fail(Status::invalid_argument, "adapter name \"{}\": it stands for the model without an adapter", name);
   if (find(name) != nullptr) fail(Status::invalid_argument, "the model already has an adapter \"{}\"", name);
 }
 
@@ -90,6 +93,12 @@ void Adapters::use(Adapter* adapter) {
          merged_->name(), adapter == nullptr ? "the model alone" : "another one");
   }
   in_use_ = adapter;
+}
+
+std::shared_ptr<void> Adapters::use_meanwhile(Adapter* adapter) {
+  Adapter* const before = in_use_;
+  use(adapter);
+  return {this, [before](Adapters* adapters) { adapters->in_use_ = before; }};
 }
 
 void Adapters::merge(Adapter& adapter) {

@@ -36,6 +36,8 @@ class Adapters {
   // What a forward takes that names none; null: the model alone.
   void use(Adapter* adapter);
   Adapter* in_use() const { return in_use_; }
+  // The same until the result goes; then the one before is used again.
+  std::shared_ptr<void> use_meanwhile(Adapter* adapter);
   // The one that a trainer trains, and a saved model is; null: none, all of the model.
   void train(Adapter* adapter) { trained_ = adapter; }
   Adapter* trained() const { return trained_; }

@@ -167,6 +167,12 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) { return trl_model_merge_adapter(as<trl_model>(h), "mine", e); }},
       {"trl_model_save",
        [](void* h, trl_error** e) { return trl_model_save(as<trl_model>(h), "/tmp/no_target", nullptr, e); }},
+      {"trl_trainer_add_adapter",
+       [](void* h, trl_error** e) {
+         return trl_trainer_add_adapter(as<trl_trainer>(h), "mine", "/tmp/no_adapter", e);
+       }},
+      {"trl_trainer_remove_adapter",
+       [](void* h, trl_error** e) { return trl_trainer_remove_adapter(as<trl_trainer>(h), "mine", e); }},
       {"trl_trainer_create",
        [](void* h, trl_error** e) {
          return with_out<trl_trainer>([&](trl_trainer** o) {
@@ -424,7 +430,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 86);
+  EXPECT_EQ(functions, 88);
 }
 
 }  // namespace

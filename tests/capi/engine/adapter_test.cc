@@ -37,20 +37,28 @@ host::Model open_model(const std::string& path, const host::Settings& options = 
   return host::Model(made);
 }
 
-Ids greedy(trl_model* model) {
-  trl_generator* made = nullptr;
-  EXPECT_EQ(trl_generator_create(model, nullptr, &made, nullptr), TRL_OK);
-  const host::Generator generator(made);
+// adapter: nullable. Nothing after an error.
+Ids greedy(trl_generator* generator, const char* adapter) {
+  host::Settings settings = {{"generate.max_new_tokens", "12"}};
+  if (adapter != nullptr) settings.emplace_back("generate.adapter", adapter);
   const char* prompt = "The quick";
   trl_completions* completions = nullptr;
-  EXPECT_EQ(trl_generator_generate(generator.get(), &prompt, nullptr, 1,
-                                   host::config({{"generate.max_new_tokens", "12"}}).get(), nullptr, nullptr,
-                                   &completions, nullptr),
-            TRL_OK);
+  const trl_status status = trl_generator_generate(
+      generator, &prompt, nullptr, 1, host::config(settings).get(), nullptr, nullptr, &completions, nullptr);
+  if (status != TRL_OK) return {};
   const host::Completions held(completions);
   size_t count = 0;
   const int32_t* ids = trl_completions_tokens(held.get(), 0, &count);
   return {ids, ids + count};
+}
+
+Ids greedy(trl_model* model) {
+  trl_generator* made = nullptr;
+  EXPECT_EQ(trl_generator_create(model, nullptr, &made, nullptr), TRL_OK);
+  const host::Generator generator(made);
+  const Ids ids = greedy(generator.get(), nullptr);
+  EXPECT_FALSE(ids.empty());
+  return ids;
 }
 
 TEST(Adapter, IsAddedUsedMergedAndRemoved) {
@@ -84,6 +92,40 @@ TEST(Adapter, IsAddedUsedMergedAndRemoved) {
 }
 
 // One directory under two names: the reference stays as it is, whatever becomes of the other.
+// Beside a run: generating names the adapter, and the run is as without.
+TEST(Adapter, IsAddedToATrainer) {
+  NEED_MODEL();
+  const AdapterRun saved;
+  const host::Scratch scratch;
+  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  const host::Settings settings = {{"use_peft", "true"}, {"lora_dropout", "0"}, {"max_steps", "2"}};
+  const auto trainer = host::trainer(host::with(host::tiny(scratch / "out"), settings), rows.get());
+  const auto alone = host::trainer(host::with(host::tiny(scratch / "alone"), settings), rows.get());
+  const std::string path = saved.scratch / "out";
+  Error error;
+  ASSERT_EQ(trl_trainer_add_adapter(trainer.get(), "mine", path.c_str(), error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_step(trainer.get(), nullptr, error), TRL_OK) << error.message();
+  trl_generator* made = nullptr;
+  ASSERT_EQ(trl_generator_from_trainer(trainer.get(), &made, error), TRL_OK);
+  const host::Generator generator(made);
+  const std::string base = host::golden("models/qwen2");
+  const host::Model with = open_model(base, {{"adapter_name_or_path", path}});
+  EXPECT_EQ(greedy(generator.get(), "mine"), greedy(with.get()));
+  EXPECT_EQ(greedy(generator.get(), "none"), greedy(open_model(base).get()));
+  EXPECT_NE(greedy(generator.get(), "mine"), greedy(generator.get(), "none"));
+  EXPECT_EQ(greedy(generator.get(), "default"), greedy(generator.get(), nullptr));
+  EXPECT_EQ(greedy(generator.get(), "yours"), Ids());
+  EXPECT_EQ(trl_trainer_add_adapter(trainer.get(), "mine", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_trainer_add_adapter(trainer.get(), "none", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "default", error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "mine", error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "mine", error), TRL_E_NOT_FOUND);
+  for (const auto* run : {&trainer, &alone})
+    ASSERT_EQ(trl_trainer_train(run->get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(host::state(trainer.get())["log_history"][1]["loss"],
+            host::state(alone.get())["log_history"][1]["loss"]);
+}
+
 TEST(Adapter, IsKeptAsAReference) {
   NEED_MODEL();
   const AdapterRun run;
@@ -194,6 +236,30 @@ void write_quantised_model(const std::string& directory) {
 
 // As TRL trains it, where no option but the checkpoint itself says that the weights are quantised; a new one,
 // and one that was saved in float32.
+// autocast_adapter_dtype: false gives the factors the type of the model.
+TEST(Adapter, HasTheTypeThatIsAskedFor) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    for (const char* autocast : {"true", "false"}) {
+      const std::string out = scratch / (std::string(dtype) + autocast);
+      const auto trainer = host::trainer(host::with(host::tiny(out), {{"use_peft", "true"},
+                                                                      {"dtype", dtype},
+                                                                      {"autocast_adapter_dtype", autocast},
+                                                                      {"max_steps", "1"}}),
+                                         rows.get());
+      Error error;
+      ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+      ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+      const bool narrow = dtype == std::string("bfloat16") && autocast == std::string("false");
+      const std::string file = host::read_file(out + "/adapter_model.safetensors");
+      EXPECT_EQ(file.find("\"BF16\"") != std::string::npos, narrow) << dtype << " " << autocast;
+      EXPECT_EQ(file.find("\"F32\"") != std::string::npos, !narrow) << dtype << " " << autocast;
+    }
+  }
+}
+
 TEST(Adapter, UponAQuantisedCheckpointIsBfloat16) {
   NEED_MODEL();
   NEED_GOLDEN("quantization/nf4.safetensors");
