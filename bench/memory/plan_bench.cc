@@ -80,7 +80,10 @@ const std::vector<std::pair<std::string, Json>>& preferences() {
        joined(
            {{"method", "dpo"}, {"dtype", "bfloat16"}, {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}},
            kLora)},
+      {"dpo, a reference that follows", {{"method", "dpo"}, {"dtype", "bfloat16"}, {"sync_ref_model", true}}},
       {"kto, full float32", {{"method", "kto"}, {"dtype", "float32"}}},
+      {"kto, reference asked before",
+       {{"method", "kto"}, {"dtype", "float32"}, {"precompute_ref_log_probs", true}}},
       {"kto, lora", joined({{"method", "kto"}, {"dtype", "bfloat16"}}, kLora)},
       {"reward, full float32", {{"method", "reward"}, {"dtype", "float32"}}},
       {"reward, lora", joined({{"method", "reward"}, {"dtype", "bfloat16"}}, kLora)}};
