@@ -21,7 +21,10 @@ struct Event {
     cut,              // to max_length
     blank,            // a completion is of no text
     same,             // both completions of a pair are the same
-    beside,           // it has a completion beside the pair, which is not read
+    beside_pair,      // it has a completion beside the pair, which is not read
+    beside_ids,       // text beside the token ids of a pair
+    label_of_pair,    // a label beside the pair
+    logps_of_pair,    // what a reference gave the pair
     short_row,        // of CSV: fewer cells than the header has names
     untrained,        // it would have been dropped, had it been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left

@@ -20,10 +20,11 @@ void tell_balance(const Counts& counts, std::string_view name, const LabelWeight
                   base::LogSink& log) {
   const int64_t labelled = counts.desirable;
   if (labelled == 0 || labelled == counts.kept) {
-    log.warning("data",
-                "{}: label is {} in all of {} rows: KTO learns from desirable and undesirable completions, "
-                "and with one kind alone its loss says only that all of them become more likely, or less",
-                name, labelled > 0, counts.kept);
+    log.warning(
+        "data",
+        "{}: label is {} in all {} rows: KTO needs desirable and undesirable completions; from one kind "
+        "alone it only learns to make all completions {} likely",
+        name, labelled > 0, counts.kept, labelled > 0 ? "more" : "less");
     return;
   }
   const auto desirable = static_cast<double>(labelled),

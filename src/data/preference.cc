@@ -20,27 +20,37 @@ std::unique_ptr<const PreferenceKind<T, Rows>> kind_of(const Table& table, const
   return std::make_unique<const PreferenceKind<T, Rows>>(context, first_row(table));
 }
 
-// What befell the rows; empty: nothing.
+// What happened to the rows; empty: nothing.
 std::string told(const Counts& counts, const config::DataArguments& arguments) {
   const auto value = [](const std::optional<int64_t>& option) { return option.value_or(0); };
   std::string text;
-  const auto tell = [&](Event::Kind event, const std::string& what) {
+  const auto tell = [&](Event::Kind event, std::string_view one, std::string_view many,
+                        const std::string& what) {
     const auto& [rows, first] = counts[event];
-    if (rows > 0) text += fmt::format("{}{} {} (the first: {})", text.empty() ? "" : "; ", rows, what, first);
+    if (rows == 0) return;
+    text += fmt::format("{}{} of {} rows {} {} (the first: {})", text.empty() ? "" : "; ", rows, counts.read,
+                        rows == 1 ? one : many, what, first);
   };
+  const auto are = [&](Event::Kind event, const std::string& what) { tell(event, "is", "are", what); };
+  const auto have = [&](Event::Kind event, const std::string& what) { tell(event, "has", "have", what); };
   const int64_t length = value(arguments.max_length);
-  tell(Event::long_prompt, fmt::format("dropped, since the prompt alone reaches max_length {}", length));
-  tell(Event::too_long, fmt::format("dropped, since a side is longer than max_length {}", length));
-  tell(Event::empty, "dropped, since no token is left");
-  tell(Event::untrained, fmt::format("train nothing within max_length {}", length));
-  tell(Event::prompt_cut,
-       fmt::format("with the prompt cut to max_prompt_length {}", value(arguments.max_prompt_length)));
-  tell(Event::completion_cut, fmt::format("with a completion cut to max_completion_length {}",
+  are(Event::long_prompt, fmt::format("dropped because the prompt alone reaches max_length {}", length));
+  are(Event::too_long, fmt::format("dropped because a side is longer than max_length {}", length));
+  are(Event::empty, "dropped because no token is left");
+  have(Event::untrained, fmt::format("nothing to train on within max_length {}", length));
+  have(Event::prompt_cut,
+       fmt::format("a prompt that is cut to max_prompt_length {}", value(arguments.max_prompt_length)));
+  have(Event::completion_cut, fmt::format("a completion that is cut to max_completion_length {}",
                                           value(arguments.max_completion_length)));
-  tell(Event::cut, fmt::format("cut to max_length {}", length));
-  tell(Event::blank, "with an empty completion");
-  tell(Event::same, "whose chosen and rejected are the same, so that nothing is preferred");
-  tell(Event::beside, "with a column 'completion', which is not read beside 'chosen' and 'rejected'");
+  are(Event::cut, fmt::format("cut to max_length {}", length));
+  have(Event::blank, "an empty completion");
+  have(Event::same, "a chosen completion that is the same as the rejected one");
+  have(Event::beside_pair, "a column 'completion', which is not read beside 'chosen' and 'rejected'");
+  have(Event::beside_ids, "text in 'chosen' or 'rejected', which is not read beside the token ids");
+  have(Event::label_of_pair,
+       "a column 'label', which is not read: 'chosen' counts as true and 'rejected' as false");
+  have(Event::logps_of_pair,
+       "a column 'ref_chosen_logps' or 'ref_rejected_logps', which is not read: the reference is asked");
   return text;
 }
 
@@ -48,20 +58,19 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
 
 void check_preference(const Counts& counts, std::string_view name, const config::DataArguments& arguments) {
   if (counts.kept > 0) return;
-  fail(Status::format, "{}: nothing is left to train on: of {} rows {}", name, counts.read,
-       told(counts, arguments));
+  fail(Status::format, "{}: nothing is left to train on: {}", name, told(counts, arguments));
 }
 
 void report_preference(const Counts& counts, std::string_view name, const PrepareContext& context) {
   const config::DataArguments& arguments = *context.arguments;
   base::LogSink& log = *context.log;
   const std::string rows = told(counts, arguments);
-  if (!rows.empty()) log.warning("data", "{}: of {} rows {}", name, counts.read, rows);
+  if (!rows.empty()) log.warning("data", "{}: {}", name, rows);
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
     log.warning(
         "data",
-        "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
-        "completion starts where they part (the first: {})",
+        "{}: in {} of {} rows the tokens of the prompt are not the first tokens of prompt and completion "
+        "together; the completion starts where they differ (the first: {})",
         name, parted, counts.read, first);
   }
   if (context.label_weights) tell_balance(counts, name, *context.label_weights, log);

@@ -39,8 +39,6 @@ PreferenceBatch preference_batch(std::span<const PreferenceExample> examples, co
   }
   for (const PreferenceExample& example : examples) {
     if (example.margin) out.margin.push_back(*example.margin);
-    if (example.ref_chosen_logps) out.ref_chosen_logps.push_back(*example.ref_chosen_logps);
-    if (example.ref_rejected_logps) out.ref_rejected_logps.push_back(*example.ref_rejected_logps);
   }
   return out;
 }

@@ -21,8 +21,7 @@ struct Truncation {
 // row's), else kIgnored.
 struct PreferenceBatch {
   std::vector<Example> rows;
-  std::vector<float> margin;                                // B, or none
-  std::vector<float> ref_chosen_logps, ref_rejected_logps;  // B, or none
+  std::vector<float> margin;  // B, or none
 };
 PreferenceBatch preference_batch(std::span<const PreferenceExample> examples, const Truncation& truncation);
 

@@ -33,9 +33,7 @@ std::string to_record(const PreferenceExample& example) {
   RecordWriter out;
   out.number(static_cast<uint64_t>(example.source_row));
   for (const auto* ids : {&example.prompt_ids, &example.chosen_ids, &example.rejected_ids}) put(out, *ids);
-  for (const auto* value : {&example.margin, &example.ref_chosen_logps, &example.ref_rejected_logps}) {
-    put(out, *value);
-  }
+  put(out, example.margin);
   return out.take();
 }
 
@@ -59,9 +57,7 @@ void from_record(std::string_view record, PreferenceExample& example) {
   RecordReader in(record);
   example.source_row = static_cast<int64_t>(in.number());
   for (auto* ids : {&example.prompt_ids, &example.chosen_ids, &example.rejected_ids}) take(in, *ids);
-  for (auto* value : {&example.margin, &example.ref_chosen_logps, &example.ref_rejected_logps}) {
-    take(in, *value);
-  }
+  take(in, example.margin);
   in.finish();
 }
 

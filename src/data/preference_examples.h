@@ -13,8 +13,7 @@ struct PreferenceExample {
   int64_t source_row = 0;
   std::vector<int32_t> prompt_ids;  // Reward: empty, each side is whole
   std::vector<int32_t> chosen_ids, rejected_ids;
-  std::optional<float> margin;                                // Reward
-  std::optional<float> ref_chosen_logps, ref_rejected_logps;  // DPO: both or none
+  std::optional<float> margin;  // Reward
 };
 
 struct UnpairedExample {

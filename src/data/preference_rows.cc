@@ -34,7 +34,7 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
   return value;
 }
 
-// Of text, or of messages.
+// Of text, or of messages, whose last one decides: those before it may be the prompt.
 bool says_nothing(const Row& row, std::string_view column) {
   const base::Json* const found = find_column(row, column);
   if (found == nullptr) return false;
@@ -42,12 +42,11 @@ bool says_nothing(const Row& row, std::string_view column) {
     return text.is_string() && text.get_ref<const std::string&>().empty();
   };
   if (!found->is_array()) return is_blank(*found);
-  return std::all_of(found->begin(), found->end(), [&](const base::Json& message) {
-    if (!message.is_object()) return false;
-    const auto content = message.find("content");
-    if (message.contains("tool_calls")) return false;
-    return content == message.end() || content->is_null() || is_blank(*content);
-  });
+  if (found->empty()) return true;
+  const base::Json& message = found->back();
+  if (!message.is_object() || message.contains("tool_calls")) return false;
+  const auto content = message.find("content");
+  return content == message.end() || content->is_null() || is_blank(*content);
 }
 
 // A paired row with its prompt, which is in both sides where the dataset has no column of it.
@@ -79,7 +78,6 @@ DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)
   const Row row = reader_.normalized(first);
   reader_.decide(row, "chosen");
   implicit_ = !is_there(row, "prompt");
-  reference_ = is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps");
 }
 
 void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
@@ -88,7 +86,9 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
   made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
-  made.events.set(Event::beside, is_there(row, "completion"));
+  made.events.set(Event::beside_pair, is_there(row, "completion"));
+  made.events.set(Event::logps_of_pair,
+                  is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
   const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen"));
   const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected"));
@@ -100,15 +100,15 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   example.chosen_ids = tail(chosen, shared);
   example.rejected_ids = tail(rejected, shared);
   reader_.cut_prompt(example.prompt_ids, made.events);
+  const size_t length = example.prompt_ids.size();
+  const bool keep_end = reader_.arguments().truncation_keep_end;
   for (Ids* ids : {&example.chosen_ids, &example.rejected_ids}) {
     reader_.cut_completion(*ids, made.events);
-    reader_.judge(example.prompt_ids.size(), ids->size(), reader_.arguments().truncation_keep_end,
-                  made.events);
+    reader_.judge(length, ids->size(), keep_end, made.events);
     if (ids->empty()) made.events.set(Event::empty);
   }
-  made.events.set(Event::same, example.chosen_ids == example.rejected_ids);
-  example.ref_chosen_logps = number(row, "ref_chosen_logps", reference_);
-  example.ref_rejected_logps = number(row, "ref_rejected_logps", reference_);
+  made.events.set(Event::same, std::ranges::equal(reader_.kept(length, example.chosen_ids, keep_end),
+                                                  reader_.kept(length, example.rejected_ids, keep_end)));
 }
 
 // Only a prompt is too long, and where the end is kept none is.
@@ -153,6 +153,7 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
   if (tokenized_) {
     example.chosen_ids = ids_column(row, "chosen_ids", reader_.vocab_size());
     example.rejected_ids = ids_column(row, "rejected_ids", reader_.vocab_size());
+    made.events.set(Event::beside_ids, is_there(row, "chosen") || is_there(row, "rejected"));
   } else {
     const auto [chosen, rejected] = texts(row);
     example.chosen_ids = reader_.ids(chosen);
@@ -160,7 +161,7 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
     made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
   }
   made.events.set(Event::same, example.chosen_ids == example.rejected_ids);
-  made.events.set(Event::beside, is_there(row, "completion"));
+  made.events.set(Event::beside_pair, is_there(row, "completion"));
   example.margin = number(row, "margin", margin_);
   const size_t longest = std::max(example.chosen_ids.size(), example.rejected_ids.size());
   made.events.set(Event::empty, example.chosen_ids.empty() || example.rejected_ids.empty());
@@ -192,6 +193,14 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
   }
   give_prompt(reader_, row, implicit_);
   for (const bool chosen : {true, false}) out.push_back(example(unpaired(row, chosen)));
+  const auto kept = [&](const Made<UnpairedExample>& made) {
+    return reader_.kept(made.example.prompt_ids.size(), made.example.completion_ids, false);
+  };
+  const bool same = std::ranges::equal(kept(out.front()), kept(out.back()));
+  for (Made<UnpairedExample>& made : out) {
+    made.events.set(Event::same, same);
+    made.events.set(Event::label_of_pair, is_there(row, "label"));
+  }
 }
 
 size_t KtoRows::most_tokens(Row& row) const {

@@ -27,7 +27,6 @@ class DpoRows {
  private:
   RowReader reader_;
   bool implicit_ = false;
-  bool reference_ = false;  // ref_chosen_logps and ref_rejected_logps are there
 };
 
 class RewardRows {

@@ -85,4 +85,12 @@ void RowReader::judge(size_t prompt, size_t completion, bool keep_end, Events& e
   if (prompt + completion > length) events.set(Event::cut);
 }
 
+std::span<const int32_t> RowReader::kept(size_t prompt, const Ids& completion, bool keep_end) const {
+  const std::span<const int32_t> all = completion;
+  if (!arguments_.max_length) return all;
+  const auto length = static_cast<size_t>(*arguments_.max_length);
+  if (keep_end) return all.last(std::min(length, all.size()));
+  return all.first(std::min(length - std::min(length, prompt), all.size()));
+}
+
 }  // namespace trl::data

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,8 @@ class RowReader {
   void cut_completion(std::vector<int32_t>& ids, Events& events) const;
   // max_length, which cuts prompt and completion together when a batch is made.
   void judge(size_t prompt, size_t completion, bool keep_end, Events& events) const;
+  // What max_length leaves of a completion.
+  std::span<const int32_t> kept(size_t prompt, const std::vector<int32_t>& completion, bool keep_end) const;
   const config::DataArguments& arguments() const { return arguments_; }
   int64_t vocab_size() const { return vocab_size_; }
 

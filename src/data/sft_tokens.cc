@@ -266,8 +266,9 @@ void SftTokens::report(const Counts& counts, std::string_view name) const {
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
     log.warning(
         "data",
-        "{}: in {} of {} rows the tokens of the prompt do not begin those of prompt and completion; the "
-        "completion starts where they part, and this end of the prompt is not trained on (the first: {})",
+        "{}: in {} of {} rows the tokens of the prompt are not the first tokens of prompt and completion "
+        "together; the completion starts where they differ, and this end of the prompt is not trained on "
+        "(the first: {})",
         name, parted, counts.read, first);
   }
   counts.report_short_rows(name, log);

@@ -72,7 +72,7 @@ TEST(PreparePreference, Text) {
 {"prompt":"","chosen":"","rejected":"b"})"),
             (Lines{"0 ^q|a$|b$", "1 ^|$|b$"}));
   EXPECT_EQ(dpo(shop, R"({"chosen":"q: yes","rejected":"q: no","extra":1})"), (Lines{"0 ^q:| yes$| no$"}));
-  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:2)"});
+  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: 1 of 2 rows has an empty completion (the first: t.jsonl:2)"});
 }
 
 // The shorter of the two common prefixes is the prompt of both.
@@ -81,12 +81,11 @@ TEST(PreparePreference, TokensThatJoinAcrossTheBoundary) {
   EXPECT_EQ(dpo(shop, R"({"prompt":"q<","chosen":"e>a","rejected":"b"})"), (Lines{"0 ^q|$a$|<b$"}));
   EXPECT_EQ(kto(shop, R"({"prompt":"q<","chosen":"e>a","rejected":"b"})"),
             (Lines{"0 ^q|$a$ +", "0 ^q<|b$ -"}));
-  EXPECT_EQ(
-      shop.log.lines,
-      (Lines{"t.jsonl: in 1 of 1 rows the tokens of the prompt do not begin those of prompt and completion; "
-             "the completion starts where they part (the first: t.jsonl:1)",
-             "t.jsonl: in 1 of 2 rows the tokens of the prompt do not begin those of prompt and completion; "
-             "the completion starts where they part (the first: t.jsonl:1)"}));
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: in 1 of 1 rows the tokens of the prompt are not the first tokens of prompt and "
+                   "completion together; the completion starts where they differ (the first: t.jsonl:1)",
+                   "t.jsonl: in 1 of 2 rows the tokens of the prompt are not the first tokens of prompt and "
+                   "completion together; the completion starts where they differ (the first: t.jsonl:1)"}));
 }
 
 TEST(PreparePreference, Messages) {
@@ -130,12 +129,12 @@ TEST(PreparePreference, LongPromptsAreDroppedWhereTheStartIsKept) {
   EXPECT_EQ(dpo(shop, rows).size(), 3u);
   EXPECT_EQ(
       shop.log.lines,
-      (Lines{
-          "t.jsonl: of 3 rows 1 dropped, since the prompt alone reaches max_length 4 (the first: t.jsonl:1); "
-          "1 cut to max_length 4 (the first: t.jsonl:2)",
-          "t.jsonl: of 6 rows 2 dropped, since the prompt alone reaches max_length 4 (the first: t.jsonl:1); "
-          "2 cut to max_length 4 (the first: t.jsonl:2)",
-          "t.jsonl: of 3 rows 2 cut to max_length 4 (the first: t.jsonl:1)"}));
+      (Lines{"t.jsonl: 1 of 3 rows is dropped because the prompt alone reaches max_length 4 (the first: "
+             "t.jsonl:1); "
+             "1 of 3 rows is cut to max_length 4 (the first: t.jsonl:2)",
+             "t.jsonl: 2 of 6 rows are dropped because the prompt alone reaches max_length 4 (the first: "
+             "t.jsonl:1); 2 of 6 rows are cut to max_length 4 (the first: t.jsonl:2)",
+             "t.jsonl: 2 of 3 rows are cut to max_length 4 (the first: t.jsonl:1)"}));
 }
 
 // As DPO once did it: the prompt keeps its end, the completions their start, and then max_length counts.
@@ -147,11 +146,12 @@ TEST(PreparePreference, PromptAndCompletionHaveLimitsOfTheirOwn) {
   EXPECT_EQ(dpo(shop, R"({"prompt":"abc","chosen":"wxyz","rejected":"v"}
 {"prompt":"","chosen":"x","rejected":"y"})"),
             (Lines{"0 bc|wxy|v$", "1 ^|x$|y$"}));
-  EXPECT_EQ(shop.log.lines,
-            (Lines{"t.jsonl: of 2 rows 1 with the prompt cut to max_prompt_length 2 (the first: t.jsonl:1); "
-                   "1 with a completion cut "
-                   "to max_completion_length 3 (the first: t.jsonl:1); 1 cut to max_length 3 (the first: "
-                   "t.jsonl:1)"}));
+  EXPECT_EQ(
+      shop.log.lines,
+      (Lines{"t.jsonl: 1 of 2 rows has a prompt that is cut to max_prompt_length 2 (the first: t.jsonl:1); "
+             "1 of 2 rows has a completion that is cut to max_completion_length 3 (the first: "
+             "t.jsonl:1); 1 of 2 rows is cut to max_length 3 (the first: "
+             "t.jsonl:1)"}));
 }
 
 TEST(PreparePreference, WhatTeachesNothingIsCounted) {
@@ -164,21 +164,63 @@ TEST(PreparePreference, WhatTeachesNothingIsCounted) {
 {"prompt":"q","completion":"a","label":true})"),
             (Lines{"0 ^q|$ +", "1 ^q|a$ +"}));
   EXPECT_EQ(shop.log.lines,
-            (Lines{"t.jsonl: of 3 rows 1 with an empty completion (the first: t.jsonl:2); 1 whose chosen and "
-                   "rejected are the same, so that nothing is preferred (the first: t.jsonl:1)",
-                   "t.jsonl: of 2 rows 1 with an empty completion (the first: t.jsonl:1)"}));
+            (Lines{"t.jsonl: 1 of 3 rows has an empty completion (the first: t.jsonl:2); 1 of 3 rows has a "
+                   "chosen completion that is the same as the rejected one (the first: t.jsonl:1)",
+                   "t.jsonl: 1 of 2 rows has an empty completion (the first: t.jsonl:1)"}));
 }
 
-TEST(PreparePreference, CompletionsBesidePairsAreCounted) {
+// Of a paired row of KTO too, and where max_length leaves nothing that differs.
+TEST(PreparePreference, CompletionsThatAreTheSameAreCounted) {
+  LetterShop shop;
+  kto(shop, R"({"prompt":"q","chosen":" a","rejected":" a"}
+{"prompt":"q","chosen":"a","rejected":"b"})");
+  const std::string cut = R"({"prompt":"q","chosen":"abcx","rejected":"abcy"}
+{"prompt":"q","chosen":"abx","rejected":"aby"})";
+  shop.arguments.max_length = 5;
+  dpo(shop, cut);
+  kto(shop, cut);
+  shop.arguments.truncation_keep_end = true;
+  shop.arguments.max_length = 3;
+  dpo(shop, R"({"prompt":"q","chosen":"abc","rejected":"zzzbc"}
+{"prompt":"q","chosen":"c","rejected":"bc"})");
+  const std::string same = "chosen completion that is the same as the rejected one (the first: t.jsonl:1)";
+  ASSERT_EQ(shop.log.lines.size(), 4u);
+  for (const auto& [line, count] : {std::pair{0, "2 of 4 rows have a "},
+                                    {1, "1 of 2 rows has a "},
+                                    {2, "2 of 4 rows have a "},
+                                    {3, "1 of 2 rows has a "}})
+    EXPECT_NE(shop.log.lines[static_cast<size_t>(line)].find(count + same), std::string::npos)
+        << shop.log.lines[static_cast<size_t>(line)];
+}
+
+// The prompt may be in the same list of messages as the completion.
+TEST(PreparePreference, TheLastMessageDecidesWhetherACompletionIsEmpty) {
+  LetterShop shop(kTurnsTemplate);
+  reward(shop, R"({"chosen":[{"role":"user","content":"q"},{"role":"assistant","content":""}],)"
+               R"("rejected":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}]})");
+  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: 1 of 1 rows has an empty completion (the first: t.jsonl:1)"});
+}
+
+TEST(PreparePreference, ColumnsThatAreNotReadAreCounted) {
   const std::string row = R"({"prompt":"q","completion":"c","chosen":"a","rejected":"b"})";
   LetterShop shop;
   EXPECT_EQ(dpo(shop, row), Lines{"0 ^q|a$|b$"});
   prepare_reward(shop.table(row), shop.context)->size();
   const std::string warning =
-      "t.jsonl: of 1 rows 1 with a column 'completion', which is not read beside 'chosen' and 'rejected' "
-      "(the "
-      "first: t.jsonl:1)";
+      "t.jsonl: 1 of 1 rows has a column 'completion', which is not read beside 'chosen' and 'rejected' "
+      "(the first: t.jsonl:1)";
   EXPECT_EQ(shop.log.lines, (Lines{warning, warning}));
+  shop.log.lines.clear();
+  reward(shop, R"({"chosen":"a","rejected":"b","chosen_ids":[97],"rejected_ids":[98]})");
+  kto(shop, R"({"prompt":"q","chosen":"a","rejected":"b","label":false})");
+  dpo(shop, R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":-1,"ref_rejected_logps":-2})");
+  EXPECT_EQ(shop.log.lines,
+            (Lines{"t.jsonl: 1 of 1 rows has text in 'chosen' or 'rejected', which is not read beside the "
+                   "token ids (the first: t.jsonl:1)",
+                   "t.jsonl: 2 of 2 rows have a column 'label', which is not read: 'chosen' counts as true "
+                   "and 'rejected' as false (the first: t.jsonl:1)",
+                   "t.jsonl: 1 of 1 rows has a column 'ref_chosen_logps' or 'ref_rejected_logps', which is "
+                   "not read: the reference is asked (the first: t.jsonl:1)"}));
 }
 
 TEST(PreparePreference, MessagesOfNoTextAreCounted) {
@@ -191,7 +233,7 @@ TEST(PreparePreference, MessagesOfNoTextAreCounted) {
                 R"("rejected":[{"role":"assistant","content":""}]})"),
       (Lines{"0 q|x|y"}));
   EXPECT_EQ(shop.log.lines,
-            (Lines{"t.jsonl: of 2 rows 1 dropped, since no token is left (the first: t.jsonl:2)"}));
+            (Lines{"t.jsonl: 1 of 2 rows is dropped because no token is left (the first: t.jsonl:2)"}));
 }
 
 TEST(PreparePreference, MessagesWithoutContentSayNothingUnlessTheyCallTools) {
@@ -226,10 +268,8 @@ TEST(PrepareReward, PromptMarginAndLength) {
   EXPECT_EQ(spelt(*list), (Lines{"0 |^a$|^b$", "2 |^c$|^d$"}));
   EXPECT_EQ((*list)[0].margin, 1.0f);
   EXPECT_EQ((*list)[1].margin, -0.5f);
-  EXPECT_EQ(
-      shop.log.lines,
-      (Lines{
-          "t.jsonl: of 3 rows 1 dropped, since a side is longer than max_length 3 (the first: t.jsonl:2)"}));
+  EXPECT_EQ(shop.log.lines, (Lines{"t.jsonl: 1 of 3 rows is dropped because a side is longer than max_length "
+                                   "3 (the first: t.jsonl:2)"}));
 }
 
 TEST(PrepareReward, RowsOfTokenIds) {
@@ -243,8 +283,9 @@ TEST(PrepareReward, RowsOfTokenIds) {
   EXPECT_EQ(
       shop.log.lines,
       (Lines{
-          "t.jsonl: of 3 rows 1 dropped, since a side is longer than max_length 2 (the first: t.jsonl:2); "
-          "1 dropped, since no token is left (the first: t.jsonl:3)",
+          "t.jsonl: 1 of 3 rows is dropped because a side is longer than max_length 2 (the first: "
+          "t.jsonl:2); "
+          "1 of 3 rows is dropped because no token is left (the first: t.jsonl:3)",
           "t.jsonl: columns chosen_input_ids and rejected_input_ids are read as chosen_ids and rejected_ids, "
           "as they are called now"}));
 }
@@ -362,7 +403,7 @@ TEST(PrepareUnpaired, WeightsMakeUpForRowsOfOneLabel) {
   for (const auto& [desirable, undesirable, label] : {std::tuple{3, 0, "true"}, {0, 3, "false"}}) {
     const Lines one = warnings(desirable, undesirable, 1);
     ASSERT_EQ(one.size(), 1u);
-    EXPECT_NE(one[0].find(fmt::format("label is {} in all of 3 rows", label)), std::string::npos) << one[0];
+    EXPECT_NE(one[0].find(fmt::format("label is {} in all 3 rows", label)), std::string::npos) << one[0];
   }
 }
 
@@ -381,19 +422,6 @@ TEST(PreparePreference, SelectedAndRenamedColumns) {
   shop.arguments.dataset_select_columns = {"question", "good", "bad"};
   shop.arguments.dataset_columns = {{"question", "prompt"}, {"good", "chosen"}, {"bad", "rejected"}};
   EXPECT_EQ(dpo(shop, R"({"question":"q","good":"a","bad":"b","chosen":5})"), (Lines{"0 ^q|a$|b$"}));
-}
-
-TEST(PreparePreference, ReferenceLogProbabilitiesOfTheRows) {
-  LetterShop shop;
-  const auto list = prepare_dpo(
-      shop.table(
-          R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":-1.5,"ref_rejected_logps":-2})"),
-      shop.context);
-  const int64_t index = 0;
-  const PreferenceBatch batch = preference_batch(list->gather({&index, 1}), {});
-  EXPECT_EQ(batch.ref_chosen_logps, std::vector<float>{-1.5f});
-  EXPECT_EQ(batch.ref_rejected_logps, std::vector<float>{-2.0f});
-  EXPECT_TRUE(batch.margin.empty());
 }
 
 struct BadRows {
@@ -431,8 +459,6 @@ constexpr BadRows kBadRows[] = {
      ":2: has a column 'prompt', unlike the dataset's first row; all rows must agree"},
     {'d', "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"chosen\":\"\",\"rejected\":\"qb\"}",
      ":2: column 'chosen' is empty"},
-    {'d', R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":1})",
-     ":1: no column 'ref_rejected_logps', where a finite number"},
     {'r', "{\"chosen\":\"a\",\"rejected\":\"b\",\"margin\":1}\n{\"chosen\":\"a\",\"rejected\":\"b\"}",
      ":2: no column 'margin', where a finite number"},
     {'r', R"({"chosen":"a","rejected":"b","margin":"1"})",
@@ -485,7 +511,7 @@ TEST(PreparePreference, NothingLeft) {
   shop.arguments.max_length = 2;
   const auto table = shop.table(R"({"prompt":"abc","chosen":"x","rejected":"y"})");
   EXPECT_EQ(test::message_of([&] { prepare_dpo(table, shop.context); }),
-            "t.jsonl: nothing is left to train on: of 1 rows 1 dropped, since the prompt alone reaches "
+            "t.jsonl: nothing is left to train on: 1 of 1 rows is dropped because the prompt alone reaches "
             "max_length 2 (the first: t.jsonl:1)");
 }
 
@@ -527,7 +553,7 @@ TEST(PreparePreference, RowsReadEarlyAreThoseReadLate) {
     EXPECT_EQ(records[0], records[1]);
     EXPECT_EQ(lines[0], lines[1]);
     ASSERT_EQ(lines[0].size(), 1u);
-    EXPECT_NE(lines[0][0].find("of 7000 rows 1000 dropped, since "), std::string::npos) << lines[0][0];
+    EXPECT_NE(lines[0][0].find("1000 of 7000 rows are dropped because "), std::string::npos) << lines[0][0];
   };
   compare(prepare_dpo);
   compare(prepare_reward);
@@ -605,7 +631,7 @@ TEST(PreparePreference, FirstBadRowAndCancel) {
 }
 
 TEST(PreferenceRecords, ComeBackAndDamagedOnesAreRefused) {
-  const PreferenceExample example{1LL << 40, {0, 127, 128}, {151935}, {}, -0.25f, std::nullopt, 3.5f};
+  const PreferenceExample example{1LL << 40, {0, 127, 128}, {151935}, {}, -0.25f};
   const std::string record = to_record(example);
   PreferenceExample back;
   from_record(record, back);
@@ -614,8 +640,6 @@ TEST(PreferenceRecords, ComeBackAndDamagedOnesAreRefused) {
   EXPECT_EQ(back.chosen_ids, example.chosen_ids);
   EXPECT_TRUE(back.rejected_ids.empty());
   EXPECT_EQ(back.margin, -0.25f);
-  EXPECT_FALSE(back.ref_chosen_logps.has_value());
-  EXPECT_EQ(back.ref_rejected_logps, 3.5f);
   for (size_t length = 0; length < record.size(); ++length) {
     test::message_of([&] { from_record(std::string_view(record).substr(0, length), back); });
   }

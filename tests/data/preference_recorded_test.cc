@@ -267,10 +267,6 @@ PreferenceExample preference_of(const base::Json& columns) {
   example.chosen_ids = columns["chosen_ids"].get<Ids>();
   example.rejected_ids = columns["rejected_ids"].get<Ids>();
   if (columns.contains("margin")) example.margin = columns["margin"];
-  if (columns.contains("ref_chosen_logps")) {
-    example.ref_chosen_logps = columns["ref_chosen_logps"];
-    example.ref_rejected_logps = columns["ref_rejected_logps"];
-  }
   return example;
 }
 
@@ -288,8 +284,6 @@ void expect_collated(const base::Json& item) {
     const PreferenceBatch batch = preference_batch(examples, truncation);
     expect_rows(batch.rows, want, "", kwargs["pad_token_id"], multiple);
     EXPECT_EQ(batch.margin, want.value("margin", std::vector<float>()));
-    EXPECT_EQ(batch.ref_chosen_logps, want.value("ref_chosen_logps", std::vector<float>()));
-    EXPECT_EQ(batch.ref_rejected_logps, want.value("ref_rejected_logps", std::vector<float>()));
     return;
   }
   std::vector<UnpairedExample> examples;

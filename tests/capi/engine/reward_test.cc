@@ -175,8 +175,9 @@ TEST(Reward, DoubtfulRowsAreCounted) {
       "\n");
   const host::Trainer trainer =
       host::trainer(reward(scratch, {{"max_length", "40"}}), dataset.get(), nullptr, runtime.get());
-  for (const char* part : {"1 dropped, since a side is longer than max_length 40",
-                           "1 with an empty completion", "1 whose chosen and rejected are the same"})
+  for (const char* part : {"1 of 7 rows is dropped because a side is longer than max_length 40",
+                           "1 of 7 rows has an empty completion",
+                           "1 of 7 rows has a chosen completion that is the same as the rejected one"})
     EXPECT_NE(log.find(part), std::string::npos) << log;
   EXPECT_NE(log.find("a new head is drawn from seed 42"), std::string::npos) << log;
 }
