@@ -465,6 +465,18 @@ TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
 
 /**
+ * What an option does in one trainer, where it may differ from the table's (loss_type).
+ *
+ * @param option [in] from trl_option_next.
+ * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
+ * @return borrowed for the life of the process; NULL for what is not an option, and for a trainer that does
+ *   not have it.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_doc_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
+
+/**
  * The version of libtrl that has an option first.
  *
  * @param option [in] from trl_option_next.

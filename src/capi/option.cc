@@ -99,6 +99,9 @@ const char* trl_option_default_for(const trl_option* option, const char* trainer
 const char* trl_option_accepted_for(const trl_option* option, const char* trainer) noexcept {
   return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::accepted_of); });
 }
+const char* trl_option_doc_for(const trl_option* option, const char* trainer) noexcept {
+  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::doc_of); });
+}
 
 int32_t trl_option_type(const trl_option* option) noexcept {
   return answer(-1, [&] {

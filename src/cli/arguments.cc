@@ -52,12 +52,12 @@ std::string spellings(std::string name, const std::string& command) {
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
 }
 
-// trainer: whose defaults are shown; empty: the table's.
+// trainer: whose texts and defaults are shown; empty: the table's.
 std::string help(const trl_option* option, const std::string& trainer) {
   const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
   const std::string accepted =
       of_one ? trl_option_accepted_for(option, trainer.c_str()) : trl_option_accepted(option);
-  std::string text = trl_option_doc(option);
+  std::string text = of_one ? trl_option_doc_for(option, trainer.c_str()) : trl_option_doc(option);
   if (!accepted.empty()) text += " (" + accepted + ")";
   text += fmt::format(" [{}]",
                       of_one ? trl_option_default_for(option, trainer.c_str()) : trl_option_default(option));
@@ -93,6 +93,7 @@ class Flags {
   }
 
   bool parse(Words words, Config& config) {
+    const std::string last = words.empty() ? "" : words.back();
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back,
     for (std::string& word : words) {          // and would take a list in brackets apart at its commas
       if (word.starts_with('[')) word.insert(0, 1, kMark);
@@ -100,8 +101,10 @@ class Flags {
     try {
       app_.parse(words);
     } catch (const CLI::ArgumentMismatch& error) {
-      const std::string text = error.what();
-      throw Failure(kUsage, text.substr(0, text.find(':')) + " needs a value");
+      std::string flag = error.what();
+      flag.resize(flag.find(':'));
+      if (flag.empty()) flag = last.substr(0, last.find('='));  // CLI11 has no name for an alias
+      throw Failure(kUsage, flag + " needs a value");
     } catch (const CLI::ParseError& error) {
       throw Failure(kUsage, error.what());
     }

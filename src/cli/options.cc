@@ -23,7 +23,8 @@ int options(const Words& words) {
         of_one ? trl_option_accepted_for(o, words[0].c_str()) : trl_option_accepted(o);
     text += fmt::format("  {} = {}{}\n      {}\n", trl_option_name(o),
                         of_one ? trl_option_default_for(o, words[0].c_str()) : trl_option_default(o),
-                        accepted.empty() ? "" : "  (" + accepted + ")", trl_option_doc(o));
+                        accepted.empty() ? "" : "  (" + accepted + ")",
+                        of_one ? trl_option_doc_for(o, words[0].c_str()) : trl_option_doc(o));
     if (*trl_option_aliases(o) != '\0') text += fmt::format("      also: {}\n", trl_option_aliases(o));
     if (*trl_option_unsupported_reason(o) != '\0')
       text += fmt::format("      other values are refused: {}\n", trl_option_unsupported_reason(o));

@@ -112,7 +112,7 @@ void read_prefix_window(const Config& config, DataArguments& out) {
   refuse(out.sampling == Sampling::group_by_length, "train_sampling_strategy: group_by_length",
          "which brings rows of one length together");
   refuse(config.method() == "kto" && config.get_list("loss_type").front() == "kto", "loss_type: kto",
-         "whose KL estimate is of rows that lie side by side in the dataset");
+         "whose KL estimate pairs each prompt with the completion of a neighbouring row");
 }
 
 // What the methods of pairs cannot do.
@@ -120,12 +120,6 @@ void check_pairs(const DataArguments& arguments, std::string_view method) {
   if (arguments.streaming) {
     fail_key("dataset_streaming",
              "dataset_streaming: true is refused with method {}: its rows are prepared before the first step",
-             method);
-  }
-  if (arguments.sampling == Sampling::group_by_length) {
-    fail_key("train_sampling_strategy",
-             "train_sampling_strategy: group_by_length is refused with method {}, whose rows have no one "
-             "length: give random or sequential",
              method);
   }
 }

@@ -61,7 +61,7 @@ std::string trainers(const Option& option) {
   return option.trainers == kAllTrainers ? "all" : trainer_names(option.trainers, ", ");
 }
 
-// What trainers have otherwise, in a sentence each.
+// What trainers have otherwise.
 std::string by_trainer(const Option& option) {
   std::string out;
   for (const TrainerValues& values : trainer_values()) {
@@ -70,6 +70,7 @@ std::string by_trainer(const Option& option) {
     out += fmt::format(" For {} the default is {}", names, code(values.default_value));
     if (!values.accepted.empty()) out += fmt::format(", of {}", codes(values.accepted, '|'));
     out += ".";
+    if (!values.doc.empty()) out += " " + escaped(values.doc);
   }
   return out;
 }

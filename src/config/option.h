@@ -56,12 +56,13 @@ struct TrainerValues {
   std::string_view name;
   uint32_t trainers;
   std::string_view default_value;
-  std::string_view accepted;  // empty: as the row has it
+  std::string_view accepted, doc;  // empty: as the row has it
 };
 std::span<const TrainerValues> trainer_values();
 // trainer: "sft", "dpo", ...; any other name: as the row says.
 std::string_view default_of(const Option& option, std::string_view trainer);
 std::string_view accepted_of(const Option& option, std::string_view trainer);
+std::string_view doc_of(const Option& option, std::string_view trainer);
 bool is_of(const Option& option, std::string_view trainer);  // whether the trainer has the option
 const Option* find_option(std::string_view name_or_alias);   // dashes are underscores; null: unknown
 

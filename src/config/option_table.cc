@@ -22,7 +22,7 @@ constexpr Option kOptions[] = {
   Option{name,     TRL_SECTION,  TRL_GROUP, TRL_ORIGIN, OptionType::type, null,       default_value, \
          accepted, TRL_TRAINERS, aliases,   doc,        "0.1.0",          __VA_ARGS__},
 #define TRL_OLD_VALUE(name, written, meaning)
-#define TRL_FOR(trainers, name, default_value, accepted)
+#define TRL_FOR(...)
 #include "config/options.def"
 #undef TRL_OPTION
 #undef TRL_OLD_VALUE
@@ -32,7 +32,7 @@ constexpr Option kOptions[] = {
 constexpr OldValue kOldValues[] = {
 #define TRL_OPTION(...)
 #define TRL_OLD_VALUE(name, written, meaning) OldValue{name, written, meaning},
-#define TRL_FOR(trainers, name, default_value, accepted)
+#define TRL_FOR(...)
 #include "config/options.def"
 #undef TRL_OLD_VALUE
 #undef TRL_FOR
@@ -40,8 +40,8 @@ constexpr OldValue kOldValues[] = {
 
 constexpr TrainerValues kTrainerValues[] = {
 #define TRL_OLD_VALUE(name, written, meaning)
-#define TRL_FOR(trainers, name, default_value, accepted) \
-  TrainerValues{name, trainers, default_value, accepted},
+#define TRL_FOR(trainers, name, default_value, accepted, doc) \
+  TrainerValues{name, trainers, default_value, accepted, doc},
 #include "config/options.def"
 #undef TRL_OPTION
 #undef TRL_OLD_VALUE
@@ -124,6 +124,11 @@ std::string_view default_of(const Option& option, std::string_view trainer) {
 std::string_view accepted_of(const Option& option, std::string_view trainer) {
   const TrainerValues* const values = values_of(option, trainer);
   return values != nullptr && !values->accepted.empty() ? values->accepted : option.accepted;
+}
+
+std::string_view doc_of(const Option& option, std::string_view trainer) {
+  const TrainerValues* const values = values_of(option, trainer);
+  return values != nullptr && !values->doc.empty() ? values->doc : option.doc;
 }
 
 bool is_of(const Option& option, std::string_view trainer) {

@@ -15,8 +15,9 @@ std::vector<std::pair<std::string, double>> losses(const Config& config) {
   const std::vector<std::string> names = config.get_list("loss_type"),
                                  weights = config.get_list("loss_weights");
   if (!weights.empty() && weights.size() != names.size()) {
-    fail_key("loss_weights", "loss_weights: {} are given for {} losses ({}): give one for each of loss_type",
-             weights.size(), names.size(), fmt::join(names, ", "));
+    fail_key("loss_weights",
+             "loss_weights: [{}] is not accepted with loss_type [{}]: give one weight for each loss",
+             fmt::join(weights, ", "), fmt::join(names, ", "));
   }
   std::vector<std::pair<std::string, double>> out;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -45,45 +46,47 @@ void check_dpo(const PreferenceArguments& a) {
         is_one_of(name, {"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"}))
       continue;
     fail_key("f_divergence_type",
-             "f_divergence_type: {} is refused with loss_type {}, which does not use it: give reverse_kl, or "
-             "one of "
-             "sigmoid, sigmoid_norm, hinge, ipo, exo_pair, robust, discopop, sft",
+             "f_divergence_type: {} is refused with loss_type {}, which does not use it: give "
+             "f_divergence_type: reverse_kl, or a loss_type of sigmoid, sigmoid_norm, hinge, ipo, exo_pair, "
+             "robust, discopop and sft",
              a.f_divergence_type, name);
   }
   if (has(a, {"exo_pair"}) && (a.label_smoothing <= 0 || a.label_smoothing >= 1)) {
-    fail_key(
-        "label_smoothing",
-        "label_smoothing: {} is refused with loss_type exo_pair, which takes its logarithm and that of 1 "
-        "less it: give a value above 0 and below 1, such as 0.001",
-        a.label_smoothing);
-  }
-  if (has(a, {"robust"}) && a.label_smoothing >= 0.5) {
     fail_key("label_smoothing",
-             "label_smoothing: {} is refused with loss_type robust, which divides by 1 - 2 times it: give a "
-             "value below 0.5",
+             "label_smoothing: {} is refused with loss_type exo_pair, which takes the logarithms of it and "
+             "of 1 minus "
+             "it: give a value above 0 and below 1, such as 0.001",
              a.label_smoothing);
   }
+  if (has(a, {"robust"}) && a.label_smoothing >= 0.5) {
+    fail_key(
+        "label_smoothing",
+        "label_smoothing: {} is refused with loss_type robust, which divides by 1 - 2 * label_smoothing: "
+        "give a value below 0.5",
+        a.label_smoothing);
+  }
   if (a.use_weighting && has(a, {"aot", "aot_unpaired"})) {
-    fail_key("use_weighting",
-             "use_weighting: true is refused with loss_type aot and aot_unpaired, whose losses are not of "
-             "single pairs");
+    fail_key(
+        "use_weighting",
+        "use_weighting: true is refused with loss_type aot and aot_unpaired, which compare all pairs of a "
+        "batch with each other: give use_weighting: false, or another loss_type");
   }
 }
 
-// The baseline is an estimate from completions of rows that lie side by side.
+// The baseline is an estimate from the completions of neighbouring rows.
 void check_kto(const Config& config, const PreferenceArguments& a) {
   if (!has(a, {"kto"})) return;
   if (const std::string order = config.get("train_sampling_strategy"); order != "sequential") {
-    fail_key(
-        "train_sampling_strategy",
-        "train_sampling_strategy: {} is refused with loss_type kto, whose KL estimate is of rows that lie "
-        "side by side: give sequential, or loss_type: apo_zero_unpaired",
-        order);
+    fail_key("train_sampling_strategy",
+             "train_sampling_strategy: {} is refused with loss_type kto, whose KL estimate pairs each prompt "
+             "with the "
+             "completion of a neighbouring row: give sequential, or loss_type: apo_zero_unpaired",
+             order);
   }
   if (const int64_t rows = config.get_int("per_device_train_batch_size"); rows < 2) {
     fail_key("per_device_train_batch_size",
-             "per_device_train_batch_size: {} is refused with loss_type kto, whose KL estimate is of prompts "
-             "with the completions of other rows of the batch: give 2 or more, or loss_type: "
+             "per_device_train_batch_size: {} is refused with loss_type kto, whose KL estimate pairs each "
+             "prompt with the completion of another row of the batch: give 2 or more, or loss_type: "
              "apo_zero_unpaired",
              rows);
   }

@@ -40,8 +40,7 @@ void Causal::check_routers(const config::TrainingArguments& arguments) const {
   if (model_.config().experts.count == 0 && router_weight_ != 0) {
     fail_key("router_aux_loss_coef",
              "router_aux_loss_coef: {} weights the routers' loss of a mixture of experts, and this model "
-             "({}) is none; "
-             "leave it out",
+             "({}) is not one; leave it out",
              router_weight_, type);
   }
   if (!router_loss_ || !arguments.max_tokens_per_pass) return;

@@ -138,8 +138,10 @@ class Recording {
     base::make_directories(arguments_.ref_logprobs_cache_dir);
     write_reference_file(path, [&](const AddReference& add) { record_rows(pass, *first_.reference, add); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    tell("precompute_ref_log_probs: the {} rows were given to the reference in {:.1f} s; {}", split,
-         seconds.count(), path);
+    tell(
+        "precompute_ref_log_probs: the reference's log-probabilities of the {} rows were computed in {:.1f} "
+        "s; {}",
+        split, seconds.count(), path);
     recorded_->open(path);
   }
 
@@ -157,7 +159,8 @@ class Recording {
         context_.log->warning("cache", "ref_logprobs_cache_dir: {}; it is computed anew", error.message());
       return false;
     }
-    tell("precompute_ref_log_probs: what the reference gives the {} rows is read from {}", split, path);
+    tell("precompute_ref_log_probs: the reference's log-probabilities of the {} rows are read from {}", split,
+         path);
     return true;
   }
 

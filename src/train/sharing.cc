@@ -26,7 +26,7 @@ bool has_router_loss(const config::TrainingArguments& arguments, const model::Mo
 std::string why_apart(const config::TrainingArguments& arguments, model::Model& model,
                       const kernels::AttentionPluginPtr& attention) {
   if (arguments.method == "kto" && has_router_loss(arguments, model))
-    return "the routers' loss of KTO is of some rows of a batch alone";
+    return "the routers' loss of KTO counts only some of the rows of a batch";
   if (drops(arguments, model)) return "dropout is active, which each row draws for itself";
   if (arguments.neftune_noise_alpha > 0)
     return "neftune_noise_alpha adds noise, which each row draws for itself";
@@ -87,9 +87,10 @@ void SharedTokens::add(const SharedTokens& others) {
 
 void SharedTokens::say(base::LogSink& log) const {
   if (shared_ == 0) return;
-  log.info("train",
-           "share_prefix: {} of {} tokens ({:.1f} %) began as another row did, and were computed with it",
-           shared_, all_, 100.0 * static_cast<double>(shared_) / static_cast<double>(all_));
+  log.info(
+      "train",
+      "share_prefix: {} of {} tokens ({:.1f} %) were computed together with those of a row that begins alike",
+      shared_, all_, 100.0 * static_cast<double>(shared_) / static_cast<double>(all_));
 }
 
 SharedBatch::SharedBatch(const engine::Batch& batch, const data::TreeLimits& limits) : batch_(batch) {

@@ -155,6 +155,8 @@ TEST(Option, OneRowHasWhatTrlSays) {
   EXPECT_EQ(trl_option_default_for(found, "grpo"), nullptr) << "GRPO has no max_length";
   EXPECT_EQ(trl_option_default_for(found, "sfd"), nullptr);
   EXPECT_EQ(trl_option_accepted_for(found, nullptr), nullptr);
+  EXPECT_STREQ(trl_option_doc_for(found, "dpo"), trl_option_doc(found));
+  EXPECT_EQ(trl_option_doc_for(found, "grpo"), nullptr);
 }
 
 TEST(Option, WhatIsNoOptionHasNothing) {
@@ -168,6 +170,7 @@ TEST(Option, WhatIsNoOptionHasNothing) {
     EXPECT_EQ(trl_option_accepted(wrong), nullptr);
     EXPECT_EQ(trl_option_default_for(wrong, "sft"), nullptr);
     EXPECT_EQ(trl_option_accepted_for(wrong, "sft"), nullptr);
+    EXPECT_EQ(trl_option_doc_for(wrong, "sft"), nullptr);
     EXPECT_EQ(trl_option_trainers(wrong), nullptr);
     EXPECT_EQ(trl_option_aliases(wrong), nullptr);
     EXPECT_EQ(trl_option_doc(wrong), nullptr);

@@ -55,6 +55,8 @@ case_extra_words_are_refused() {
   run 2 "${sft[@]}" --dataset_name a b; says err "'b'"
   run 2 "${sft[@]}" --learning_rate 1e-5 7e-3; says err "'7e-3'"
   run 2 "${sft[@]}" --learning_rate; says err "--learning_rate needs a value"
+  run 2 "${sft[@]}" --max_seq_length; says err "--max_seq_length needs a value"
+  run 2 "${sft[@]}" --max_target_length=; says err "--max_target_length needs a value"
 }
 case_the_last_of_a_flag_counts() {
   printf 'max_steps: 3\n' >c.yaml
@@ -199,10 +201,11 @@ case_trains_kto_like_trl() {
     [ -s "$output/model.safetensors" ] || die "no model"
     [ "$(ls kept | wc -l)" -eq 1 ] || die "files in kept"
   done
-  says err "is read from"
+  says err "are read from"
   run 2 "${kto[@]}" --output_dir third --train_sampling_strategy random; says err "train_sampling_strategy: random is refused"
   run 2 "${kto[@]}" --output_dir third --loss_type nll; says err "give one of kto, apo_zero_unpaired"
-  run 0 options kto; says out "desirable_weight"; says out "apo_zero_unpaired"
+  run 0 options kto; says out "desirable_weight"; says out "apo_zero_unpaired"; says out "kto: the loss of the KTO paper"
+  says out "train_sampling_strategy = sequential  (random|sequential)"
   run 0 kto --help; says out "--undesirable_weight"
 }
 case_flags_win_over_the_file() {

@@ -47,7 +47,17 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
       {{{"method", "kto"}, {"train_sampling_strategy", "random"}},
        "train_sampling_strategy: random is refused with loss_type kto"},
       {{{"method", "kto"}, {"train_sampling_strategy", "group_by_length"}},
-       "train_sampling_strategy: group_by_length is refused with loss_type kto"},
+       "train_sampling_strategy: 'group_by_length' is not accepted for kto; give one of random, sequential"},
+      {{{"method", "dpo"}, {"group_by_length", "true"}},
+       "train_sampling_strategy: 'group_by_length' is not accepted for dpo; give one of random, sequential"},
+      {{{"method", "dpo"}, {"loss_type", "[sigmoid, sft]"}, {"loss_weights", "[1]"}},
+       "loss_weights: [1] is not accepted with loss_type [sigmoid, sft]: give one weight for each loss"},
+      {{{"method", "dpo"}, {"use_weighting", "true"}, {"loss_type", "aot"}},
+       "use_weighting: true is refused with loss_type aot and aot_unpaired, which compare all pairs of a "
+       "batch with each other: give use_weighting: false, or another loss_type"},
+      {{{"method", "dpo"}, {"f_divergence_type", "js_divergence"}, {"loss_type", "nca_pair"}},
+       "f_divergence_type: js_divergence is refused with loss_type nca_pair, which does not use it: give "
+       "f_divergence_type: reverse_kl, or a loss_type of sigmoid, "},
       {{{"method", "kto"}, {"per_device_train_batch_size", "1"}},
        "per_device_train_batch_size: 1 is refused with loss_type kto"},
       {{{"method", "kto"}, {"loss_type", "sigmoid"}},

@@ -148,6 +148,10 @@ TEST(OptionTable, TrainersHaveTheirOwnDefaultsAndChoices) {
   EXPECT_EQ(accepted_of(loss, "kto"), "kto|apo_zero_unpaired");
   EXPECT_EQ(accepted_text(loss, "sft"), "one of nll, dft, chunked_nll");
   EXPECT_EQ(accepted_text(loss, "dpo").substr(0, 33), "one or a list of sigmoid, hinge, ");
+  EXPECT_EQ(doc_of(loss, "sft"), loss.doc);
+  EXPECT_NE(doc_of(loss, "kto"), loss.doc);
+  for (const std::string_view name : split_words(accepted_of(loss, "dpo"), '|'))
+    EXPECT_NE(doc_of(loss, "dpo").find(std::string(name)), std::string_view::npos) << name;
   EXPECT_TRUE(is_of(loss, "dpo"));
   EXPECT_FALSE(is_of(loss, "ppo"));
   for (const TrainerValues& values : trainer_values()) {

@@ -57,7 +57,7 @@ TEST(RouterLoss, is_refused_of_a_model_without_routers) {
   } catch (const Error& error) {
     EXPECT_NE(
         error.message().find("router_aux_loss_coef: 0.1 weights the routers' loss of a mixture of experts, "
-                             "and this model (qwen2) is none"),
+                             "and this model (qwen2) is not one"),
         std::string::npos)
         << error.message();
   }
