@@ -2,8 +2,9 @@
 // ... Preference and reward training through the C ABI and, with --peer, by TRL in PYTHON, on identical
 // pairs: whole steps, each run in a process of its own, in the order A B B A. JSON lines: equality of the
 // losses; tokens a second (sums of attention masks, so that a token which pairs share counts for each of
-// them), means over the steps after the first; pairs a second; peak resident memory; the ratios. Exit status
-// 1 where the losses are not equal. --share: ours with share_prefix off, too, and the ratio of both.
+// them), means over the steps after the first; pairs a second, or rows of KTO; peak resident memory; the
+// ratios. Exit status 1 where the losses are not equal. --share: ours with share_prefix off, too, and the
+// ratio of both.
 #include <filesystem>
 
 #include "support/random_model.h"
@@ -92,6 +93,8 @@ bool measure(const Settings& s) {
     Json line =
         speed_line(side.name, side.precision, states_bytes(side.precision, model, 0, false), side.runs);
     line["bench"] = s.method;
+    line[s.method == "kto" ? "rows_per_second" : "pairs_per_second"] =
+        line.at("tokens_per_second").get<double>() / line.at("tokens_per_step").get<double>() * s.batch;
     if (!side.ours)
       for (const Json& other : lines) add_ratios(line, other);
     print(line);

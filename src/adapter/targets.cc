@@ -18,7 +18,7 @@ namespace {
 using config::LoraConfig;
 using config::ModuleNames;
 
-constexpr std::string_view kTargets = "target_modules";
+constexpr std::string_view kTargets = "target_modules", kParameters = "target_parameters";
 
 // By which target_parameters names it.
 std::string parameter_name(const Module& module) {
@@ -113,29 +113,32 @@ class Patterns {
   std::vector<Item> all_;
 };
 
-[[noreturn]] void refuse_head(const Module& module) {
-  fail_key(
-      kTargets,
-      "{}: an adapter on the output head ({}) is refused, for the loss reads its weight alone; list it in "
-      "modules_to_save, or leave it out{}",
-      kTargets, module.name, module.name == "score" ? " (with task_type SEQ_CLS it is saved whole)" : "");
+[[noreturn]] void refuse_head(const LoraConfig& config, std::string_view key, const Module& module) {
+  const std::string whole = module.name == "score"
+                                ? fmt::format(" (with {} SEQ_CLS it is saved whole)", config.key("task_type"))
+                                : "";
+  fail_key(key,
+           "{}: an adapter on the output head ({}) is refused, because the loss reads only the head's own "
+           "weight: list it in {}, or leave it out{}",
+           key, module.name, config.key("modules_to_save"), whole);
 }
 
-void check_form(const Entry& entry, std::span<const Module> modules) {
-  if (entry.module != nullptr && entry.module->head) refuse_head(*entry.module);
+void check_form(const LoraConfig& config, const Entry& entry, std::span<const Module> modules) {
+  const std::string_view key = config.key(kTargets);
+  if (entry.module != nullptr && entry.module->head) refuse_head(config, key, *entry.module);
   if (entry.module != nullptr && entry.module->kind == ModuleKind::router) {
-    fail_key(kTargets, "{}: {} is a router, not a linear layer: give {}.weight in target_parameters",
-             kTargets, entry.name, entry.name.substr(entry.name.rfind('.') + 1));
+    fail_key(key, "{}: {} is a router, not a linear layer: give {}.weight in {}", key, entry.name,
+             entry.name.substr(entry.name.rfind('.') + 1), config.key(kParameters));
   }
   if (entry.module == nullptr || entry.module->kind == ModuleKind::other) {
-    fail_key(kTargets, "{}: {} is {}, and an adapter needs a linear layer or an embedding: there are {}",
-             kTargets, entry.name, entry.module ? "no such layer" : "a group of modules", there_are(modules));
+    fail_key(key, "{}: {} is {}, and an adapter needs a linear layer or an embedding: there are {}", key,
+             entry.name, entry.module ? "no such layer" : "a group of modules", there_are(modules));
   }
 }
 
 // The gate of a shared expert gives one number a token, and a router one an expert: all-linear must not fail
 // over them.
-void check_rank(const Module& module, int64_t r, const char* key) {
+void check_rank(const Module& module, int64_t r, std::string_view key) {
   const bool narrow = module.out == 1 || module.kind == ModuleKind::router;
   const int64_t most = narrow ? module.in : std::min(module.in, module.out);
   if (r >= 1 && r <= most) return;
@@ -167,15 +170,17 @@ class Selector {
   }
 
  private:
+  std::string_view targets_key() const { return config_.key(kTargets); }
+  std::string_view parameters_key() const { return config_.key(kParameters); }
   size_t index(const Module& module) const { return static_cast<size_t>(&module - modules_.data()); }
 
   ModuleNames wanted(std::string_view model_type) const {
     if (!config_.target_modules) {
       const std::vector<std::string> names = default_targets(model_type);
       if (names.empty() && config_.target_parameters.empty()) {
-        fail_key(kTargets,
+        fail_key(targets_key(),
                  "{}: PEFT has no choice of its own for model type {}: name the modules, there are {}",
-                 kTargets, model_type, there_are(modules_));
+                 targets_key(), model_type, there_are(modules_));
       }
       return {names, std::nullopt};
     }
@@ -193,7 +198,7 @@ class Selector {
   ModuleNames written() const {
     constexpr size_t kLong = 20;
     if (wanted_.names.size() < kLong) return wanted_;
-    const Names wanted(kTargets, wanted_);
+    const Names wanted(targets_key(), wanted_);
     std::vector<std::string> others;
     for (const Entry& entry : entries_) {
       if (!wanted.contain(entry.name)) others.emplace_back(entry.name);
@@ -205,12 +210,12 @@ class Selector {
   void add(const Module& module, const std::string& name, bool parameter) {
     const int64_t r = rank_.of(name, config_.r);
     const double alpha = alpha_.of(name, config_.lora_alpha);
-    check_rank(module, r, r == config_.r ? "r" : "rank_pattern");
+    check_rank(module, r, r == config_.r ? config_.key("r") : "rank_pattern");
     out_.targets.push_back({index(module), parameter, r, alpha, config_.scaling(r, alpha)});
   }
 
   void select_modules() {
-    const Names wanted(kTargets, wanted_), excluded("exclude_modules", config_.exclude_modules);
+    const Names wanted(targets_key(), wanted_), excluded("exclude_modules", config_.exclude_modules);
     const SavedModules saved(config_.modules_to_save);
     Layers layers(config_);
     bool any_excluded = false;
@@ -221,7 +226,7 @@ class Selector {
       const bool in_layers = layers.contain(entry.name);  // of every name, for check()
       if (!wanted.contain(entry.name)) continue;
       if (!in_layers && !wanted.has(entry.name)) continue;  // PEFT asks no whole name for its layer
-      check_form(entry, modules_);
+      check_form(config_, entry, modules_);
       add(*entry.module, entry.module->name, false);
     }
     layers.check();
@@ -231,7 +236,7 @@ class Selector {
 
   void select_parameters() {
     if (const std::string reason = config_.unfit_for_parameters(); !reason.empty())
-      fail_key("target_parameters", "target_parameters: {}", reason);
+      fail_key(parameters_key(), "{}: {}", parameters_key(), reason);
     for (const std::string& name : config_.target_parameters) {
       bool found = false;
       for (const Module& module : modules_) {
@@ -243,27 +248,24 @@ class Selector {
         if (before == out_.targets.end()) add(module, own, true);
       }
       if (found) continue;
-      fail_key("target_parameters",
-               "target_parameters: '{}' is not a parameter that can have an adapter; those that can are {}",
-               name, parameters_there_are(modules_));
+      fail_key(parameters_key(),
+               "{}: '{}' is not a parameter that can have an adapter; those that can are {}",
+               parameters_key(), name, parameters_there_are(modules_));
     }
   }
 
   void check_parameter(const Module& module, const std::string& name, bool twice) const {
-    if (module.head) refuse_head(module);
+    if (module.head) refuse_head(config_, parameters_key(), module);
     if (twice) {
-      fail_key(
-          "target_parameters",
-          "target_parameters: {} belongs to {}, which has an adapter by target_modules: leave one of them "
-          "out",
-          name, module.name);
+      fail_key(parameters_key(), "{}: {} belongs to {}, which has an adapter by {}: leave one of them out",
+               parameters_key(), name, module.name, targets_key());
     }
     if (takes_parameter(module)) return;
-    fail_key("target_parameters", "target_parameters: {} {}; parameters that can have an adapter are {}",
-             name,
-             is_module(module.kind) ? "is adapted through its module: list that in target_modules"
-                                    : "is not a matrix",
-             parameters_there_are(modules_));
+    fail_key(
+        parameters_key(), "{}: {} {}; parameters that can have an adapter are {}", parameters_key(), name,
+        is_module(module.kind) ? fmt::format("is adapted through its module: list that in {}", targets_key())
+                               : "is not a matrix",
+        parameters_there_are(modules_));
   }
 
   std::vector<Target>::const_iterator target_of(const Module& module) const {
@@ -284,15 +286,16 @@ class Selector {
     const bool modules = std::any_of(out_.targets.begin(), out_.targets.end(),
                                      [](const Target& target) { return !target.parameter; });
     if (!out_.targets.empty() && !modules && !asked.empty()) {
-      out_.warnings.push_back(
-          fmt::format("{}: {} matches no module, so only target_parameters get an adapter; there are {}",
-                      kTargets, asked, there_are(modules_)));
+      out_.warnings.push_back(fmt::format("{}: {} matches no module, so only {} get an adapter; there are {}",
+                                          targets_key(), asked, parameters_key(), there_are(modules_)));
     }
     if (!out_.targets.empty()) return;
-    fail_key(kTargets, "{}: {} matches no module{}; there are {}", kTargets, asked.empty() ? "[]" : asked,
+    fail_key(targets_key(), "{}: {} matches no module{}; there are {}", targets_key(),
+             asked.empty() ? "[]" : asked,
              config_.exclude_modules.pattern || !config_.exclude_modules.names.empty() ||
                      !config_.modules_to_save.empty() || !config_.layers_to_transform.empty()
-                 ? " that exclude_modules, modules_to_save and layers_to_transform leave"
+                 ? fmt::format(" that exclude_modules, {} and layers_to_transform leave",
+                               config_.key("modules_to_save"))
                  : "",
              there_are(modules_));
   }

@@ -18,6 +18,11 @@
 
 namespace trl::capi {
 
+bool has_tokenizer(const std::string& directory) {
+  return base::file_exists(base::join_path(directory, "tokenizer.json")) ||
+         base::file_exists(base::join_path(directory, "tokenizer.model"));
+}
+
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
                                        int64_t embedding_rows) {
   const std::string dtype = config::model_dtype(options);
@@ -50,9 +55,7 @@ namespace {
 // An adapter's own tokenizer, which may have tokens that the adapter added, comes before the model's.
 std::string tokenizer_path(const std::string& model, const config::Config& options) {
   const std::string adapter = options.get_text("adapter_name_or_path").value_or("");
-  const bool own = !adapter.empty() && (base::file_exists(base::join_path(adapter, "tokenizer.json")) ||
-                                        base::file_exists(base::join_path(adapter, "tokenizer.model")));
-  return own ? adapter : model;
+  return !adapter.empty() && has_tokenizer(adapter) ? adapter : model;
 }
 
 // The tokens of another model have no rows here.

@@ -42,6 +42,9 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
 // becomes the directory.
 std::string base_path(const std::string& path, config::Config& options);
 
+// Whether a directory has a tokenizer of its own.
+bool has_tokenizer(const std::string& directory);
+
 // save.kind
 engine::SaveKind save_kind(std::string_view name);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "adapter/config_file.h"
 #include "base/resident.h"
 #include "capi/callback.h"
 #include "capi/choose_way.h"
@@ -35,6 +36,37 @@ engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const con
                    : config.get_text("eos_token") ? engine::EndToken::added
                                                   : engine::EndToken::aligned;
   return {id(special.bos), id(special.eos), id(special.pad), end};
+}
+
+constexpr std::string_view kReference = "ref_model_name_or_path";
+
+void check_reference(const std::string& path) {
+  if (!std::filesystem::exists(path)) {
+    fail_key(kReference, "{}: {} does not exist: give a model directory or a GGUF file", kReference, path);
+  }
+  if (adapter::is_adapter(path)) {
+    fail_key(
+        kReference,
+        "{}: {} is an adapter: give the directory of a whole model or a GGUF file; trl convert merges an "
+        "adapter into its model",
+        kReference, path);
+  }
+}
+
+// Log-probabilities are compared token by token. An id that only one of the two has is never compared.
+void check_reference_tokens(const std::string& path, const text::Tokenizer& trained) {
+  if (!has_tokenizer(path)) return;
+  const auto own = data::open_tokenizer(path);
+  const int64_t size = std::min(own->vocab_size(), trained.vocab_size());
+  for (int32_t id = 0; id < size; ++id) {
+    const auto theirs = own->id_to_token(id), ours = trained.id_to_token(id);
+    if (!theirs || !ours || *theirs == *ours) continue;
+    fail_key(
+        kReference,
+        "{}: {} has another vocabulary than the model that is trained (token {} is {} there, and {} here): "
+        "give a reference with the same tokenizer",
+        kReference, path, id, base::Json(*theirs).dump(), base::Json(*ours).dump());
+  }
 }
 
 // What a machine may lack, before rows and weights are read.
@@ -113,11 +145,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   need_writable("output_dir", arguments.output_dir);
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
-  if (const std::string& path = arguments.preference.reference;
-      !path.empty() && !std::filesystem::exists(path)) {
-    fail_key("ref_model_name_or_path",
-             "ref_model_name_or_path: {} does not exist: give a model directory or a GGUF file", path);
-  }
+  if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
   if (arguments.preference.precompute_ref_log_probs)
     need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
   for (const std::string& warning : config_.warnings())
@@ -132,6 +160,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   if (plugin) attention = open_attention(values, model_path_);
   std::vector<int32_t> new_tokens;
   tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
+  if (const std::string& path = arguments.preference.reference; !path.empty())
+    check_reference_tokens(path, tokenizer_->get());
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);

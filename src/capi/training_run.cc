@@ -20,8 +20,15 @@ std::string needed_model_path(const config::Config& config) {
 
 config::Config with_whole_paths(config::Config config) {
   if (const auto model = config.get_text("model_name_or_path"); model && !model->empty()) {
-    if (const std::string path = base_path(*model, config); path != *model)
+    if (const std::string path = base_path(*model, config); path != *model) {
+      if (!config.get_bool("use_peft")) {
+        fail_key("model_name_or_path",
+                 "model_name_or_path: {} is an adapter, which is trained on only with use_peft: give "
+                 "use_peft: true, or the directory of a whole model",
+                 *model);
+      }
       config.set("model_name_or_path", path);
+    }
   }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
   for (const std::string_view key : {"ref_model_name_or_path", "output_dir", "logging_dir",

@@ -201,6 +201,13 @@ bool ModuleNames::all_linear() const {
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
+std::string_view LoraConfig::key(std::string_view field) const {
+  if (std::find(by_flag.begin(), by_flag.end(), field) == by_flag.end()) return field;
+  return std::find_if(std::begin(kFlags), std::end(kFlags),
+                      [&](const auto& flag) { return flag.second == field; })
+      ->first;
+}
+
 std::string LoraConfig::unfit_for_parameters() const {
   if (lora_dropout > 0) return "an adapter of a parameter has no dropout: give lora_dropout 0";
   if (use_dora) return "an adapter of a parameter has no DoRA: give use_dora false";
@@ -248,7 +255,10 @@ LoraConfig new_lora_config(const Config& config, const base::Json& given) {
              field, shown(as_text(given.at(std::string(field)))));
   }
   for (const auto& [field, value] : given.items()) all[field] = value;
-  return read_lora_config(all, kOption, Status::invalid_config);
+  LoraConfig out = read_lora_config(all, kOption, Status::invalid_config);
+  for (const auto& [flag, field] : kFlags)
+    if (!given.contains(field)) out.by_flag.push_back(field);
+  return out;
 }
 
 }  // namespace

@@ -58,7 +58,10 @@ struct LoraConfig {
   std::string task_type;                    // "CAUSAL_LM", "SEQ_CLS"; empty: null
   std::string base_model_name_or_path;      // empty: null
   std::string revision;                     // of the base; empty: null
+  std::vector<std::string_view> by_flag;    // fields that a flag of TRL's gave
 
+  // The name of a field for messages: that of its flag where it has one and peft_config does not give it.
+  std::string_view key(std::string_view field) const;
   // What the product of a module's matrices is multiplied with: alpha / r, or alpha / sqrt(r).
   double scaling(int64_t rank, double alpha) const;
   // What keeps it from adapters of parameters (target_parameters); empty: nothing.

@@ -20,7 +20,10 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
   model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, head, spec.quantization,
                               spec.seed);
   if (model_->config().new_head)
-    log.info("model", "{} has no score.weight: a new head is drawn from seed {}", spec.path, spec.seed);
+    log.warning("model",
+                "{} has no score.weight: a new head is drawn from seed {}, whose scores mean nothing before "
+                "it is trained",
+                spec.path, spec.seed);
   if (spec.embedding_rows > 0) {
     const int64_t before = model_->config().vocab_size;
     model_->resize_embeddings(spec.embedding_rows, spec.seed);

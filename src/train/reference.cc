@@ -81,19 +81,30 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
       path);
 }
 
-std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
+// In the policy's dtype, on its device. One that is never written stays in its files.
+std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, const std::string& path) {
   const at::ScalarType type = context.model.dtype();
-  const bool written = context.arguments.preference.sync_ref_model;
-  auto model = written || !context.model.device().is_cpu()
-                   ? model::Model::open(path, type == at::kBFloat16 ? "bfloat16" : "float32", context.log,
-                                        context.model.device())
-                   : model::Model::open_mapped(path, type, context.log);
+  if (!context.arguments.preference.sync_ref_model && context.model.device().is_cpu())
+    return model::Model::open_mapped(path, type, context.log);
+  return model::Model::open(path, type == at::kBFloat16 ? "bfloat16" : "float32", context.log,
+                            context.model.device());
+}
+
+// The model of ref_model_name_or_path. Its embedding may be padded further than the policy's.
+std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
+  std::unique_ptr<model::Model> model;
+  try {
+    model = open_like_policy(context, path);
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled) throw;
+    throw Error(error.status(), fmt::format("ref_model_name_or_path: {}", error.message()),
+                "ref_model_name_or_path");
+  }
   const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
-  if (own != policy) {
+  if (own < policy) {
     fail_key("ref_model_name_or_path",
              "ref_model_name_or_path: {} has a vocabulary of {} tokens, and the model that is trained one of "
-             "{}: give a "
-             "reference with the same vocabulary",
+             "{}: give a reference with the same vocabulary",
              path, own, policy);
   }
   if (context.arguments.preference.sync_ref_model) check_alike(*model, context.model, path);
@@ -115,7 +126,7 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
   model::Adapters& adapters = context.model.adapters();
   const model::Adapter* const trained = adapters.trained();
   if (trained == nullptr)
-    return std::make_unique<OtherModel>(causal, open_reference(context, context.model_path));
+    return std::make_unique<OtherModel>(causal, open_like_policy(context, context.model_path));
   if (!arguments.continues_adapter) return std::make_unique<OtherAdapter>(causal, nullptr);
   return std::make_unique<OtherAdapter>(causal, &adapters.copy("ref", *trained));
 }

@@ -104,6 +104,25 @@ TEST(Targets, WhatMatchesNothingNamesTheModulesThereAre) {
       "gate_proj, up_proj, down_proj");
 }
 
+// As they were given: by the flags of TRL, or in peft_config.
+TEST(Targets, RefusalsNameTheKeysThatWereGiven) {
+  const auto refusal = [](std::initializer_list<std::pair<const char*, const char*>> settings) {
+    config::Config config;
+    config.set("use_peft", "true");
+    for (const auto& [key, value] : settings) config.set(key, value);
+    const Model model = model_of("llama");
+    return test::error_of([&] { select(*config::lora_config(config), model.modules, model.type); }).second;
+  };
+  EXPECT_EQ(refusal({{"lora_target_modules", "[lm_head]"}}),
+            "lora_target_modules: an adapter on the output head (lm_head) is refused, because the loss reads "
+            "only the head's own weight: list it in lora_modules_to_save, or leave it out");
+  EXPECT_EQ(refusal({{"peft_config", "{target_modules: [lm_head], modules_to_save: []}"}}),
+            "target_modules: an adapter on the output head (lm_head) is refused, because the loss reads only "
+            "the head's own weight: list it in modules_to_save, or leave it out");
+  EXPECT_TRUE(refusal({{"lora_r", "900"}, {"lora_target_modules", "[q_proj]"}})
+                  .starts_with("lora_r: 900 does not fit"));
+}
+
 TEST(Targets, BadOnesAreRefusedWithTheReason) {
   const std::vector<std::array<std::string, 3>> cases = {
       {"llama", R"({"target_modules": ["lm_head"]})", "an adapter on the output head (lm_head) is refused"},

@@ -241,6 +241,50 @@ TEST(BadModel, DropoutIsARateThatTheAttentionKnows) {
   EXPECT_NAMES(refused, "dropout of 0.25 in attention");
 }
 
+// A reference that cannot be compared with is refused before rows are prepared, but one whose embedding is
+// padded further is taken.
+TEST(BadReference, IsRefusedByItsKey) {
+  NEED_MODEL();
+  const std::string rows = R"({"prompt": "a", "chosen": " b", "rejected": " c"})";
+  const auto with = [&](const std::filesystem::path& reference, const std::string& of = "") {
+    return create(of.empty() ? rows : of, {{"method", "dpo"}, {"ref_model_name_or_path", reference}});
+  };
+  const auto names = [](const Refused& refused, const std::filesystem::path& path, const char* why) {
+    EXPECT_EQ(refused.key, "ref_model_name_or_path") << refused.message;
+    EXPECT_NAMES(refused, "ref_model_name_or_path: " + path.string());
+    EXPECT_NAMES(refused, why);
+  };
+  const host::Scratch scratch;
+  host::write_file(scratch / "adapter" / "adapter_config.json", "{}");
+  names(with(scratch / "adapter", "no rows"), scratch / "adapter",
+        "is an adapter: give the directory of a whole");
+  const BrokenModel classifier;
+  classifier.edit_config([](Json& c) { c["architectures"] = {"Qwen2ForSequenceClassification"}; });
+  names(with(classifier.path()), classifier.path(), "config.json");
+  const BrokenModel other;
+  Json tokenizer = host::parse(host::read_file(other.path() / "tokenizer.json"));
+  Json& vocabulary = tokenizer["model"]["vocab"];
+  std::string first, second;
+  for (const auto& [token, id] : vocabulary.items()) {
+    if (id == 300) first = token;
+    if (id == 301) second = token;
+  }
+  std::swap(vocabulary[first], vocabulary[second]);
+  host::write_file(other.path() / "tokenizer.json", tokenizer.dump());
+  names(with(other.path(), "no rows"), other.path(),
+        "has another vocabulary than the model that is trained (token 300");
+}
+
+TEST(BadModel, AnAdapterIsTrainedOnOnlyWithUsePeft) {
+  const host::Scratch scratch;
+  host::write_file(
+      scratch / "adapter" / "adapter_config.json",
+      R"({"peft_type": "LORA", "base_model_name_or_path": "base", "target_modules": ["q_proj"]})");
+  const Refused refused = create("{\"text\": \"a\"}", {{"model_name_or_path", scratch / "adapter"}});
+  EXPECT_EQ(refused.key, "model_name_or_path");
+  EXPECT_NAMES(refused, "is an adapter, which is trained on only with use_peft: give use_peft: true");
+}
+
 TEST(BadConfig, IsRefusedByKey) {
   NEED_MODEL();
   const std::string rows = "{\"text\": \"a b c\"}\n";

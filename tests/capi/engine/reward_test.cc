@@ -179,7 +179,7 @@ TEST(Reward, DoubtfulRowsAreCounted) {
                            "1 of 7 rows has an empty completion",
                            "1 of 7 rows has a chosen completion that is the same as the rejected one"})
     EXPECT_NE(log.find(part), std::string::npos) << log;
-  EXPECT_NE(log.find("a new head is drawn from seed 42"), std::string::npos) << log;
+  EXPECT_NE(log.find("has no score.weight: a new head is drawn from seed 42"), std::string::npos) << log;
 }
 
 }  // namespace
