@@ -77,7 +77,7 @@ void run_pipeline(const PipelineWork& work) {
   if (arguments.streaming) {
     data::Shards shards;
     shards.push_back(data::open_file_source(work.rows));
-    stream = data::batches_as_read(std::move(shards), context, order.batch_size, layout);
+    stream = data::batches_as_read(std::move(shards), context, order.batch_size, data::streamed_sft(layout));
   } else {
     const auto table = data::open_file_table(work.rows, {context.directory, size_t{32} << 20, &memory});
     out["open_seconds"] = now() - begin;

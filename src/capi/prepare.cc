@@ -58,13 +58,24 @@ std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& da
   return std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
 }
 
+data::StreamedRows streamed_rows(const config::Config& config, const config::DataArguments& arguments,
+                                 const data::BatchLayout& layout) {
+  const data::Truncation truncation{arguments.max_length, arguments.truncation_keep_end};
+  if (config.method() == "dpo") return data::streamed_pairs(data::dpo_kind, layout, truncation);
+  if (config.method() == "reward") return data::streamed_pairs(data::reward_kind, layout, truncation);
+  if (config.method() == "kto")
+    return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(config) > 0);
+  return data::streamed_sft(layout);
+}
+
 std::unique_ptr<Batches> batches_as_read(const config::Config& config, const Dataset& dataset,
                                          data::PrepareContext& context, const data::OrderOptions& order,
                                          const data::BatchLayout& layout) {
   const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  return std::make_unique<Batches>(
-      data::batches_as_read(dataset.shards(spool_of(context)), context, order.batch_size, layout));
+  return std::make_unique<Batches>(data::batches_as_read(dataset.shards(spool_of(context)), context,
+                                                         order.batch_size,
+                                                         streamed_rows(config, arguments, layout)));
 }
 
 }  // namespace

@@ -85,6 +85,16 @@ void read_packing(const Config& config, DataArguments& out) {
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
 }
 
+// Rows that are read once cannot be given to the reference before.
+void check_streamed_reference(const Config& config) {
+  if (!is_of(*find_option("precompute_ref_log_probs"), config.method())) return;
+  if (!config.get_bool("precompute_ref_log_probs")) return;
+  fail_key(
+      "precompute_ref_log_probs",
+      "precompute_ref_log_probs: true is refused with dataset_streaming: true, whose rows are read while "
+      "training, when the reference has to be asked already: leave one of them out");
+}
+
 // Rows are not kept once they are read, so their lengths are never all known.
 void read_streaming(const Config& config, DataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
@@ -94,6 +104,7 @@ void read_streaming(const Config& config, DataArguments& out) {
              "train_sampling_strategy: group_by_length is refused with dataset_streaming: all lengths must "
              "be known");
   }
+  check_streamed_reference(config);
 }
 
 // A window changes which rows come together, and is refused where something else says that.
@@ -113,15 +124,6 @@ void read_prefix_window(const Config& config, DataArguments& out) {
          "which brings rows of one length together");
   refuse(config.method() == "kto" && config.get_list("loss_type").front() == "kto", "loss_type: kto",
          "whose KL estimate pairs each prompt with the completion of a neighbouring row");
-}
-
-// What the methods of pairs cannot do.
-void check_pairs(const DataArguments& arguments, std::string_view method) {
-  if (arguments.streaming) {
-    fail_key("dataset_streaming",
-             "dataset_streaming: true is refused with method {}: its rows are prepared before the first step",
-             method);
-  }
 }
 
 }  // namespace
@@ -158,7 +160,6 @@ DataArguments data_arguments(const Config& config) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");
     out.max_completion_length = config.get_optional_int("max_completion_length");
   }
-  if (config.method() != "sft") check_pairs(out, config.method());
   return out;
 }
 

@@ -1,11 +1,14 @@
 // Micro-batches, epoch after epoch: the engine's food.
 #pragma once
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "config/training_arguments.h"
 #include "data/collate.h"
 #include "data/order.h"
+#include "data/row_kind.h"
 #include "data/sft.h"
 
 namespace trl::data {
@@ -39,11 +42,21 @@ class BatchStream {
 // Of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.
 std::unique_ptr<BatchStream> batches_in_order(std::unique_ptr<Examples> examples, const OrderOptions& options,
                                               const BatchLayout& layout);
+// What rows that are streamed become, and batches of them.
+struct StreamedRows {
+  // first: the first row of the first file, which decides what all rows are.
+  std::function<std::unique_ptr<const RowKind>(const PrepareContext&, const Row& first,
+                                               std::string_view name)>
+      kind;
+  std::function<void(const std::vector<std::string>& records, HostBatch&)> collate;
+};
+StreamedRows streamed_sft(const BatchLayout& layout);
+
 // Of rows that are read, prepared and forgotten as they come (dataset_streaming), on the calling thread. The
 // last batch is never left out, as in TRL. Files change their order from epoch to epoch, and with
 // shuffle_dataset rows are shuffled in a buffer (stream_shuffle.h), as datasets 5.2 does it.
 using Shards = std::vector<std::unique_ptr<Source>>;  // files, one after the other
 std::unique_ptr<BatchStream> batches_as_read(Shards shards, const PrepareContext& context, int64_t batch_size,
-                                             const BatchLayout& layout);
+                                             StreamedRows rows);
 
 }  // namespace trl::data

@@ -8,6 +8,17 @@ namespace trl::data {
 
 namespace {
 
+void collate_pairs(const std::vector<PreferenceExample>& pairs, const BatchLayout& layout,
+                   const Truncation& truncation, HostBatch& out) {
+  const PreferenceBatch batch = preference_batch(pairs, truncation);
+  collate(batch.rows, layout, out);
+  out.row_ids.resize(pairs.size());  // of the first half: the second has the same
+  if (batch.margin.empty()) return;
+  std::vector<float> margins = batch.margin;
+  margins.insert(margins.end(), batch.margin.begin(), batch.margin.end());
+  out.columns.emplace_back("margin", std::move(margins));
+}
+
 class PairBatches final : public OrderedBatches {
  public:
   PairBatches(std::unique_ptr<PreferenceList> pairs, const OrderOptions& order, const BatchLayout& layout,
@@ -34,14 +45,7 @@ class PairBatches final : public OrderedBatches {
   }
 
   void make(std::span<const int64_t> rows, HostBatch& out) const override {
-    const PreferenceBatch batch = preference_batch(pairs_->gather(rows), truncation_);
-    collate(batch.rows, layout_, out);
-    out.row_ids.resize(rows.size());  // of the first half: the second has the same
-    if (!batch.margin.empty()) {
-      std::vector<float> margins = batch.margin;
-      margins.insert(margins.end(), batch.margin.begin(), batch.margin.end());
-      out.columns.emplace_back("margin", std::move(margins));
-    }
+    collate_pairs(pairs_->gather(rows), layout_, truncation_, out);
   }
 
   const std::unique_ptr<PreferenceList> pairs_;
@@ -55,6 +59,15 @@ std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pa
                                               const OrderOptions& order, const BatchLayout& layout,
                                               const Truncation& truncation) {
   return std::make_unique<PairBatches>(std::move(pairs), order, layout, truncation);
+}
+
+StreamedRows streamed_pairs(decltype(dpo_kind)& kind, const BatchLayout& layout,
+                            const Truncation& truncation) {
+  return {&kind, [layout, truncation](const std::vector<std::string>& records, HostBatch& out) {
+            std::vector<PreferenceExample> pairs;
+            for (const std::string& record : records) pairs.push_back(example_of<PreferenceExample>(record));
+            collate_pairs(pairs, layout, truncation, out);
+          }};
 }
 
 }  // namespace trl::data

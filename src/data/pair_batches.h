@@ -13,5 +13,8 @@ namespace trl::data {
 std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pairs,
                                               const OrderOptions& order, const BatchLayout& layout,
                                               const Truncation& truncation);
+// kind: dpo_kind or reward_kind.
+StreamedRows streamed_pairs(decltype(dpo_kind)& kind, const BatchLayout& layout,
+                            const Truncation& truncation);
 
 }  // namespace trl::data

@@ -8,16 +8,12 @@ namespace trl::data {
 
 namespace {
 
-template <class T, class Rows>
+template <class T, class Kind>
 std::unique_ptr<ExampleList<T>> prepare(std::shared_ptr<const Table> table, const PrepareContext& context,
-                                        std::unique_ptr<const PreferenceKind<T, Rows>> kind) {
+                                        const Kind& kind) {
+  auto rows = kind(context, first_row(*table), table->name());
   return std::make_unique<ExampleList<T>>(
-      std::make_unique<Preparation>(std::move(table), context, std::move(kind)));
-}
-
-template <class T, class Rows>
-std::unique_ptr<const PreferenceKind<T, Rows>> kind_of(const Table& table, const PrepareContext& context) {
-  return std::make_unique<const PreferenceKind<T, Rows>>(context, first_row(table));
+      std::make_unique<Preparation>(std::move(table), context, std::move(rows)));
 }
 
 // What happened to the rows; empty: nothing.
@@ -78,33 +74,46 @@ void report_preference(const Counts& counts, std::string_view name, const Prepar
   log.info("data", "{}: {} rows", name, counts.kept);
 }
 
-std::unique_ptr<PreferenceList> prepare_dpo(std::shared_ptr<const Table> table,
-                                            const PrepareContext& context) {
-  auto kind = kind_of<PreferenceExample, DpoRows>(*table, context);
-  return prepare(std::move(table), context, std::move(kind));
+std::unique_ptr<const RowKind> dpo_kind(const PrepareContext& context, const Row& first, std::string_view) {
+  return std::make_unique<const PreferenceKind<PreferenceExample, DpoRows>>(context, first);
 }
 
-std::unique_ptr<PreferenceList> prepare_reward(std::shared_ptr<const Table> table,
-                                               const PrepareContext& context) {
-  auto kind = kind_of<PreferenceExample, RewardRows>(*table, context);
+std::unique_ptr<const RowKind> reward_kind(const PrepareContext& context, const Row& first,
+                                           std::string_view name) {
+  auto kind = std::make_unique<const PreferenceKind<PreferenceExample, RewardRows>>(context, first);
   if (kind->rows().renamed()) {
     context.log->warning("data",
                          "{}: columns chosen_input_ids and rejected_input_ids are read as chosen_ids and "
                          "rejected_ids, as they are called now",
-                         table->name());
+                         name);
   }
-  return prepare(std::move(table), context, std::move(kind));
+  return kind;
+}
+
+std::unique_ptr<const RowKind> kto_kind(const PrepareContext& context, const Row& first, std::string_view) {
+  return std::make_unique<const PreferenceKind<UnpairedExample, KtoRows>>(context, first);
+}
+
+std::unique_ptr<PreferenceList> prepare_dpo(std::shared_ptr<const Table> table,
+                                            const PrepareContext& context) {
+  return prepare<PreferenceExample>(std::move(table), context, dpo_kind);
+}
+
+std::unique_ptr<PreferenceList> prepare_reward(std::shared_ptr<const Table> table,
+                                               const PrepareContext& context) {
+  return prepare<PreferenceExample>(std::move(table), context, reward_kind);
 }
 
 std::unique_ptr<UnpairedList> prepare_kto(std::shared_ptr<const Table> table, const PrepareContext& context) {
-  auto kind = kind_of<UnpairedExample, KtoRows>(*table, context);
-  return prepare(std::move(table), context, std::move(kind));
+  return prepare<UnpairedExample>(std::move(table), context, kto_kind);
 }
 
 std::unique_ptr<PromptList> prepare_prompts(std::shared_ptr<const Table> table,
                                             const PrepareContext& context) {
-  auto kind = kind_of<PromptExample, PromptRows>(*table, context);
-  return prepare(std::move(table), context, std::move(kind));
+  return prepare<PromptExample>(
+      std::move(table), context, [](const PrepareContext& own, const Row& first, std::string_view) {
+        return std::make_unique<const PreferenceKind<PromptExample, PromptRows>>(own, first);
+      });
 }
 
 }  // namespace trl::data

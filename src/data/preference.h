@@ -6,6 +6,7 @@
 
 #include "data/preference_examples.h"
 #include "data/preparation.h"
+#include "data/row_kind.h"
 
 namespace trl::data {
 
@@ -16,11 +17,7 @@ class ExampleList {
   explicit ExampleList(std::unique_ptr<Preparation> rows) : rows_(std::move(rows)) {}
   Preparation& rows() const { return *rows_; }
   int64_t size() const { return rows_->size(); }
-  T operator[](int64_t index) const {
-    T example;
-    from_record(rows_->read(index), example);
-    return example;
-  }
+  T operator[](int64_t index) const { return example_of<T>(rows_->read(index)); }
   std::vector<T> gather(std::span<const int64_t> indices) const {
     std::vector<T> out;
     for (const int64_t index : indices) out.push_back((*this)[index]);
@@ -34,6 +31,14 @@ class ExampleList {
 using PreferenceList = ExampleList<PreferenceExample>;
 using UnpairedList = ExampleList<UnpairedExample>;
 using PromptList = ExampleList<PromptExample>;
+
+// What a row becomes; first: decides what holds for all rows. name: of the dataset, for messages.
+std::unique_ptr<const RowKind> dpo_kind(const PrepareContext& context, const Row& first,
+                                        std::string_view name);
+std::unique_ptr<const RowKind> reward_kind(const PrepareContext& context, const Row& first,
+                                           std::string_view name);
+std::unique_ptr<const RowKind> kto_kind(const PrepareContext& context, const Row& first,
+                                        std::string_view name);
 
 // Throw Error(format) for a bad row, and where nothing is left.
 std::unique_ptr<PreferenceList> prepare_dpo(std::shared_ptr<const Table> table,

@@ -34,5 +34,11 @@ std::string to_record(const PromptExample& example);
 void from_record(std::string_view record, PreferenceExample& example);
 void from_record(std::string_view record, UnpairedExample& example);
 void from_record(std::string_view record, PromptExample& example);
+template <class T>
+T example_of(std::string_view record) {
+  T example;
+  from_record(record, example);
+  return example;
+}
 
 }  // namespace trl::data

@@ -18,12 +18,12 @@ struct NumberedRow {
 
 class AsRead final : public BatchStream {
  public:
-  AsRead(Shards shards, const PrepareContext& context, int64_t batch_size, const BatchLayout& layout)
+  AsRead(Shards shards, const PrepareContext& context, int64_t batch_size, StreamedRows how)
       : shards_(std::move(shards)),
         arguments_(*context.arguments),
         context_(context),
         batch_size_(batch_size),
-        layout_(layout) {
+        how_(std::move(how)) {
     context_.arguments = &arguments_;
   }
 
@@ -33,30 +33,30 @@ class AsRead final : public BatchStream {
   int64_t longest_row() override { return -1; }
   void tell() override {
     if (std::exchange(reported_, true) || counts_.read == 0) return;
-    tokens_->report(counts_, shards_.front()->name() + " (as far as it was read)");
+    kind_->report(counts_, name() + " (as far as it was read)");
   }
 
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t>) override {
     rewind();
-    if (tokens_ == nullptr && (shards_.size() > 1 || arguments_.shuffle_dataset)) open_tokens();
+    if (kind_ == nullptr && (shards_.size() > 1 || arguments_.shuffle_dataset)) open_kind();
     counts_ = {};
     read_ = 0;
-    examples_ = in_order(epoch);
-    for (; skip > 0 && !next_rows().empty(); --skip) {
+    records_ = in_order(epoch);
+    for (; skip > 0 && !next_records().empty(); --skip) {
     }
   }
 
   bool next(HostBatch& batch) override {
-    const std::vector<Example> rows = next_rows();
-    if (rows.empty()) return false;
-    collate(rows, layout_, batch);
+    const std::vector<std::string> records = next_records();
+    if (records.empty()) return false;
+    how_.collate(records, batch);
     return true;
   }
 
  private:
   struct Block {
     Pull<NumberedRow> rows;
-    std::vector<Example> ready;
+    std::vector<std::string> ready;
     size_t at = 0;
     bool ended = false;
   };
@@ -66,22 +66,23 @@ class AsRead final : public BatchStream {
   }
 
   // The first row of the first file decides what all rows are, whichever row is read first.
-  void open_tokens() {
+  void open_kind() {
     RowText row;
     const auto holds = [&](const auto& shard) { return shard->next_text(row); };
     if (std::any_of(shards_.begin(), shards_.end(), holds))
-      tokens_ = std::make_unique<SftTokens>(context_, parse_row(row));
+      kind_ = how_.kind(context_, parse_row(row), name());
     rewind();
   }
 
+  const std::string& name() const { return shards_.front()->name(); }
   bool packs() const { return context_.packing != Packing::none; }
 
-  Pull<Example> in_order(int64_t epoch) {
+  Pull<std::string> in_order(int64_t epoch) {
     const int shuffles = !arguments_.shuffle_dataset ? 0 : packs() ? 2 : 1;  // before packing too
     const std::vector<size_t> order = shard_order(shards_.size(), context_.seed, shuffles, epoch);
     if (!arguments_.shuffle_dataset) return prepared(rows_of(order), kPackingBlockRows);
     const std::vector<std::vector<size_t>> groups = neighbours(order);
-    std::vector<Pull<Example>> inputs;
+    std::vector<Pull<std::string>> inputs;
     for (const std::vector<size_t>& group : groups) {
       if (!packs()) {
         inputs.push_back(prepared(rows_of(group), kPackingBlockRows / static_cast<int64_t>(groups.size())));
@@ -115,12 +116,12 @@ class AsRead final : public BatchStream {
   }
 
   // Rows are tokenised, and packed, in blocks of this many.
-  Pull<Example> prepared(Pull<NumberedRow> rows, int64_t block_rows) {
+  Pull<std::string> prepared(Pull<NumberedRow> rows, int64_t block_rows) {
     auto block = std::make_shared<Block>();
     block->rows = std::move(rows);
-    return [this, block, block_rows](Example& example) {
+    return [this, block, block_rows](std::string& record) {
       if (block->at == block->ready.size() && !read_block(*block, block_rows)) return false;
-      example = std::move(block->ready[block->at++]);
+      record = std::move(block->ready[block->at++]);
       return true;
     };
   }
@@ -140,48 +141,58 @@ class AsRead final : public BatchStream {
         numbers.push_back(row.number);
       }
       if (texts.empty()) break;
-      if (tokens_ == nullptr) tokens_ = std::make_unique<SftTokens>(context_, parse_row(texts.front()));
-      block.ready = tokens_->examples(texts, numbers, false, counts_);
+      if (kind_ == nullptr) kind_ = how_.kind(context_, parse_row(texts.front()), name());
+      block.ready = kind_->records(texts, numbers, false, counts_);
     }
     return !block.ready.empty();
   }
 
-  std::vector<Example> next_rows() {
-    std::vector<Example> rows;
-    for (Example row; static_cast<int64_t>(rows.size()) < batch_size_;) {
-      if (!examples_(row)) {
+  std::vector<std::string> next_records() {
+    std::vector<std::string> records;
+    for (std::string record; static_cast<int64_t>(records.size()) < batch_size_;) {
+      if (!records_(record)) {
         finish();
         break;
       }
-      rows.push_back(std::move(row));
+      records.push_back(std::move(record));
     }
-    return rows;
+    return records;
   }
 
   void finish() {
-    const std::string& name = shards_.front()->name();
-    if (tokens_ == nullptr) fail(Status::format, "{}: holds no rows", name);
-    tokens_->check(counts_, name);
-    if (!std::exchange(reported_, true)) tokens_->report(counts_, name);
+    if (kind_ == nullptr) fail(Status::format, "{}: holds no rows", name());
+    kind_->check(counts_, name());
+    if (!std::exchange(reported_, true)) kind_->report(counts_, name());
   }
 
   const Shards shards_;
   const config::DataArguments arguments_;
   PrepareContext context_;
   const int64_t batch_size_;
-  const BatchLayout layout_;
-  std::unique_ptr<const SftTokens> tokens_;
+  const StreamedRows how_;
+  std::unique_ptr<const RowKind> kind_;
   Counts counts_;
-  Pull<Example> examples_;
+  Pull<std::string> records_;
   int64_t read_ = 0;
   bool reported_ = false;
 };
 
 }  // namespace
 
+StreamedRows streamed_sft(const BatchLayout& layout) {
+  return {[](const PrepareContext& context, const Row& first, std::string_view) {
+            return std::make_unique<const SftTokens>(context, first);
+          },
+          [layout](const std::vector<std::string>& records, HostBatch& out) {
+            std::vector<Example> rows;
+            for (const std::string& record : records) rows.push_back(decode_example(record));
+            collate(rows, layout, out);
+          }};
+}
+
 std::unique_ptr<BatchStream> batches_as_read(Shards shards, const PrepareContext& context, int64_t batch_size,
-                                             const BatchLayout& layout) {
-  return std::make_unique<AsRead>(std::move(shards), context, batch_size, layout);
+                                             StreamedRows rows) {
+  return std::make_unique<AsRead>(std::move(shards), context, batch_size, std::move(rows));
 }
 
 }  // namespace trl::data

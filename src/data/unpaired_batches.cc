@@ -8,6 +8,26 @@ namespace trl::data {
 
 namespace {
 
+// others: the completions of other rows, or none.
+void collate_unpaired(const std::vector<UnpairedExample>& examples,
+                      const std::vector<std::vector<int32_t>>& others, const BatchLayout& layout,
+                      const Truncation& truncation, HostBatch& out) {
+  UnpairedBatch batch = unpaired_batch(examples, others, truncation);
+  HostBatch counted;
+  collate(batch.rows, layout, counted);
+  batch.rows.insert(batch.rows.end(), batch.kl.begin(), batch.kl.end());
+  collate(batch.rows, layout, out);
+  out.rows = counted.rows;
+  out.width = counted.width;
+  out.elements = counted.elements;
+  out.counted_tokens = counted.counted_tokens;
+  out.real_tokens = counted.real_tokens;
+  out.row_ids = std::move(counted.row_ids);
+  std::vector<float> labels(batch.label.begin(), batch.label.end());
+  if (!others.empty()) labels.insert(labels.end(), batch.label.begin(), batch.label.end());
+  out.columns.emplace_back("label", std::move(labels));
+}
+
 class UnpairedBatches final : public OrderedBatches {
  public:
   UnpairedBatches(std::unique_ptr<UnpairedList> list, const OrderOptions& order, const BatchLayout& layout,
@@ -35,20 +55,7 @@ class UnpairedBatches final : public OrderedBatches {
   std::vector<int32_t> beginning(int64_t row) const override { return (*list_)[row].prompt_ids; }
 
   void make(std::span<const int64_t> rows, HostBatch& out) const override {
-    UnpairedBatch batch = unpaired_batch(list_->gather(rows), others(rows), truncation_);
-    HostBatch counted;
-    collate(batch.rows, layout_, counted);
-    batch.rows.insert(batch.rows.end(), batch.kl.begin(), batch.kl.end());
-    collate(batch.rows, layout_, out);
-    out.rows = counted.rows;
-    out.width = counted.width;
-    out.elements = counted.elements;
-    out.counted_tokens = counted.counted_tokens;
-    out.real_tokens = counted.real_tokens;
-    out.row_ids = std::move(counted.row_ids);
-    std::vector<float> labels(batch.label.begin(), batch.label.end());
-    if (group_ != 0) labels.insert(labels.end(), batch.label.begin(), batch.label.end());
-    out.columns.emplace_back("label", std::move(labels));
+    collate_unpaired(list_->gather(rows), others(rows), layout_, truncation_, out);
   }
 
   const std::unique_ptr<UnpairedList> list_;
@@ -63,6 +70,17 @@ std::unique_ptr<BatchStream> batches_of_unpaired(std::unique_ptr<UnpairedList> l
                                                  const OrderOptions& order, const BatchLayout& layout,
                                                  const Truncation& truncation, int64_t group) {
   return std::make_unique<UnpairedBatches>(std::move(list), order, layout, truncation, group);
+}
+
+StreamedRows streamed_unpaired(const BatchLayout& layout, const Truncation& truncation, bool kl) {
+  return {kto_kind, [layout, truncation, kl](const std::vector<std::string>& records, HostBatch& out) {
+            std::vector<UnpairedExample> examples;
+            for (const std::string& record : records) examples.push_back(example_of<UnpairedExample>(record));
+            std::vector<std::vector<int32_t>> others;
+            for (size_t i = 0; kl && i < examples.size(); ++i)
+              others.push_back(examples[i > 0 ? i - 1 : examples.size() - 1].completion_ids);
+            collate_unpaired(examples, others, layout, truncation, out);
+          }};
 }
 
 }  // namespace trl::data

@@ -15,5 +15,7 @@ namespace trl::data {
 std::unique_ptr<BatchStream> batches_of_unpaired(std::unique_ptr<UnpairedList> list,
                                                  const OrderOptions& order, const BatchLayout& layout,
                                                  const Truncation& truncation, int64_t group);
+// The rows of a batch are a group; without kl there is none.
+StreamedRows streamed_unpaired(const BatchLayout& layout, const Truncation& truncation, bool kl);
 
 }  // namespace trl::data

@@ -131,14 +131,18 @@ TEST(PreferenceArguments, WindowsThatContradictAreRefused) {
       {{"method", "kto"}, {"loss_type", "apo_zero_unpaired"}, {"share_prefix_window", "8"}})));
 }
 
-TEST(PreferenceArguments, RowsThatComeAndGoAreRefused) {
+TEST(PreferenceArguments, RowsThatComeAndGoAreNotGivenToTheReferenceBefore) {
   for (const char* method : {"dpo", "kto"}) {
-    const Config config = preference_config(
-        {{"method", method}, {"dataset_streaming", "true"}, {"precompute_ref_log_probs", "true"}});
+    Config config = preference_config({{"method", method}, {"dataset_streaming", "true"}});
+    EXPECT_TRUE(data_arguments(config).streaming);
+    config.set("precompute_ref_log_probs", "true");
     const auto [status, message] = test::error_of([&] { data_arguments(config); });
     EXPECT_EQ(status, Status::invalid_config);
-    EXPECT_TRUE(message.starts_with("dataset_streaming: true is refused with method")) << message;
+    EXPECT_TRUE(message.starts_with("precompute_ref_log_probs: true is refused with dataset_streaming: true"))
+        << message;
   }
+  EXPECT_TRUE(
+      data_arguments(preference_config({{"method", "reward"}, {"dataset_streaming", "true"}})).streaming);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "data/batch_stream.h"
+#include "data/pair_batches.h"
+#include "data/unpaired_batches.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
@@ -32,7 +34,7 @@ struct Shop {
   std::unique_ptr<BatchStream> streamed(const std::string& extra = "") {
     Shards shards;
     shards.push_back(source(extra));
-    return batches_as_read(std::move(shards), context, kBatch, {});
+    return batches_as_read(std::move(shards), context, kBatch, streamed_sft({}));
   }
   std::unique_ptr<BatchStream> in_order() {
     OrderOptions order;
@@ -115,6 +117,74 @@ TEST(Streaming, TellsAtTheEndOfARunWhatWasCutSoFar) {
       << shop.log.lines[0];
 }
 
+// Rows of preferences, some of which are dropped, in the order of their file.
+struct Pairs : Shop {
+  std::string rows, unpaired;
+  OrderOptions order;
+  const Truncation truncation{60};
+  Pairs() {
+    for (int i = 0; i < 2500; ++i) {
+      const std::string prompt(static_cast<size_t>(1 + i * 37 % 90), static_cast<char>('a' + i % 26));
+      rows += fmt::format(
+          "{{\"prompt\": \"{}\", \"chosen\": \"b{}\", \"rejected\": \"c\", \"margin\": {}}}\n", prompt, i, i);
+      unpaired += fmt::format("{{\"prompt\": \"{}\", \"completion\": \"b{}\", \"label\": {}}}\n", prompt, i,
+                              i % 3 == 0);
+    }
+    order.batch_size = kBatch;
+    order.sampling = Sampling::sequential;
+  }
+  std::unique_ptr<BatchStream> as_read(const std::string& text, StreamedRows how) {
+    Shards shards;
+    shards.push_back(open_memory_source("jsonl", text, "t.jsonl"));
+    return batches_as_read(std::move(shards), context, kBatch, std::move(how));
+  }
+  std::shared_ptr<const Table> table(const std::string& text) const {
+    return spool_rows(*open_memory_source("jsonl", text, "t.jsonl"), {});
+  }
+};
+
+void expect_same_batches(BatchStream& streamed, BatchStream& in_order) {
+  for (const int64_t number : {0, 1}) {
+    streamed.start_epoch(number, 5);
+    in_order.start_epoch(number, 5);
+    HostBatch got, want;
+    int64_t batches = 0;
+    for (; in_order.next(want); ++batches) {
+      ASSERT_TRUE(streamed.next(got));
+      EXPECT_EQ(got.input_ids, want.input_ids);
+      EXPECT_EQ(got.labels, want.labels);
+      EXPECT_EQ(got.cu_seqlens, want.cu_seqlens);
+      EXPECT_EQ(got.row_ids, want.row_ids);
+      EXPECT_EQ(got.columns, want.columns);
+      EXPECT_EQ(got.rows, want.rows);
+    }
+    EXPECT_FALSE(streamed.next(got));
+    EXPECT_GT(batches, 300);
+  }
+}
+
+TEST(Streaming, GivesTheBatchesOfTheSamePairs) {
+  Pairs shop;
+  for (const bool reward : {false, true}) {
+    const auto streamed =
+        shop.as_read(shop.rows, streamed_pairs(reward ? reward_kind : dpo_kind, {}, shop.truncation));
+    auto list = (reward ? prepare_reward : prepare_dpo)(shop.table(shop.rows), shop.context);
+    expect_same_batches(*streamed, *batches_of_pairs(std::move(list), shop.order, {}, shop.truncation));
+  }
+}
+
+// The groups whose completions are exchanged are the batches.
+TEST(Streaming, GivesTheBatchesOfTheSameUnpairedRows) {
+  Pairs shop;
+  for (const std::string& rows : {shop.rows, shop.unpaired}) {
+    for (const int64_t group : {int64_t{0}, Shop::kBatch}) {
+      const auto streamed = shop.as_read(rows, streamed_unpaired({}, shop.truncation, group > 0));
+      expect_same_batches(*streamed, *batches_of_unpaired(prepare_kto(shop.table(rows), shop.context),
+                                                          shop.order, {}, shop.truncation, group));
+    }
+  }
+}
+
 TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
   Shop shop;
   const auto streamed = shop.streamed("{\"text\": 5}\n");
@@ -134,7 +204,7 @@ TEST(Streaming, NothingToTrainIsAnError) {
   HostBatch batch;
   Shards shards;
   shards.push_back(open_memory_source("jsonl", "", "t.jsonl"));
-  const auto empty = batches_as_read(std::move(shards), shop.context, 3, {});
+  const auto empty = batches_as_read(std::move(shards), shop.context, 3, streamed_sft({}));
   empty->start_epoch(0);
   EXPECT_EQ(test::error_of([&] { empty->next(batch); }).second, "t.jsonl: holds no rows");
 }
@@ -159,7 +229,7 @@ std::unique_ptr<BatchStream> numbered_rows(const base::Json& one, Shop& shop) {
     }
     shards.push_back(open_memory_source("jsonl", text, fmt::format("{}.jsonl", shards.size())));
   }
-  return batches_as_read(std::move(shards), shop.context, 1, {});
+  return batches_as_read(std::move(shards), shop.context, 1, streamed_sft({}));
 }
 
 std::vector<std::vector<int64_t>> streamed_rows(BatchStream& stream, int64_t epoch, int64_t skip = 0) {

@@ -54,6 +54,21 @@ TEST(Reference, StaysInItsFile) {
       }
     }
   }
+
+// Its embedding may have more rows than the policy's, which pad it, but not fewer.
+TEST(Reference, OneWithAPaddedEmbeddingIsTaken) {
+  TRL_NEED_TINY_RUN();
+  const std::string small = test::golden_path("models/llama"), large = test::golden_path("models/qwen2");
+  const auto message = [](const std::string& policy, const std::string& reference) {
+    test::SftRun run(test::tiny_config({{"method", "dpo"}, {"ref_model_name_or_path", reference.c_str()}}),
+                     policy, test::golden_path("data/datasets/train_pref.jsonl"), {0, 7});
+    return test::error_of([&] { run.start(); }).second;
+  };
+  EXPECT_EQ(message(small, large), "");
+  EXPECT_EQ(message(large, small),
+            "ref_model_name_or_path: " + small +
+                " has a vocabulary of 448 tokens, and the model that is trained one of "
+                "512: give a reference with the same vocabulary");
 }
 
 // A row whose one token is predicted by none is a part by itself, the first one.

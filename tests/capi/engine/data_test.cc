@@ -40,6 +40,22 @@ TEST(Streaming, TrainsAsTheSameRowsInTheirOrder) {
   }
 }
 
+TEST(Streaming, TrainsOnPreferencesAsOnTheSameRowsInTheirOrder) {
+  NEED_GOLDEN("models/qwen2");
+  const host::Scratch scratch;
+  const auto rows = host::open_rows(host::golden("data/datasets/train_pref.jsonl"));
+  for (const char* method : {"dpo", "reward", "kto"}) {
+    const auto settings = with(host::tiny(scratch / "out"), {{"method", method},
+                                                             {"train_sampling_strategy", "sequential"},
+                                                             {"max_steps", "20"},
+                                                             {"save_strategy", "no"}});
+    const auto want = losses(host::trainer(settings, rows.get()).get());
+    EXPECT_EQ(want.size(), 20u);
+    EXPECT_EQ(losses(host::trainer(with(settings, {{"dataset_streaming", "true"}}), rows.get()).get()), want)
+        << method;
+  }
+}
+
 TEST(Streaming, GoesOnFromACheckpoint) {
   NEED_GOLDEN("models/qwen2");
   const host::Scratch scratch;
