@@ -42,7 +42,7 @@ case_dpo_takes_losses_as_words() {
   local dpo=(dpo --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_pref.jsonl" --output_dir model
              --bf16 false --max_steps 1)
   run 0 "${dpo[@]}" --loss_type sigmoid sft --loss_weights 1.0 0.1; says out '"rewards/margins"'
-  run 2 "${dpo[@]}" --loss_type sigmoid sft --loss_weights 1.0; says err "loss_weights: 1 are given for 2 losses (sigmoid, sft)"
+  run 2 "${dpo[@]}" --loss_type sigmoid sft --loss_weights 1.0; says err "loss_weights: [1.0] is not accepted with loss_type [sigmoid, sft]: give one weight for each loss"
   run 2 "${dpo[@]}" --rpo_alpha 0.1; says err "give loss_type: [sigmoid, sft] with loss_weights: [1.0, the value of rpo_alpha]"
 }
 case_a_checkpoint_is_no_output_dir() {
@@ -56,7 +56,7 @@ case_extra_words_are_refused() {
   run 2 "${sft[@]}" --learning_rate 1e-5 7e-3; says err "'7e-3'"
   run 2 "${sft[@]}" --learning_rate; says err "--learning_rate needs a value"
   run 2 "${sft[@]}" --max_seq_length; says err "--max_seq_length needs a value"
-  run 2 "${sft[@]}" --max_target_length=; says err "--max_target_length needs a value"
+  run 2 dpo --max_target_length=; says err "--max_target_length needs a value"
 }
 case_the_last_of_a_flag_counts() {
   printf 'max_steps: 3\n' >c.yaml

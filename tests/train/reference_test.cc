@@ -54,6 +54,7 @@ TEST(Reference, StaysInItsFile) {
       }
     }
   }
+}
 
 // Its embedding may have more rows than the policy's, which pad it, but not fewer.
 TEST(Reference, OneWithAPaddedEmbeddingIsTaken) {
