@@ -65,7 +65,7 @@ std::string dots_of(const Series& series, const std::vector<Point>& points, cons
         "<g class=\"dot {}\"><rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{:.1f}\"/><circle "
         "cx=\"{:.1f}\" "
         "cy=\"{:.1f}\" r=\"{}\"/><title>step {}\n{}: {}</title></g>\n",
-        finite ? html_text(series.name) : "lost", x.at(point.step) - 4, kTop, 8.0, kHeight - kTop - kBottom,
+        finite ? series.style : "lost", x.at(point.step) - 4, kTop, 8.0, kHeight - kTop - kBottom,
         x.at(point.step), finite ? y.at(point.value) : y.first, 3.5, short_number(point.step, 10),
         html_text(series.name), short_number(point.value, 6));
   }
@@ -156,7 +156,7 @@ std::string to_svg(const Chart& chart) {
                                 kHeight, html_text(chart.title));
   out += axes(x, y);
   for (const Series& series : chart.series) {
-    out += fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", html_text(series.name),
+    out += fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", series.style,
                        path_of(thinned(series.points), x, y));
   }
   for (const Series& series : chart.series) out += dots_of(series, thinned(series.points), x, y);

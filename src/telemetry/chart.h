@@ -12,8 +12,9 @@ struct Point {
 };
 
 struct Series {
-  std::string name;  // in the legend, and the class of the line: "train", "eval"
+  std::string name;  // in the legend and under the pointer
   std::vector<Point> points;
+  std::string style = "";  // CSS classes of the line and its dots
 };
 
 struct Chart {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kPageStyle = R"css(
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1c2330; --faint: #667085;
-  --rule: #e4e7ec; --train: #2f6fed; --eval: #d9622b; --lost: #d92d20; }
+  --rule: #e4e7ec; --first: #2f6fed; --second: #d9622b; --third: #1a9c6b; --lost: #d92d20; }
 @media (prefers-color-scheme: dark) { :root { --page: #12151b; --card: #1b2028; --text: #e6e9ef; --faint: #98a2b3;
-  --rule: #2e3541; --train: #7aa7ff; --eval: #f5a26b; --lost: #ff7a70; } }
+  --rule: #2e3541; --first: #7aa7ff; --second: #f5a26b; --third: #5ccfa0; --lost: #ff7a70; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1360px; padding: 28px 24px 48px; background: var(--page); color: var(--text);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }

@@ -1,6 +1,7 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
 // was. Written when a run is over or stands still, from the whole log_history; only the throughput, which
 // takes clock times, begins where this process began.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -17,16 +18,86 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+struct Line {
+  std::string_view metric;
+  std::string_view name = "train";
+};
+
+// Metrics that one chart shows, each beside its eval_ counterpart. One that no line names has a chart of its
+// own.
+struct ChartOf {
+  std::string_view title;
+  std::vector<Line> lines;
+  bool from_zero = false;
+};
+
+constexpr std::string_view kThroughput = "tokens per second";  // in no record: measured here
+constexpr std::string_view kEval = "eval_";
+
+const std::vector<ChartOf>& charts() {
+  static const std::vector<ChartOf> all = {
+      {"Loss", {{"loss"}}},
+      {"Learning rate", {{"learning_rate"}}, true},
+      {"Gradient norm", {{"grad_norm"}}, true},
+      {"Tokens per second", {{kThroughput}}, true},
+      {"Token accuracy", {{"mean_token_accuracy"}}},
+      {"Rewards", {{"rewards/chosen", "chosen"}, {"rewards/rejected", "rejected"}}},
+      {"Reward margin", {{"rewards/margins"}}},
+      {"Reward accuracy", {{"rewards/accuracies"}}},
+      {"Scores", {{"max_reward", "max"}, {"mean_reward", "mean"}, {"min_reward", "min"}}},
+      {"Score margin", {{"margin"}}},
+      {"Accuracy", {{"accuracy"}}},
+      {"Log-probabilities", {{"logps/chosen", "chosen"}, {"logps/rejected", "rejected"}}},
+      {"Logits", {{"logits/chosen", "chosen"}, {"logits/rejected", "rejected"}}},
+      {"KL", {{"kl"}}},
+      {"Entropy", {{"entropy"}}},
+      {"Router loss", {{"aux_loss"}}},
+  };
+  return all;
+}
+
+// What the numbers above the charts tell, and counters and times, which no curve says more about.
+bool has_no_chart(std::string_view metric) {
+  constexpr std::string_view kNames[] = {
+      "step",       "epoch",      "num_tokens",           "num_input_tokens_seen",
+      "total_flos", "train_loss", "predicted_peak_bytes", "peak_resident_bytes"};
+  return std::find(std::begin(kNames), std::end(kNames), metric) != std::end(kNames) ||
+         metric.ends_with("runtime") || metric.ends_with("_per_second");
+}
+
+std::string_view without_eval(std::string_view metric) {
+  return metric.starts_with(kEval) ? metric.substr(kEval.size()) : metric;
+}
+
+// Those that charts() does not name, in the order in which they first came.
+std::vector<std::string> other_metrics(const std::vector<Record>& history) {
+  std::vector<std::string> others;
+  const auto is_named = [](std::string_view metric) {
+    return std::any_of(charts().begin(), charts().end(), [&](const ChartOf& chart) {
+      return std::any_of(chart.lines.begin(), chart.lines.end(),
+                         [&](const Line& line) { return line.metric == metric; });
+    });
+  };
+  for (const Record& record : history) {
+    for (const Entry& entry : record.entries()) {
+      const std::string_view metric = without_eval(entry.name);
+      if (has_no_chart(metric) || is_named(metric)) continue;
+      if (std::find(others.begin(), others.end(), metric) == others.end()) others.emplace_back(metric);
+    }
+  }
+  return others;
+}
+
 constexpr std::string_view kChartStyle = R"css(.legend { float: right; }
-.legend i { display: inline-block; width: 14px; height: 3px; border-radius: 2px; margin: 0 5px 3px 12px; }
-i.train { background: var(--train); } i.eval { background: var(--eval); }
+.legend i { display: inline-block; width: 16px; border-top: 3px solid; margin: 0 5px 4px 12px; }
+.first { color: var(--first); } .second { color: var(--second); } .third { color: var(--third); }
+i.eval { border-top-style: dotted; }
 text.y { text-anchor: end; } text.x { text-anchor: middle; }
 .grid { stroke: var(--rule); } .axis, .tick { stroke: var(--faint); }
-.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.line.train { stroke: var(--train); } .line.eval { stroke: var(--eval); }
-.dot rect { fill: transparent; } .dot circle { opacity: 0; }
-.dot.train circle { fill: var(--train); } .dot.eval circle, .dot.lost circle { opacity: 1; }
-.dot.eval circle { fill: var(--eval); } .dot.lost circle { fill: var(--lost); }
+.line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
+.line.eval { stroke-dasharray: 2 4; }
+.dot rect { fill: transparent; } .dot circle { fill: currentColor; opacity: 0; }
+.dot.eval circle, .dot.lost circle { opacity: 1; } .dot.lost circle { fill: var(--lost); }
 .dot:hover circle { opacity: 1; stroke: var(--card); stroke-width: 2; r: 5px; }
 )css";
 
@@ -44,8 +115,9 @@ const double* last(const std::vector<Record>& history, std::string_view name) {
   return nullptr;
 }
 
-Series series(const std::vector<Record>& history, std::string_view metric, std::string name) {
-  Series out{std::move(name), {}};
+Series series(const std::vector<Record>& history, std::string_view metric, std::string name,
+              std::string style) {
+  Series out{std::move(name), {}, std::move(style)};
   for (const Record& record : history) {
     const double* value = find(record, metric);
     const double* step = find(record, "step");
@@ -79,15 +151,10 @@ std::string table(std::string_view title, const Facts& rows) {
 }
 
 std::string card(const Chart& chart) {
-  bool empty = true;
+  if (chart.series.empty()) return {};
   std::string legend;
-  for (const Series& one : chart.series) {
-    if (one.points.empty()) continue;
-    empty = false;
-    legend += fmt::format("<i class=\"{}\"></i>{}", one.name, one.name);
-  }
-  if (empty) return {};
-  if (chart.series.size() < 2 || chart.series[1].points.empty()) legend.clear();
+  for (const Series& one : chart.series) legend += fmt::format("<i class=\"{}\"></i>{}", one.style, one.name);
+  if (chart.series.size() == 1) legend.clear();
   return fmt::format("<section class=\"card\"><div class=\"legend\">{}</div><h2>{}</h2>\n{}</section>\n",
                      legend, html_text(chart.title), to_svg(chart));
 }
@@ -161,19 +228,34 @@ class Report final : public Recorder {
     return html_numbers(shown);
   }
 
+  // Lines that have points: training, and evaluation in the same colour, or where training has one line
+  // alone, in the next.
+  Chart chart(const ChartOf& of) const {
+    constexpr const char* kColours[] = {"first", "second", "third"};
+    Chart out{std::string(of.title), {}, of.from_zero};
+    const auto add = [&](Series one) {
+      if (!one.points.empty()) out.series.push_back(std::move(one));
+    };
+    for (size_t i = 0; i < of.lines.size(); ++i) {
+      const auto& [metric, name] = of.lines[i];
+      const bool alone = of.lines.size() == 1;
+      if (metric == kThroughput) {
+        add(throughput_);
+        continue;
+      }
+      const std::string colour = kColours[i % 3], evaluated = kColours[(alone ? i + 1 : i) % 3];
+      add(series(state_.log_history, metric, std::string(name), colour));
+      add(series(state_.log_history, fmt::format("{}{}", kEval, metric),
+                 alone ? "eval" : fmt::format("eval {}", name), evaluated + " eval"));
+    }
+    return out;
+  }
+
   std::string page(std::string_view outcome) const {
     const std::vector<Record>& history = state_.log_history;
     std::string out = numbers() + "<div class=\"charts\">\n";
-    out += card({"Loss", {series(history, "loss", "train"), series(history, "eval_loss", "eval")}, false});
-    out += card({"Learning rate", {series(history, "learning_rate", "train")}, true});
-    out += card({"Gradient norm", {series(history, "grad_norm", "train")}, true});
-    out += card({"Tokens per second", {throughput_}, true});
-    out += card({"Token accuracy",
-                 {series(history, "mean_token_accuracy", "train"),
-                  series(history, "eval_mean_token_accuracy", "eval")},
-                 false});
-    out += card(
-        {"Entropy", {series(history, "entropy", "train"), series(history, "eval_entropy", "eval")}, false});
+    for (const ChartOf& of : charts()) out += card(chart(of));
+    for (const std::string& metric : other_metrics(history)) out += card(chart({metric, {{metric}}}));
     out += "</div>\n<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) +
            (to_.memory ? table("Memory, predicted and measured", to_.memory()) : std::string()) + "</div>\n";
@@ -185,7 +267,7 @@ class Report final : public Recorder {
   const RecordTo to_;
   const std::string path_;
   TrainerState state_;  // with a history of its own, for a report after the trainer is gone
-  Series throughput_{"train", {}};
+  Series throughput_{"train", {}, "first"};
   Clock::time_point started_ = Clock::now(), mark_ = started_;
   double tokens_ = 0;
   bool open_ = false;  // a record is in no report yet

@@ -163,6 +163,12 @@ TEST_F(Records, logging_dir_is_where_event_files_go) {
   EXPECT_FALSE(base::file_exists(path("runs")));
 }
 
+size_t count_of(const std::string& text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
 TEST_F(Records, report_needs_no_other_file) {
   start({"html"});
   recorders->begin(state);
@@ -179,10 +185,36 @@ TEST_F(Records, report_needs_no_other_file) {
   }
   for (const char* text : {"http", "<script", "src=", "href=", "nan ", "inf "})
     EXPECT_EQ(page.find(text), std::string::npos) << text;
-  size_t charts = 0;
-  for (size_t at = 0; (at = page.find("<svg", at)) != std::string::npos; ++at) ++charts;
-  EXPECT_EQ(charts, 2u);  // loss and throughput: there was nothing else
+  EXPECT_EQ(count_of(page, "<svg"), 2u);  // loss and throughput: there was nothing else
   EXPECT_LT(page.size(), 500000u);
+}
+
+TEST_F(Records, report_shows_the_metrics_of_every_method) {
+  start({"html"});
+  const char* const names[] = {"loss",         "rewards/chosen",     "rewards/rejected", "rewards/margins",
+                               "logps/chosen", "rewards/accuracies", "logps/rejected",   "logits/chosen",
+                               "kl",           "logits/rejected",    "aux_loss",         "min_reward",
+                               "mean_reward",  "max_reward",         "accuracy",         "margin",
+                               "profile/gemm", "shared_tokens"};
+  for (int64_t step = 1; step <= 6; ++step) {
+    for (const std::string prefix : {"", "eval_"}) {
+      Record record;
+      double value = 0.5;
+      for (const char* name : names) record.set(prefix + name, value += 0.1 * static_cast<double>(step));
+      record.set(prefix.empty() ? "train_runtime" : "eval_runtime", 1);
+      log(std::move(record), step);
+    }
+  }
+  recorders->close(state, "finished");
+  const std::string page = base::read_file(path("report.html"));
+  for (const char* title :
+       {"Loss", "Rewards", "Reward margin", "Reward accuracy", "Log-probabilities", "Logits", "KL",
+        "Router loss", "Scores", "Accuracy", "Score margin", "profile/gemm", "shared_tokens"})
+    EXPECT_EQ(count_of(page, fmt::format("<h2>{}</h2>", title)), 1u) << title;
+  EXPECT_EQ(count_of(page, "<svg"), 13u);
+  for (const char* text : {"step 6\nchosen: ", "step 6\nrejected: ", "step 6\neval chosen: ",
+                           "step 6\neval rejected: ", "step 6\neval mean: ", "step 6\neval: "})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
 TEST_F(Records, report_of_a_run_that_was_left) {
