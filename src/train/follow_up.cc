@@ -120,8 +120,10 @@ void Trainer::log_training() {
 void Trainer::write_means(telemetry::Record& record) {
   if (!training_mode_ || means_.empty()) return;
   means_.write(record, "");
+  if (shared_since_log_ > 0) record.set_integer("shared_tokens", shared_since_log_);
   record.set("num_tokens", static_cast<double>(num_tokens_));
   means_.clear();
+  shared_since_log_ = 0;
 }
 
 void Trainer::log(telemetry::Record record, bool of_training) {

@@ -90,6 +90,7 @@ base::Json Trainer::run_state() const {
         {"num_tokens", num_tokens_},
         {"skipped", skipped_},
         {"skipped_since_log", skipped_since_log_},
+        {"shared_since_log", shared_since_log_},
         {"seconds", exact(seconds())}}},
       {"schedule", numbers_json(schedule_.state())},
       {"fingerprint", fingerprint()},
@@ -181,6 +182,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   num_tokens_ = sums.at("num_tokens");
   skipped_ = sums.at("skipped");
   skipped_since_log_ = sums.at("skipped_since_log");
+  shared_since_log_ = sums.value("shared_since_log", int64_t{0});  // earlier checkpoints have none
   seconds_before_ = exact(sums.at("seconds"));
   resumed_ = json.at("begun");
   stop_ = state_.global_step >= plan_.max_steps;

@@ -73,11 +73,9 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
   return limits;
 }
 
-MethodMetrics SharedTokens::add(const MicroBatch& batch) {
+void SharedTokens::add(const MicroBatch& batch) {
   shared_ += batch.shared_tokens;
   all_ += batch.input_ids.numel() + batch.shared_tokens;
-  if (batch.shared_tokens == 0) return {};
-  return {{"shared_tokens", static_cast<double>(batch.shared_tokens)}};
 }
 
 void SharedTokens::add(const SharedTokens& others) {

@@ -19,9 +19,9 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
 // What was shared so far.
 class SharedTokens {
  public:
-  // Of a micro-batch: shared_tokens, where there are any.
-  MethodMetrics add(const MicroBatch& batch);
+  void add(const MicroBatch& batch);
   void add(const SharedTokens& others);
+  int64_t count() const { return shared_; }
   void say(base::LogSink& log) const;  // nothing where nothing was shared
 
  private:

@@ -342,7 +342,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
             : loss;
     pass.means.add(of_batch->metrics());
     pass.own_means.add(of_batch->metrics());
-    pass.own_means.add(pass.shared.add(batch));
+    pass.shared.add(batch);
     pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
   }
   return pass;
@@ -387,6 +387,7 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
     grad_norm_ = pass.norm;
   }
   shared_.add(pass.shared);
+  shared_since_log_ += pass.shared.count();
   num_tokens_ = pass.num_tokens;
   learning_rate_ = learning_rate;
   state_.num_input_tokens_seen = pass.tokens_seen;
@@ -417,6 +418,7 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
   metrics_.set("learning_rate", learning_rate);
   if (pass.skipped) metrics_.set_integer("skipped_steps", 1);
   pass.own_means.write(metrics_, "");
+  if (pass.shared.count() > 0) metrics_.set_integer("shared_tokens", pass.shared.count());
   metrics_.set("num_tokens", static_cast<double>(num_tokens_));
   metrics_.set("epoch", state_.epoch);
   metrics_.set_integer("step", done);

@@ -175,6 +175,7 @@ class Trainer {
   int64_t num_tokens_ = 0;
   int64_t skipped_ = 0;            // updates that on_nonfinite skip left out
   int64_t skipped_since_log_ = 0;  // of them, since the last log
+  int64_t shared_since_log_ = 0;   // tokens
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;

@@ -241,6 +241,40 @@ TEST(Sharing, RowsOfFilesLearnTheSame) {
     expect_the_same(model, kind);
 }
 
+// Of steps 2 and 3 of 3, a record of both or of the last alone, in a run that was interrupted too.
+TEST(Sharing, RecordsHaveTheSharedTokens) {
+  TRL_NEED_TINY_RUN();
+  const auto start = [] {
+    return test::SftRun(test::tiny_config({{"method", "dpo"}, {"logging_steps", "2"}, {"max_steps", "3"}}),
+                        test::golden_path("models/qwen2"),
+                        test::golden_path("data/datasets/train_pref_chat.jsonl"), {0, 31});
+  };
+  const auto counts = [](Trainer& trainer) {
+    trainer.finish();
+    std::vector<double> out;
+    for (const telemetry::Record& record : trainer.state().log_history)
+      out.push_back(value(record, "shared_tokens"));
+    return out;
+  };
+  const test::Scratch checkpoint;
+  test::SftRun run = start(), resumed = start();
+  Trainer& trainer = run.start();
+  std::vector<double> steps;
+  while (trainer.step()) {
+    steps.push_back(value(trainer.metrics(), "shared_tokens"));
+    if (steps.size() == 1) trainer.save_checkpoint(checkpoint / "one");
+  }
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_GT(std::min(steps[0], steps[1]), 16);
+  const std::vector<double> whole = counts(trainer);
+  EXPECT_EQ(whole, (std::vector<double>{steps[0] + steps[1], steps[2]}));
+  Trainer& again = resumed.start();
+  again.resume(checkpoint / "one");
+  while (again.step()) {
+  }
+  EXPECT_EQ(counts(again), whole);
+}
+
 class Lines final : public base::LogSink {
  public:
   void write(base::LogLevel, std::string_view, std::string_view text) noexcept override {
