@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "base/number.h"
+#include "base/cgroup.h"
 
 namespace trl::capi {
 
@@ -22,31 +22,9 @@ int64_t kilobytes_of(const char* path, const std::string& name) {
   return -1;
 }
 
-int64_t number_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string text;
-  if (!std::getline(file, text)) return -1;
-  return base::parse_int64(text).value_or(-1);  // "max": no limit
-}
-
 }  // namespace
 
-int64_t left_in_cgroup() {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line, path;
-  while (std::getline(file, line)) {
-    if (line.starts_with("0::")) path = line.substr(3);
-  }
-  int64_t left = kNoLimit;
-  for (;;) {
-    const std::string folder = "/sys/fs/cgroup" + path;
-    const int64_t most = number_of(folder + "/memory.max"), now = number_of(folder + "/memory.current");
-    if (most >= 0) left = std::min(left, most - std::max<int64_t>(0, now));
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return left;
-    path.resize(slash);
-  }
-}
+int64_t left_in_cgroup() { return base::cgroup_memory(base::own_cgroups(), base::kCgroupMounts); }
 
 int64_t available_bytes() {
   const int64_t bytes = kilobytes_of("/proc/meminfo", "MemAvailable");

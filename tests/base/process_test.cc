@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <numeric>
 #include <thread>
 
+#include "base/cgroup.h"
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -181,6 +183,33 @@ TEST(Cpus, QuotasOfTheGroupAndOfThoseAboveIt) {
   write("fs/cpu/job/cpu.cfs_quota_us", "400000\n");
   EXPECT_EQ(cpus("4:cpu,cpuacct:/job\n3:cpuset:/\n"), 4);
   EXPECT_GT(cpus("3:cpuset:/job\n"), 1000);
+}
+
+TEST(Cgroup, MemoryOfTheGroupAndOfThoseAboveIt) {
+  const test::Scratch mounts;
+  const auto write = [&](const std::string& file, std::string_view text) {
+    make_directories(mounts / file.substr(0, file.rfind('/')));
+    replace_file(mounts / file, text);
+  };
+  const auto left = [&](std::string_view groups) { return cgroup_memory(groups, mounts / "fs"); };
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(left(""), kNoLimit);
+  write("fs/a/b/memory.max", "max\n");
+  EXPECT_EQ(left("0::/a/b\n"), kNoLimit);
+  write("fs/a/memory.max", "1000\n");
+  EXPECT_EQ(left("0::/a/b\n"), 1000);
+  write("fs/a/memory.current", "300\n");
+  EXPECT_EQ(left("0::/a/b\n"), 700);
+  // version 1: its number for no limit, then one
+  write("fs/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
+  write("fs/memory/job/memory.usage_in_bytes", "400\n");
+  EXPECT_EQ(left("9:memory:/job\n3:cpuset:/\n"), kNoLimit);
+  write("fs/memory/job/memory.limit_in_bytes", "900\n");
+  EXPECT_EQ(left("9:memory:/job/below\n3:cpuset:/\n"), 500);
+  EXPECT_EQ(left("9:memory:/\n3:cpuset:/job\n"), kNoLimit);
+  // in a container, whose own group is the mount
+  write("fs/memory/memory.limit_in_bytes", "100\n");
+  EXPECT_EQ(left("9:memory:/docker/1\n"), 100);
 }
 
 TEST(Random, RandpermIsTorchs) {

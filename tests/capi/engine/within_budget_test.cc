@@ -98,6 +98,34 @@ std::string number(double bytes) { return std::to_string(static_cast<int64_t>(by
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+// What a plan warns of when it is asked for a budget.
+std::string warning(int64_t limit, const char* budget) {
+  const host::Scratch scratch;
+  const auto runtime = host::runtime();
+  EXPECT_EQ(trl_runtime_set_memory_limit(runtime.get(), limit, nullptr), TRL_OK);
+  Lines lines;
+  EXPECT_EQ(trl_runtime_set_log(runtime.get(), Lines::write, &lines, nullptr, nullptr), TRL_OK);
+  const auto settings = host::with(run_of(scratch, 64), {{"memory_budget", budget}});
+  Error error;
+  const char* json = nullptr;
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), nullptr, &json, nullptr, error),
+            TRL_OK)
+      << error.message();
+  trl_runtime_set_memory_limit(runtime.get(), 0, nullptr);
+  return lines.find("which counts in place of");
+}
+
+TEST(Budget, ANarrowerLimitCountsAndIsNamed) {
+  NEED_MODEL();
+  constexpr int64_t kLimit = 1'000'000'000;
+  EXPECT_EQ(warning(kLimit, "2GB"),
+            "memory_budget: runtime.host_memory_limit allows 1 GB, which counts in place of 2 GB");
+  EXPECT_EQ(warning(kLimit, "500MB"), "");
+  const std::string of_group = warning(0, "1000000GB");
+  if (of_group.empty()) GTEST_SKIP() << "no cgroup of this process limits its memory";
+  EXPECT_TRUE(of_group.starts_with("memory_budget: the cgroup of this process allows ")) << of_group;
+}
+
 TEST(Budget, TheFastestWayThatFitsIsTaken) {
   NEED_MODEL();
   const host::Scratch scratch;
