@@ -18,7 +18,7 @@ void predict_peaks(telemetry::LengthProfile& profile, const config::Config& give
   const config::Config config = with_whole_paths(given);
   std::vector<int32_t> new_tokens;
   const auto tokenizer = open_training_tokenizer(config, needed_model_path(config), new_tokens);
-  const int64_t embedding_rows = takes_tokens_over(config) ? tokenizer->get().vocab_size() : 0;
+  const int64_t rows = wanted_embedding_rows(config, *tokenizer);
   const int64_t longest = profile.lengths.front().max;
   RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
   int64_t peak = 0;
@@ -27,7 +27,7 @@ void predict_peaks(telemetry::LengthProfile& profile, const config::Config& give
     const int64_t length = std::min(limit.max_length, longest);
     if (length != size.longest) {  // a limit beyond the longest row changes nothing
       size.longest = length;
-      peak = plan_of(config, size, embedding_rows, new_tokens, std::exchange(first, false))
+      peak = plan_of(config, size, rows, new_tokens, std::exchange(first, false))
                  .at("peak_bytes")
                  .get<int64_t>();
     }

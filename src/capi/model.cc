@@ -23,12 +23,29 @@ bool has_tokenizer(const std::string& directory) {
          base::file_exists(base::join_path(directory, "tokenizer.model"));
 }
 
+namespace {
+
+std::string adapter_path(const config::Config& options) {
+  return options.get_text("adapter_name_or_path").value_or("");
+}
+
+}  // namespace
+
+int64_t adapter_embedding_rows(const config::Config& options) {
+  const std::string adapter = adapter_path(options);
+  return adapter.empty() ? 0 : adapter::embedding_rows(adapter);
+}
+
+std::string tokenizer_path(const std::string& model, const config::Config& options) {
+  const std::string adapter = adapter_path(options);
+  const bool own = !adapter.empty() && has_tokenizer(adapter);
+  return own ? adapter : model;
+}
+
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
                                        int64_t embedding_rows) {
   const std::string dtype = config::model_dtype(options);
-  const auto adapter = options.get_text("adapter_name_or_path");
-  const bool adapted = adapter && !adapter->empty();
-  if (embedding_rows == 0 && adapted) embedding_rows = adapter::embedding_rows(*adapter);
+  const std::string adapter = adapter_path(options);
   const engine::ModelSpec spec{path,
                                dtype,
                                options.get_bool("use_cpu"),
@@ -41,9 +58,9 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
   engine::Engine& engine = process().engine();
   error.check(process().use_engine(Use::open, [&] { return engine.open_model(spec, &model, error); }));
   EngineObject<engine::Model> opened(model);
-  if (adapted) {
+  if (!adapter.empty()) {
     error.check(process().use_engine(Use::open, [&] {
-      const int32_t status = model->add_adapter("default", *adapter, error);
+      const int32_t status = model->add_adapter("default", adapter, error);
       return status < 0 ? status : model->use_adapter("default", error);
     }));
   }
@@ -51,12 +68,6 @@ EngineObject<engine::Model> open_model(const std::string& path, const config::Co
 }
 
 namespace {
-
-// An adapter's own tokenizer, which may have tokens that the adapter added, comes before the model's.
-std::string tokenizer_path(const std::string& model, const config::Config& options) {
-  const std::string adapter = options.get_text("adapter_name_or_path").value_or("");
-  return !adapter.empty() && has_tokenizer(adapter) ? adapter : model;
-}
 
 // The tokens of another model have no rows here.
 const config::Config& without_template_model(const config::Config& options) {
@@ -76,7 +87,7 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
     : runtime_(std::move(runtime)),
       path_(std::filesystem::absolute(path).string()),
       options_(options),
-      model_(open_model(path, without_template_model(options))) {
+      model_(open_model(path, without_template_model(options), adapter_embedding_rows(options))) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();

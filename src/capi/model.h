@@ -36,7 +36,14 @@ class Model {
 
 // embedding_rows: that the embedding gets; 0: as many as the files have.
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
-                                       int64_t embedding_rows = 0);
+                                       int64_t embedding_rows);
+
+// Of adapter_name_or_path, for tokens that came with it; 0: as many as the model has, or there is no adapter.
+int64_t adapter_embedding_rows(const config::Config& options);
+
+// Where the tokenizer of a model lies: an adapter's own, which may have tokens that the adapter added, comes
+// before the model's.
+std::string tokenizer_path(const std::string& model, const config::Config& options);
 
 // The path itself; where it is the directory of a saved adapter that of its base, and adapter_name_or_path
 // becomes the directory.

@@ -4,6 +4,7 @@
 
 #include "capi/choose_way.h"
 #include "capi/memory_budget.h"
+#include "capi/model.h"
 #include "capi/plan.h"
 #include "capi/training_run.h"
 #include "data/open_tokenizer.h"
@@ -95,8 +96,9 @@ PlannedSets::Batches PlannedSets::read_batches(const config::Config& config) con
   else if (config.method() != "sft")
     out.size = prepared_size(config, *rows_, *tokenizer);
   else
-    out.size = measured_size(config, *rows_, Tokenizer(data::open_tokenizer(path, current_log())));
-  out.embedding_rows = takes_tokens_over(config) ? tokenizer->get().vocab_size() : 0;
+    out.size = measured_size(config, *rows_,
+                             Tokenizer(data::open_tokenizer(tokenizer_path(path, config), current_log())));
+  out.embedding_rows = wanted_embedding_rows(config, *tokenizer);
   return out;
 }
 

@@ -166,7 +166,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  const int64_t wanted_rows = takes_tokens_over(config_) ? tokenizer_->get().vocab_size() : 0;
+  const int64_t wanted_rows = wanted_embedding_rows(config_, *tokenizer_);
   std::optional<Choice> choice;
   if (budget) {
     choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_, eval_batches_.get()),

@@ -43,7 +43,7 @@ config::Config with_whole_paths(config::Config config) {
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path,
                                                    std::vector<int32_t>& new_tokens) {
-  const auto own = data::open_tokenizer(model_path, current_log());
+  const auto own = data::open_tokenizer(tokenizer_path(model_path, config), current_log());
   auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::data_arguments(config)));
   for (const auto& [id, token] : made->get().added_tokens()) {
     if (!own->token_to_id(token.content)) new_tokens.push_back(id);
@@ -53,6 +53,10 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
 
 bool takes_tokens_over(const config::Config& config) {
   return data::names_template_model(config::data_arguments(config));
+}
+
+int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer) {
+  return takes_tokens_over(config) ? tokenizer.get().vocab_size() : adapter_embedding_rows(config);
 }
 
 }  // namespace trl::capi

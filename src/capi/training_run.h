@@ -15,11 +15,14 @@ std::string needed_model_path(const config::Config& config);
 // the adapter's base.
 config::Config with_whole_paths(config::Config config);
 
-// new_tokens: gets those that the model's own tokenizer does not have.
+// new_tokens: gets those that the tokenizer of the model, or of its adapter, does not have.
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path,
                                                    std::vector<int32_t>& new_tokens);
 
 bool takes_tokens_over(const config::Config& config);  // those of another model
+
+// That the embedding gets for the run's tokens; 0: as many as the model has.
+int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer);
 
 }  // namespace trl::capi

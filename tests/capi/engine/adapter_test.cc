@@ -355,6 +355,48 @@ TEST(Adapter, TrainsTheTokensOfATemplateModel) {
   }
 }
 
+// Named as the model or beside it, planned or trained on.
+TEST(Adapter, OfNewTokensGoesOnWithItsOwnTokenizer) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/llama3/model.safetensors");
+  const auto rows = chat_rows();
+  const host::Scratch scratch;
+  const std::string adapter = scratch / "out";
+  Error error;
+  {
+    const host::Trainer trainer = host::trainer(with_new_tokens("models/llama3", adapter), rows.get());
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  }
+  const auto settings = [&](const std::string& out, const host::Settings& more) {
+    return host::with(host::tiny(scratch / out, "models/llama3"),
+                      host::with({{"use_peft", "true"}, {"max_steps", "1"}, {"save_strategy", "no"}}, more));
+  };
+  const auto expect_planned = [&](const host::Settings& of, const trl_dataset* from) {
+    const auto runtime = host::runtime();
+    const char* json = nullptr;
+    EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(of).get(), from, &json, nullptr, error), TRL_OK)
+        << error.message();
+  };
+  const auto expect_same_tokens = [&](const std::string& out) {
+    for (const char* file : {"tokenizer.json", "chat_template.jinja"})
+      EXPECT_EQ(host::read_file(scratch / out / file), host::read_file(scratch / "out" / file)) << file;
+  };
+  int run = 0;
+  for (const host::Settings& named :
+       std::vector<host::Settings>{{{"model_name_or_path", adapter}},
+                                   {{"adapter_name_or_path", adapter}},
+                                   {{"adapter_name_or_path", adapter}, {"memory_budget", "2GB"}}}) {
+    const std::string out = "again" + std::to_string(++run);
+    expect_planned(settings(out, named), nullptr);
+    expect_planned(settings(out, named), rows.get());
+    const host::Trainer trainer = host::trainer(settings(out, named), rows.get());
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    expect_same_tokens(out);
+  }
+}
+
 TEST(Adapter, WhatDoesNotFitIsRefused) {
   NEED_MODEL();
   const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
