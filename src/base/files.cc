@@ -129,6 +129,13 @@ void make_directories(const std::string& path) {
   if (error) fail(Status::io, "{}: cannot be created: {}", path, system_reason(error.value()));
 }
 
+std::string nearest_existing(const std::string& path) {
+  std::error_code ignored;
+  fs::path at = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::exists(at, ignored) && at.has_relative_path()) at = at.parent_path();
+  return at.string();
+}
+
 void remove_tree(const std::string& path) noexcept {
   std::error_code error;
   fs::remove_all(path, error);

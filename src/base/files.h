@@ -20,6 +20,7 @@ std::string read_file(const std::string& path);  // throws not_found or io, nami
 void refuse_lfs_pointer(std::string_view bytes, const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
 void make_directories(const std::string& path);
+std::string nearest_existing(const std::string& path);  // the path, or the nearest one above it that there is
 void remove_tree(const std::string& path) noexcept;
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component

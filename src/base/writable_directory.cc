@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "base/files.h"
 
@@ -27,12 +26,10 @@ int try_to_write(const char* directory) {
 }  // namespace
 
 void need_writable_directory(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::path there = std::filesystem::absolute(path, ignored).lexically_normal();
-  while (!file_exists(there.string()) && there.has_relative_path()) there = there.parent_path();
+  const std::string there = nearest_existing(path);
   errno = ENOTDIR;
-  if (is_directory(there.string())) errno = try_to_write(there.c_str());
-  if (errno != 0) fail_errno(there.string(), "cannot be written into");
+  if (is_directory(there)) errno = try_to_write(there.c_str());
+  if (errno != 0) fail_errno(there, "cannot be written into");
 }
 
 }  // namespace trl::base

@@ -143,6 +143,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   const std::optional<int64_t> budget = memory_budget(config_);
   need_writable("output_dir", arguments.output_dir);
+  if (arguments.makes_offload_dir) need_writable("offload_dir", config::offload_directory(arguments));
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
   if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);

@@ -31,8 +31,9 @@ config::Config with_whole_paths(config::Config config) {
     }
   }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
-  for (const std::string_view key : {"ref_model_name_or_path", "output_dir", "logging_dir",
-                                     "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
+  for (const std::string_view key :
+       {"ref_model_name_or_path", "adapter_name_or_path", "output_dir", "logging_dir", "offload_dir",
+        "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, std::filesystem::absolute(*path).string());

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "config/local_path.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -154,7 +155,7 @@ DataArguments data_arguments(const Config& config) {
   read_packing(config, out);
   read_streaming(config, out);
   read_prefix_window(config, out);
-  out.dataset_cache_dir = config.get_text("dataset_cache_dir").value_or("");
+  out.dataset_cache_dir = directory(config, "dataset_cache_dir", "");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
   if (is_of(*find_option("max_prompt_length"), config.method())) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "config/byte_size.h"
+#include "config/local_path.h"
 #include "config/value.h"
 
 namespace trl::config {
@@ -48,7 +49,7 @@ void read_logging(const Config& config, TrainingArguments& out) {
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
   out.tokens_seen = tokens_seen(config);
   out.report_to = config.get_list("report_to");
-  out.logging_dir = config.get_text("logging_dir").value_or("");
+  out.logging_dir = directory(config, "logging_dir", "");
 }
 
 // Trainer's rule: what is loaded at the end must have been saved whenever it was evaluated.

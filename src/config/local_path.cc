@@ -38,4 +38,12 @@ void check_local_path(std::string_view key, const std::string& value) {
   throw Error(Status::not_found, message, std::string(key));
 }
 
+std::string directory(const Config& config, std::string_view key, const std::string& otherwise) {
+  const std::string value = config.get_text(key).value_or(otherwise);
+  if (value == "~" || value.starts_with("~/"))
+    fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
+  if (value.empty() && !otherwise.empty()) fail_key(key, "{}: it names no directory", key);
+  return value;
+}
+
 }  // namespace trl::config

@@ -3,10 +3,16 @@
 #include <string>
 #include <string_view>
 
+#include "config/config.h"
+
 namespace trl::config {
 
 // Throws Error(not_found) when nothing is there: a name that looks like a hub id is answered with "give a
 // local path".
 void check_local_path(std::string_view key, const std::string& value);
+
+// A directory that a run writes into; `otherwise` where none is given. Throws Error(invalid_config) for one
+// that begins with '~', and for an empty name where `otherwise` is not empty.
+std::string directory(const Config& config, std::string_view key, const std::string& otherwise);
 
 }  // namespace trl::config

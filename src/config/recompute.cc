@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/local_path.h"
 #include "config/named_values.h"
 
 namespace trl::config {
@@ -144,13 +145,7 @@ std::optional<ActivationOffload> activation_offload(const Config& config) {
   ActivationOffload out{.all = all,
                         .min_bytes = config.get_int("activation_offloading_min_bytes"),
                         .zstd = config.get_bool("activation_offloading_zstd")};
-  if (const std::optional<std::string> directory = config.get_text("offload_dir")) {
-    if (directory->empty()) fail_key("offload_dir", "offload_dir: it names no directory");
-    out.directory = *directory;
-    out.is_named = true;
-  } else {
-    out.directory = config.get_text("output_dir").value_or("trainer_output");
-  }
+  out.directory = directory(config, "offload_dir", config.get_text("output_dir").value_or("trainer_output"));
   return out;
 }
 

@@ -35,7 +35,6 @@ struct ActivationOffload {
   int64_t min_bytes = 1024;  // a smaller tensor stays
   bool zstd = false;
   std::string directory = {};  // offload_dir, or output_dir
-  bool is_named = false;       // it is offload_dir
 };
 std::optional<ActivationOffload> activation_offload(const Config& config);  // none: nothing leaves
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/event_arguments.h"
+#include "config/local_path.h"
 #include "config/model_dtype.h"
 #include "config/quantization.h"
 #include "config/value.h"
@@ -49,14 +50,6 @@ FrozenCompute frozen_compute(const Config& config) {
         "frozen_compute: auto");
   }
   return FrozenCompute::int8;
-}
-
-std::string directory(const Config& config, std::string_view key, const char* otherwise) {
-  const std::string value = config.get_text(key).value_or(otherwise);
-  if (value == "~" || value.starts_with("~/")) {
-    fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
-  }
-  return value;
 }
 
 // Whether layers are frozen at all, the adapter says; here is what else would change their states.
@@ -143,7 +136,7 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
              "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it off",
              name.name);
   }
-  if (name.paged) out.optim_directory = config.get_text("offload_dir").value_or(out.output_dir);
+  if (name.paged) out.optim_directory = directory(config, "offload_dir", out.output_dir);
   out.optim_args = optim_arguments(config);
   out.learning_rate = config.get_double("learning_rate");
   out.weight_decay = config.get_double("weight_decay");
@@ -165,7 +158,7 @@ void read_loss(const Config& config, TrainingArguments& out) {
   out.disable_dropout =
       is_of(*find_option("disable_dropout"), config.method()) && config.get_bool("disable_dropout");
   out.preference = preference_arguments(config);
-  out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir.c_str());
+  out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir);
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
   const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method());
   out.router_aux_loss_coef = routers ? config.get_optional_double("router_aux_loss_coef") : 0;
@@ -228,7 +221,19 @@ TrainingArguments training_arguments(const Config& config) {
   out.cache_frozen_layers_zstd = config.get_bool("cache_frozen_layers_zstd");
   check_frozen_layers(config, out);
   read_events(config, out);
+  out.makes_offload_dir = config.get_text("offload_dir") && !offload_directory(out).empty();
   return out;
+}
+
+std::string offload_directory(const TrainingArguments& arguments) {
+  if (!arguments.optim_directory.empty()) return arguments.optim_directory;
+  return arguments.offload ? arguments.offload->directory : std::string();
+}
+
+int64_t sequences_per_row(const TrainingArguments& arguments) {
+  const std::string& method = arguments.method;
+  const bool exchanged = method == "kto" && arguments.preference.losses.front().first == "kto";
+  return method == "dpo" || method == "reward" || exchanged ? 2 : 1;
 }
 
 }  // namespace trl::config

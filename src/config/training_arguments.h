@@ -44,6 +44,7 @@ struct TrainingArguments {
   bool prefix_window = false;  // share_prefix_window is given
   Recompute recompute = {.form = Recomputed::layers};
   std::optional<ActivationOffload> offload;  // of activations
+  bool makes_offload_dir = false;            // offload_dir is given, and something leaves for it
   Levers levers = {};                        // no options: what a memory plan sets
   std::string cache_frozen_layers;           // a directory; empty: none
   bool cache_frozen_layers_zstd = false;
@@ -113,6 +114,12 @@ struct TrainingArguments {
 
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
+
+// offload_dir, or what takes its place; empty: nothing leaves memory.
+std::string offload_directory(const TrainingArguments& arguments);
+
+// Two of a row with two answers, and of one whose answer another prompt has, too.
+int64_t sequences_per_row(const TrainingArguments& arguments);
 
 // logging_steps, warmup_steps and the like as updates: below 1 they are a share of max_steps, rounded up;
 // what is beyond 64 bits never comes.

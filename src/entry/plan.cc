@@ -308,7 +308,7 @@ base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed
                      {"model_bytes", needs.model_bytes},
                      {"needed_bytes", needs.saved_bytes()},
                      {"free_bytes", train::free_on_disk(arguments.output_dir)}};
-  if (const std::string away = train::offload_directory(arguments); !away.empty()) {
+  if (const std::string away = config::offload_directory(arguments); !away.empty()) {
     json["offloaded_state_bytes"] = needs.state_bytes;
     json["offloaded_activation_bytes"] = needs.activation_bytes;
     json["offload_needed_bytes"] = needs.away_bytes();

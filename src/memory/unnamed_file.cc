@@ -6,21 +6,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/files.h"
 
 namespace trl::memory {
 
 namespace {
-
-std::string nearest_existing(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::path at = std::filesystem::absolute(path, ignored).lexically_normal();
-  while (!std::filesystem::exists(at, ignored) && at.has_relative_path()) at = at.parent_path();
-  return at.string();
-}
 
 // Where a file system has no files without names, one with a name that is taken away at once.
 int open_in(const std::string& directory) {
@@ -53,9 +44,9 @@ int opened(const std::string& directory) {
 }  // namespace
 
 UnnamedFile::UnnamedFile(const std::string& directory)
-    : directory_(nearest_existing(directory)), descriptor_(opened(directory_)) {}
+    : directory_(base::nearest_existing(directory)), descriptor_(opened(directory_)) {}
 
-void UnnamedFile::check(const std::string& directory) { check_is_on_disk(nearest_existing(directory)); }
+void UnnamedFile::check(const std::string& directory) { check_is_on_disk(base::nearest_existing(directory)); }
 
 UnnamedFile::~UnnamedFile() { ::close(descriptor_); }
 

@@ -10,23 +10,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace trl::train {
 
 namespace {
 
-// The directory, or the nearest one above it that there is.
-std::filesystem::path existing(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::path at = std::filesystem::absolute(directory, error);
-  while (at.has_relative_path() && !std::filesystem::exists(at, error)) at = at.parent_path();
-  return at;
-}
-
 // -1: not known.
 int64_t disk_of(const std::string& directory) {
   struct stat info {};
-  return ::stat(existing(directory).c_str(), &info) == 0 ? static_cast<int64_t>(info.st_dev) : -1;
+  return ::stat(base::nearest_existing(directory).c_str(), &info) == 0 ? static_cast<int64_t>(info.st_dev)
+                                                                       : -1;
 }
 
 }  // namespace
@@ -59,14 +53,9 @@ int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const Plan
   return std::min(count, stay + 1 - std::min(saved, stay));
 }
 
-std::string offload_directory(const config::TrainingArguments& arguments) {
-  if (!arguments.optim_directory.empty()) return arguments.optim_directory;
-  return arguments.offload ? arguments.offload->directory : std::string();
-}
-
 int64_t free_on_disk(const std::string& directory) {
   std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(existing(directory), error);
+  const std::filesystem::space_info space = std::filesystem::space(base::nearest_existing(directory), error);
   if (error) return -1;
   return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
 }
@@ -81,7 +70,7 @@ struct Lack {
 };
 
 std::optional<Lack> lack(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
-  const std::string away = offload_directory(arguments);
+  const std::string away = config::offload_directory(arguments);
   const bool together = !away.empty() && disk_of(arguments.output_dir) == disk_of(away);
   const int64_t saved = needs.saved_bytes() + (together ? needs.away_bytes() : 0);
   if (const int64_t free = free_on_disk(arguments.output_dir); free >= 0 && saved > free)
@@ -108,13 +97,7 @@ std::string parts(const DiskNeeds& needs, bool saved, bool away) {
   return all.empty() ? last : fmt::format("{} and {}", fmt::join(all, ", "), last);
 }
 
-}  // namespace
-
-bool has_room(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
-  return !lack(arguments, needs);
-}
-
-void need_room(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
+void refuse_lack(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
   const std::optional<Lack> found = lack(arguments, needs);
   if (!found) return;
   const bool saved = std::string_view(found->key) == "output_dir";
@@ -128,6 +111,26 @@ void need_room(const config::TrainingArguments& arguments, const DiskNeeds& need
                   found->key, found->directory, parts(needs, saved, away), found->needed, found->free, remedy,
                   saved && away ? " here or in offload_dir" : ""),
       found->key);
+}
+
+}  // namespace
+
+bool has_room(const config::TrainingArguments& arguments, const DiskNeeds& needs) {
+  return !lack(arguments, needs);
+}
+
+void need_room(const config::TrainingArguments& arguments, const DiskNeeds& needs, base::LogSink* log) {
+  const bool shrinks = arguments.offload && arguments.offload->zstd;
+  DiskNeeds sure = needs;
+  if (shrinks) sure.activation_bytes = 0;
+  refuse_lack(arguments, sure);
+  if (!shrinks || log == nullptr || has_room(arguments, needs)) return;
+  const std::string directory = config::offload_directory(arguments);
+  log->warning(
+      "train",
+      "offload_dir: {}: up to {} bytes of activations leave memory before they are compressed, and the "
+      "disk has {} bytes free: the run ends with an error if they do not become small enough",
+      directory, needs.activation_bytes, free_on_disk(directory));
 }
 
 }  // namespace trl::train

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "base/log.h"
 #include "config/training_arguments.h"
 #include "train/plan.h"
 
@@ -21,15 +22,14 @@ struct DiskNeeds {
 // save_strategy best one: how often it finds a better one is not known.
 int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const Plan& plan, int64_t done);
 
-// offload_dir, or what takes its place; empty: nothing leaves memory.
-std::string offload_directory(const config::TrainingArguments& arguments);
-
 // Bytes that are free where a directory is, or will be; -1: not known.
 int64_t free_on_disk(const std::string& directory);
 
 // Whether they are as many as needed: what two directories of one disk need is added up.
 bool has_room(const config::TrainingArguments& arguments, const DiskNeeds& needs);
-// Error(io) where they are not, with the key of the directory, and with bytes needed and free.
-void need_room(const config::TrainingArguments& arguments, const DiskNeeds& needs);
+// Error(io) where they are not, with the key of the directory, and with bytes needed and free. Activations
+// that are compressed may take less, so too little room for them is a warning. log: may be null.
+void need_room(const config::TrainingArguments& arguments, const DiskNeeds& needs,
+               base::LogSink* log = nullptr);
 
 }  // namespace trl::train

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "kernels/cpu_kernels.h"
@@ -95,13 +96,11 @@ model::ForwardOptions options_of(const Setup& setup) {
 // Of the disk of path, or of the nearest directory above it that there is.
 uint64_t free_bytes(const std::string& path) {
   namespace fs = std::filesystem;
-  fs::path at = fs::absolute(path);
   std::error_code error;
-  while (at.has_relative_path() && !fs::exists(at, error)) at = at.parent_path();
+  const std::string at = base::nearest_existing(path);
   const fs::space_info space = fs::space(at, error);
   if (error)
-    fail(Status::io, "{}: its free space cannot be read: {}", at.string(),
-         base::system_reason(error.value()));
+    fail(Status::io, "{}: its free space cannot be read: {}", at, base::system_reason(error.value()));
   return space.available;
 }
 

@@ -54,7 +54,6 @@ config::ActivationOffload checked(const Setup& setup, kernels::Path path) {
         "them: give gradient_checkpointing: true, so that it is the inputs of the layers that leave",
         setup.model->device().is_cpu() ? "with fused_kernels: off" : "on " + setup.model->device().str());
   }
-  if (what.is_named && tensor::Rehearsal::current() == nullptr) base::make_directories(what.directory);
   return what;
 }
 

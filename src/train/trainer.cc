@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/pages.h"
 #include "checkpoint/directory.h"
@@ -104,8 +105,20 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
   }
 }
 
+namespace {
+
+// What a rehearsal writes lies nowhere.
+Setup checked(Setup setup) {
+  check_device(setup.arguments, setup.model->device());
+  if (setup.arguments.makes_offload_dir && tensor::Rehearsal::current() == nullptr)
+    base::make_directories(config::offload_directory(setup.arguments));
+  return setup;
+}
+
+}  // namespace
+
 Trainer::Trainer(Setup setup)
-    : setup_((check_device(setup.arguments, setup.model->device()), std::move(setup))),
+    : setup_(checked(std::move(setup))),
       plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->all_parameters()),
       int8_(int8_products(arguments(), *setup_.model)),

@@ -231,6 +231,14 @@ TEST(Arguments, ChecksAcrossKeys) {
   EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
             "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
+  for (const char* lever : {"activation_offloading=true", "optim=paged_adamw_8bit"}) {
+    const std::string text = lever;
+    const size_t at = text.find('=');
+    EXPECT_EQ(refusal({{"offload_dir", "~/out"}, {text.substr(0, at), text.substr(at + 1)}}),
+              "offload_dir: '~/out' is not accepted: '~' is not expanded, give the whole path");
+  }
+  EXPECT_EQ(refusal({{"logging_dir", "~/out"}}),
+            "logging_dir: '~/out' is not accepted: '~' is not expanded, give the whole path");
   EXPECT_EQ(refusal({{"output_dir", "~/out"}}),
             "output_dir: '~/out' is not accepted: '~' is not expanded, give the whole path");
   EXPECT_EQ(refusal({{"chat_template", "{{ x }}"}, {"chat_template_path", "a.jinja"}}),

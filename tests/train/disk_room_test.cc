@@ -92,5 +92,36 @@ TEST(DiskRoom, CountsWhatLeavesMemory) {
       << away;
 }
 
+class Warnings final : public base::LogSink {
+ public:
+  void write(base::LogLevel level, std::string_view, std::string_view text) noexcept override {
+    EXPECT_EQ(level, base::LogLevel::warning);
+    lines.emplace_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
+// Nobody knows before how small they become.
+TEST(DiskRoom, WarnsOfActivationsThatAreCompressed) {
+  config::TrainingArguments arguments;
+  arguments.output_dir = "/no_such_folder/below";
+  arguments.offload.emplace().zstd = true;
+  arguments.offload->directory = "/";
+  Warnings log;
+  need_room(arguments, {.model_bytes = 7, .activation_bytes = 5}, &log);
+  EXPECT_TRUE(log.lines.empty());
+  need_room(arguments, {.model_bytes = 7, .activation_bytes = kTooMuch}, &log);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_TRUE(
+      log.lines[0].starts_with("offload_dir: /: up to 36028797018963968 bytes of activations leave "
+                               "memory before they are compressed, and the disk has "))
+      << log.lines[0];
+  const DiskNeeds both = {.model_bytes = kTooMuch, .activation_bytes = kTooMuch};
+  EXPECT_THROW(need_room(arguments, both, &log), Error);
+  arguments.offload->zstd = false;
+  EXPECT_THROW(need_room(arguments, {.activation_bytes = kTooMuch}, &log), Error);
+  EXPECT_EQ(log.lines.size(), 1u);
+}
+
 }  // namespace
 }  // namespace trl::train
