@@ -40,35 +40,57 @@ void need_countable(const RunSize& size) {
       size.rows, size.longest, kMost);
 }
 
+// What the engine is told of a run.
+struct Told {
+  Told(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
+      : path(needed_model_path(config)), dtype(config::model_dtype(config)) {
+    for (const auto& [key, value] : config.values()) values.push_back({key, value});
+    spec.config = values;
+    spec.model = {path,
+                  dtype,
+                  config.get_bool("use_cpu"),
+                  embedding_rows,
+                  static_cast<uint64_t>(config.get_int("seed")),
+                  config::quantization(config)};
+    spec.new_tokens = new_tokens;
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+  const std::string path, dtype;
+  std::vector<engine::KeyValue> values;
+  engine::PlanSpec spec;
+};
+
 }  // namespace
 
 base::Json plan_of(const config::Config& config, const RunSize& size, int64_t embedding_rows,
                    const std::vector<int32_t>& new_tokens, bool time, const config::Levers& levers) {
   need_countable(size);
-  std::vector<engine::KeyValue> values;
-  for (const auto& [key, value] : config.values()) values.push_back({key, value});
-  const std::string path = needed_model_path(config), dtype = config::model_dtype(config);
   const std::vector<int64_t> lengths(static_cast<size_t>(size.rows), size.longest);
-  engine::PlanSpec spec;
-  spec.config = values;
-  spec.model = {path,
-                dtype,
-                config.get_bool("use_cpu"),
-                embedding_rows,
-                static_cast<uint64_t>(config.get_int("seed")),
-                config::quantization(config)};
+  Told told(config, embedding_rows, new_tokens);
+  engine::PlanSpec& spec = told.spec;
   spec.lengths = lengths;
   spec.eval_longest = size.eval_longest;
-  spec.new_tokens = new_tokens;
   spec.levers = levers;
   spec.steps = size.steps;
   spec.tokens = size.tokens;
+  spec.epoch_tokens = size.epoch_tokens;
   spec.time = time;
   Text json;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
   error.check(process().use_engine(Use::open, [&] { return engine.plan(spec, json, error); }));
   return base::parse_json(json.get(), "plan");
+}
+
+void check_disks(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens,
+                 int64_t batches_per_epoch) {
+  const Told told(config, embedding_rows, new_tokens);
+  engine::ErrorCapture error;
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open,
+                                   [&] { return engine.check_disks(told.spec, batches_per_epoch, error); }));
 }
 
 engine::Prediction prediction_of(const base::Json& plan) {

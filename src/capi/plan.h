@@ -15,6 +15,11 @@ base::Json plan_of(const config::Config& config, const RunSize& size, int64_t em
                    const std::vector<int32_t>& new_tokens, bool time = true,
                    const config::Levers& levers = {});
 
+// Refuses a run for which the disks have no room, before its model is opened. batches_per_epoch: 0: not known
+// yet.
+void check_disks(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens,
+                 int64_t batches_per_epoch);
+
 engine::Prediction prediction_of(const base::Json& plan);
 
 // Every plan leaves a little in the process, which belongs to no other: all are told with the process that

@@ -75,7 +75,8 @@ RunSize measured_size(const config::Config& config, const Dataset& rows, const T
     const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
                                                 : std::ceil(training.num_train_epochs * per_epoch);
     size.steps = static_cast<int64_t>(steps);
-    if (per_epoch > 0) size.tokens = static_cast<double>(cost.tokens) * steps / per_epoch;
+    size.epoch_tokens = static_cast<double>(cost.tokens);
+    if (per_epoch > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
   }
   return size;
 }
@@ -92,16 +93,15 @@ RunSize prepared_size(const config::Config& config, const Dataset& rows, const T
   size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, batches.rows()));
   engine::ErrorCapture error;
   error.check(batches.start_pass(1, error));
-  double tokens = 0;  // of an epoch
   for (engine::Batch batch; error.check(batches.next(&batch, error));)
-    tokens += static_cast<double>(batch.counted_tokens);
+    size.epoch_tokens += static_cast<double>(batch.counted_tokens);
   const int64_t accumulated = training.gradient_accumulation_steps;
   const int64_t updates = (batches.batches_per_epoch() + accumulated - 1) / accumulated;
   const auto per_epoch = static_cast<double>(std::max<int64_t>(1, updates));
   const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
                                               : std::ceil(training.num_train_epochs * per_epoch);
   size.steps = static_cast<int64_t>(steps);
-  size.tokens = tokens * steps / per_epoch;
+  size.tokens = size.epoch_tokens * steps / per_epoch;
   return size;
 }
 

@@ -13,7 +13,8 @@ struct RunSize {
   int64_t rows = 0, longest = 0;  // of a micro-batch; each row as long as the longest
   int64_t eval_longest = 0;       // of evaluation; 0: as of training
   int64_t steps = 0;              // 0: not known
-  double tokens = 0;              // 0: not known
+  double tokens = 0;              // that all steps see; 0: not known
+  double epoch_tokens = 0;        // of all rows, once; 0: not known
 };
 
 // Of rows that nobody has read: each as long as max_length lets it be.

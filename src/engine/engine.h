@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 10;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 11;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -295,9 +295,10 @@ struct PlanSpec {
   int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as of training
   std::span<const int32_t> new_tokens;  // as TrainerSpec has them
   config::Levers levers = {};
-  int64_t steps = 0;  // of the run; 0: not known
-  double tokens = 0;  // that all of them see; 0: not known
-  bool time = true;   // false: no time is predicted, and nothing measured for it
+  int64_t steps = 0;        // of the run; 0: not known
+  double tokens = 0;        // that all of them see; 0: not known
+  double epoch_tokens = 0;  // of all rows, once; 0: not known
+  bool time = true;         // false: no time is predicted, and nothing measured for it
 };
 
 class TextSink {
@@ -317,6 +318,10 @@ class Engine {
   // Refuses a run that this build or machine cannot do, before anything is read; config as TrainerSpec has
   // it.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
+  // Error(io) where the disks have no room for what the run will write: its checkpoints, as far as these
+  // batches (-1: streaming; 0: not known) tell how many, and a file of states. Headers of the model are read,
+  // and no weights. create_trainer() checks the rest.
+  virtual int32_t check_disks(const PlanSpec& spec, int64_t batches_per_epoch, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
   // The files of a model in the other form; no model is opened.
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;

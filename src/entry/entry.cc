@@ -87,6 +87,14 @@ class EngineObject final : public engine::Engine {
     });
   }
 
+  int32_t check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch,
+                      engine::ErrorSink& error) noexcept override {
+    return compute(host_, error, [&] {
+      entry::check_disks(spec, batches_per_epoch);
+      return Status::ok;
+    });
+  }
+
   int32_t open_model(const engine::ModelSpec& spec, engine::Model** out,
                      engine::ErrorSink& error) noexcept override {
     *out = nullptr;

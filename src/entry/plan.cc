@@ -34,8 +34,8 @@ using base::MemoryKind;
 // Batches of one form: rows of given lengths, every token of which has a loss.
 class SameBatch final : public engine::BatchSource {
  public:
-  explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = int64_t{1} << 40)
-      : batches_(batches) {
+  static constexpr int64_t kMany = int64_t{1} << 40;
+  explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = kMany) : batches_(batches) {
     borders_.push_back(0);
     for (const int64_t length : lengths) {
       for (int64_t i = 0; i < length; ++i) positions_.push_back(static_cast<int32_t>(i));
@@ -137,13 +137,10 @@ int64_t longest_row(const engine::PlanSpec& spec) {
   return longest == spec.lengths.end() ? 1 : *longest;
 }
 
-// The sequences of rows of these lengths: two of a row with two answers, or whose answer another prompt has,
-// too.
+// The sequences of rows of these lengths.
 std::vector<int64_t> sequences_of(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
-  std::vector<int64_t> sequences(rows.begin(), rows.end());
-  const std::string& method = arguments.method;
-  const bool exchanged = method == "kto" && arguments.preference.losses.front().first == "kto";
-  if (method == "dpo" || method == "reward" || exchanged)
+  std::vector<int64_t> sequences;
+  for (int64_t i = 0; i < config::sequences_per_row(arguments); ++i)
     sequences.insert(sequences.end(), rows.begin(), rows.end());
   return sequences;
 }
@@ -167,20 +164,24 @@ int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   return bytes;
 }
 
-void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
-                  const tensor::Rehearsal& rehearsal, Rehearsed& out) {
+// As a run has it, in a rehearsal.
+std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config::Config& config) {
   base::NullLog log;
   const std::string path(spec.model.path);
-  const auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, head_of(config),
-                                        spec.model.quantization, spec.model.seed);
+  auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, head_of(config),
+                                  spec.model.quantization, spec.model.seed);
   if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows, spec.model.seed);
-  {
-    const tensor::Stage stage("adapters");
-    if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
-      model->adapters().open("default", *adapter, &log);
-    refuse_quantised(*model, config);
-    add_adapter(*model, path, config, spec.new_tokens, log);
-  }
+  const tensor::Stage stage("adapters");
+  if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
+    model->adapters().open("default", *adapter, &log);
+  refuse_quantised(*model, config);
+  add_adapter(*model, path, config, spec.new_tokens, log);
+  return model;
+}
+
+void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
+                  const tensor::Rehearsal& rehearsal, Rehearsed& out) {
+  const auto model = opened(spec, config);
   train::Setup setup;
   setup.arguments = config::training_arguments(config);
   setup.arguments.levers = spec.levers;
@@ -195,7 +196,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.share_prefix = config::SharePrefix::never;  // of rows, lengths alone are known
   const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
   setup.model = model.get();
-  setup.model_path = path;
+  setup.model_path = spec.model.path;
   setup.train = &batches;
   if (evaluated) setup.eval = &evaluation;
   train::Trainer trainer(std::move(setup));
@@ -293,7 +294,7 @@ void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
   }
 }
 
-// tokens: of one epoch; 0: not known.
+// tokens: of all rows; 0: not known.
 base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed& run, int64_t steps,
                      double tokens) {
   train::Plan plan;
@@ -372,11 +373,28 @@ std::string plan_json(const engine::PlanSpec& spec) {
   add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well
   json["parameters"] = run.parameters;
   json["trained_parameters"] = run.trained;
-  const double tokens_per_epoch =
-      arguments.max_steps > 0 ? 0 : spec.tokens / std::max(1.0, arguments.num_train_epochs);
   json["kv_cache"] = {{"tokens", run.cache_tokens}, {"bytes", run.cache_bytes}};
-  json["disk"] = disk_json(arguments, run, spec.steps, tokens_per_epoch);
+  json["disk"] = disk_json(arguments, run, spec.steps, spec.epoch_tokens);
   return json.dump();
+}
+
+void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
+  const config::Config config = config_of(spec.config);
+  config::TrainingArguments arguments = config::training_arguments(config);
+  const bool known = batches_per_epoch != 0;
+  if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
+  // What a run that goes on has left to save, its checkpoint says.
+  if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
+  arguments.cache_frozen_layers.clear();  // it looks at its disk itself
+  const tensor::Rehearsal rehearsal;
+  const auto model = opened(spec, config);
+  SameBatch batches(std::vector<int64_t>{1}, known ? batches_per_epoch : SameBatch::kMany);
+  train::Setup setup;
+  setup.arguments = arguments;
+  setup.model = model.get();
+  setup.model_path = spec.model.path;
+  setup.train = &batches;
+  train::need_room(arguments, train::Trainer(std::move(setup)).disk_needs());
 }
 
 }  // namespace trl::entry

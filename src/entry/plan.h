@@ -10,5 +10,6 @@ namespace trl::entry {
 // Error(invalid_config) where what a run takes cannot be found: on a GPU, and by the plain path.
 void check_plannable(const config::Config& config);
 std::string plan_json(const engine::PlanSpec& spec);
+void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch);  // as engine::Engine has it
 
 }  // namespace trl::entry

@@ -46,6 +46,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());
   trainer_->resume_as_configured();
+  trainer_->need_disks();
 }
 
 void TrainerObject::say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments) {

@@ -17,9 +17,9 @@ struct Largest {
   int64_t batch = 0, row = 0;  // tokens; 0: not known
 };
 
-// What an epoch may have: a batch of so many of its longest rows, or where rows are packed, the largest of
-// the first epoch. Not known where rows can be read once only.
-Largest largest_of(engine::BatchSource& source, int64_t rows, int64_t vocab_size) {
+// What an epoch may have: a batch of so many of its longest sequences, or where rows are packed, the largest
+// of the first epoch. Not known where rows can be read once only.
+Largest largest_of(engine::BatchSource& source, int64_t rows, int64_t per_row, int64_t vocab_size) {
   if (source.batches_per_epoch() < 0) return {};
   Batches batches(source, vocab_size);
   std::vector<int64_t> longest;
@@ -31,10 +31,10 @@ Largest largest_of(engine::BatchSource& source, int64_t rows, int64_t vocab_size
     const std::vector<int32_t>& borders = window[0].segments->cu_seqlens;
     largest.batch = std::max(largest.batch, window[0].input_ids.numel());
     largest.row = std::max(largest.row, window[0].segments->max_length);
-    for (size_t d = 0; std::ssize(borders) == window[0].rows + 1 && d + 1 < borders.size(); ++d)
+    for (size_t d = 0; std::ssize(borders) == window[0].rows * per_row + 1 && d + 1 < borders.size(); ++d)
       longest.push_back(borders[d + 1] - borders[d]);
     std::sort(longest.begin(), longest.end(), std::greater<>());
-    longest.resize(std::min(longest.size(), static_cast<size_t>(rows)));
+    longest.resize(std::min(longest.size(), static_cast<size_t>(rows * per_row)));
     batches.window_done();
   }
   largest.batch = std::max(largest.batch, std::accumulate(longest.begin(), longest.end(), int64_t{0}));
@@ -79,9 +79,9 @@ DiskNeeds Trainer::disk_needs() const {
           state_file_bytes(), offloading_ ? offloading_->policy().rehearsed_bytes() : 0};
 }
 
-// Before the first step. Rows are read to see how large a batch may be only where what max_length allows may
-// not fit.
+// Rows are read to see how large a batch may be only where what max_length allows may not fit.
 void Trainer::need_disks() {
+  const kernels::PathScope scope(path());
   DiskNeeds needs = disk_needs();
   needs.state_bytes = 0;  // their file has its room already
   const auto count = [&](const Largest& of) {
@@ -90,11 +90,12 @@ void Trainer::need_disks() {
   };
   if (offloading_) {
     const int64_t rows = arguments().per_device_train_batch_size;
-    count({setup_.longest_row * rows, setup_.longest_row});
+    const int64_t per_row = config::sequences_per_row(arguments());
+    count({setup_.longest_row * rows * per_row, setup_.longest_row});
     if (setup_.longest_row == 0 || !has_room(arguments(), needs))
-      count(largest_of(*setup_.train, rows, setup_.model->config().vocab_size));
+      count(largest_of(*setup_.train, rows, per_row, setup_.model->config().vocab_size));
   }
-  need_room(arguments(), needs);
+  need_room(arguments(), needs, setup_.log);
 }
 
 }  // namespace trl::train

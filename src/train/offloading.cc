@@ -65,7 +65,7 @@ Offloading::Offloading(const Setup& setup, kernels::Path path)
       policy_(what_, setup.write_fault) {}
 
 int64_t Offloading::bytes(int64_t tokens, Method& method) {
-  if (!to_disk_ || what_.zstd || tokens <= 0) return 0;
+  if (!to_disk_ || tokens <= 0) return 0;
   if (token_bytes_ < 0) {
     const at::AutoGradMode with_graph(true);
     Count count(policy_);
@@ -77,7 +77,7 @@ int64_t Offloading::bytes(int64_t tokens, Method& method) {
 }
 
 void Offloading::need_room(const MicroBatch& batch, Method& method) {
-  if (tensor::Rehearsal::current() != nullptr) return;
+  if (tensor::Rehearsal::current() != nullptr || what_.zstd) return;  // how small it becomes is not known
   const int64_t tokens = batch.input_ids.numel(), needed = bytes(tokens, method);
   const memory::OffloadFile& file = policy_.file();
   const int64_t room = file.size() - file.used() + file.free_bytes();

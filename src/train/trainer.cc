@@ -204,7 +204,6 @@ void Trainer::begin() {
                                 arguments().save_strategy == config::Strategy::no ? Others::keep
                                 : arguments().overwrite_output_dir && !resumed_   ? Others::remove
                                                                                   : Others::refuse);
-  need_disks();
   begun_ = true;
   base::give_back_pages();
   started_ = Clock::now();

@@ -81,6 +81,9 @@ class Trainer {
   // What this run takes on disks from here on; headers and small files left out. Activations: those of what
   // was rehearsed.
   DiskNeeds disk_needs() const;
+  // Error(io) where the disks have less room than that, before the first step; a warning where they may have
+  // enough once activations are compressed.
+  void need_disks();
 
   const telemetry::Record& metrics() const { return metrics_; }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
@@ -121,7 +124,6 @@ class Trainer {
   int64_t weight_bytes() const;      // of a checkpoint's weights
   int64_t checkpoint_bytes() const;  // of these and the optimizer's states
   int64_t state_file_bytes() const;
-  void need_disks();
   std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -209,12 +210,54 @@ TEST(OffloadedRun, RowsAreLookedAtWhereMaxLengthAllowsTooMuch) {
   const auto rows_read = [&](int64_t longest_row) {
     test::SftRun run = test::tiny_run(settings);
     run.setup.longest_row = longest_row;
-    EXPECT_TRUE(run.start().step());
+    Trainer& trainer = run.start();
+    trainer.need_disks();
+    EXPECT_TRUE(trainer.step());
     return run.train_stream().order.size();
   };
   EXPECT_EQ(rows_read(1024), 2u);  // the batches of one step
   EXPECT_EQ(rows_read(int64_t{1} << 40), 18u);
   EXPECT_EQ(rows_read(0), 18u);
+}
+
+// A micro-batch of pairs has twice as many sequences as rows: where the rows alone would fit, they are looked
+// at.
+TEST(OffloadedRun, BothAnswersOfAPairLeave) {
+  TRL_NEED_TINY_RUN();
+  const auto rows_are_read = [](const char* method, const char* rows) {
+    const auto config = test::tiny_config(
+        joined(kShort, {{"method", method}, {"activation_offloading", "true"}, {"max_length", "null"}}));
+    const auto start = [&] {
+      return test::SftRun(config, test::golden_path("models/qwen2"), test::golden_path(rows), {0, 31});
+    };
+    test::SftRun counted = start(), run = start();
+    counted.start();  // what has gradients
+    const auto made =
+        make_method({counted.setup.arguments, counted.model(), nullptr, counted.setup.model_path});
+    constexpr int64_t kTokens = 1024;
+    Offloading offloading(counted.setup, kernels::Path::fused);
+    const double of_token = static_cast<double>(offloading.bytes(kTokens, *made)) / kTokens;
+    const auto free = static_cast<double>(free_on_disk(kDisk));
+    run.setup.longest_row = static_cast<int64_t>(0.7 * free / (4 * of_token));  // batches of four
+    run.start().need_disks();
+    return !run.train_stream().order.empty();
+  };
+  EXPECT_FALSE(rows_are_read("sft", "data/datasets/train_lm.jsonl"));
+  EXPECT_TRUE(rows_are_read("dpo", "data/datasets/train_pref_chat.jsonl"));
+}
+
+// The run makes the directory that is named, and no other.
+TEST(OffloadedRun, ADirectoryThatIsNamedIsMade) {
+  TRL_NEED_TINY_RUN();
+  const std::string directory = kDisk + fmt::format("/made.{}/below", getpid());
+  for (const Settings& settings :
+       {Settings{{"optim", "paged_adamw_8bit"}}, Settings{{"activation_offloading", "true"}}}) {
+    const std::filesystem::path above = std::filesystem::path(directory).parent_path();
+    test::SftRun run = test::tiny_run(joined(settings, {{"offload_dir", directory.c_str()}}));
+    run.start();
+    EXPECT_TRUE(std::filesystem::is_directory(directory));
+    std::filesystem::remove_all(above);
+  }
 }
 
 TEST(OffloadedRun, WhatCannotLeaveIsRefused) {

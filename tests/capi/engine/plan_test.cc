@@ -207,6 +207,28 @@ TEST(Plan, FrozenLayersThatAreKeptCount) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "cache"));
 }
 
+// All rows are kept, however many of them the steps see.
+TEST(Plan, FrozenStatesOfAllRowsCountWhereStepsAreGiven) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  const auto states = [&](const char* steps, const char* epochs) {
+    return plan(host::with(tiny(scratch),
+                           {{"use_peft", "true"},
+                            {"peft_config", R"({"target_modules": ["q_proj"], "layers_to_transform": [1]})"},
+                            {"cache_frozen_layers", scratch / "states"},
+                            {"max_steps", steps},
+                            {"num_train_epochs", epochs}}),
+                rows.get())
+        .at("disk")
+        .at("frozen_states_bytes")
+        .get<double>();
+  };
+  EXPECT_GT(states("-1", "1"), 0);
+  EXPECT_EQ(states("3", "1"), states("-1", "1"));
+  EXPECT_EQ(states("-1", "0.5"), states("-1", "1"));
+}
+
 TEST(Plan, RowsSayHowLongTheyAre) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -69,6 +69,38 @@ TEST(Train, EventsArriveInOrder) {
   EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_END);
 }
 
+// There is no memory for the weights, so an error that is not of memory came before they were read.
+TEST(Train, DisksAreLookedAtBeforeTheModelIsRead) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(lines());
+  const auto runtime = host::runtime();
+  const auto refusal = [&](const host::Settings& more, Error& error) {
+    trl_trainer* made = nullptr;
+    const trl_status status =
+        trl_trainer_create(runtime.get(), host::config(host::with(host::tiny(scratch / "out"), more)).get(),
+                           rows.get(), nullptr, &made, error);
+    trl_trainer_destroy(made);
+    return status;
+  };
+  Error error;
+  ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), 300000, error), TRL_OK) << error.message();
+  EXPECT_EQ(refusal({}, error), TRL_E_OUT_OF_MEMORY);
+  EXPECT_EQ(refusal({{"max_steps", "900000000"}, {"save_steps", "1"}}, error), TRL_E_IO);
+  EXPECT_EQ(error.key(), "output_dir");
+  EXPECT_TRUE(error.names("900000000 checkpoints of ")) << error.message();
+  EXPECT_EQ(refusal({{"max_steps", "-1"}, {"num_train_epochs", "90000000"}, {"save_steps", "1"}}, error),
+            TRL_E_IO);
+  EXPECT_EQ(error.key(), "output_dir");
+  if (std::filesystem::exists("/dev/shm")) {
+    EXPECT_EQ(refusal({{"optim", "paged_adamw_8bit"}, {"offload_dir", "/dev/shm/there"}}, error),
+              TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(error.key(), "offload_dir");
+    EXPECT_FALSE(std::filesystem::exists("/dev/shm/there"));
+  }
+  trl_runtime_set_memory_limit(runtime.get(), 0, nullptr);
+}
+
 TEST(Train, StopEndsAfterTheStep) {
   NEED_MODEL();
   Session run;
