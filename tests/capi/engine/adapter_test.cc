@@ -402,9 +402,9 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
   const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   const host::Scratch scratch;
   const std::vector<std::pair<host::Settings, std::string>> cases = {
-      {{{"lora_target_modules", "[q_prj]"}}, "target_modules"},
-      {{{"lora_target_modules", "[lm_head]"}}, "target_modules"},
-      {{{"lora_r", "65"}}, "r"},
+      {{{"lora_target_modules", "[q_prj]"}}, "lora_target_modules"},
+      {{{"lora_target_modules", "[lm_head]"}}, "lora_target_modules"},
+      {{{"lora_r", "65"}}, "lora_r"},
       {{{"peft_config", "{layers_to_transform: [7]}"}}, "layers_to_transform"},
       {{{"peft_config", "{peft_type: IA3}"}}, "peft_config"},
       {{{"peft_config", "{init_lora_weights: pissa}"}, {"load_in_4bit", "true"}}, "init_lora_weights"},
@@ -415,7 +415,7 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
       {{{"peft_config", "{trainable_token_indices: [3], modules_to_save: [embed_tokens]}"}},
        "trainable_token_indices"},
       {{{"peft_config", "{trainable_token_indices: [3, 3]}"}}, "trainable_token_indices"},
-      {{{"lora_target_modules", "[q_(proj]"}}, "target_modules"},
+      {{{"lora_target_modules", "[q_(proj]"}}, "lora_target_modules"},
       {{{"load_in_4bit", "true"}, {"load_in_8bit", "true"}}, "load_in_8bit"},
       {{{"load_in_4bit", "true"}, {"use_peft", "false"}}, "load_in_4bit"},
   };
