@@ -90,10 +90,9 @@ void read_packing(const Config& config, DataArguments& out) {
 void check_streamed_reference(const Config& config) {
   if (!is_of(*find_option("precompute_ref_log_probs"), config.method())) return;
   if (!config.get_bool("precompute_ref_log_probs")) return;
-  fail_key(
-      "precompute_ref_log_probs",
-      "precompute_ref_log_probs: true is refused with dataset_streaming: true, whose rows are read while "
-      "training, when the reference has to be asked already: leave one of them out");
+  fail_key("precompute_ref_log_probs",
+           "precompute_ref_log_probs: true is refused with dataset_streaming: true: it needs all rows before "
+           "the first step, and streamed rows are read while training: leave one of them out");
 }
 
 // Rows are not kept once they are read, so their lengths are never all known.
