@@ -94,7 +94,8 @@ bool measure(const Settings& s) {
         speed_line(side.name, side.precision, states_bytes(side.precision, model, 0, false), side.runs);
     line["bench"] = s.method;
     line[s.method == "kto" ? "rows_per_second" : "pairs_per_second"] =
-        line.at("tokens_per_second").get<double>() / line.at("tokens_per_step").get<double>() * s.batch;
+        line.at("tokens_per_second").get<double>() / line.at("tokens_per_step").get<double>() *
+        static_cast<double>(s.batch);
     if (!side.ours)
       for (const Json& other : lines) add_ratios(line, other);
     print(line);
