@@ -41,10 +41,11 @@ struct Warnings {
   }
 };
 
+// Without shared_tokens, which TRL does not have.
 std::vector<std::string> names_of(const Json& record) {
   std::vector<std::string> names;
   for (const auto& [name, value] : record.items()) {
-    if (name != "step" && name != "epoch") names.push_back(name);
+    if (name != "step" && name != "epoch" && name != "shared_tokens") names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
