@@ -90,15 +90,15 @@ const PlannedSets::Batches& PlannedSets::batches_of(const config::Config& config
 PlannedSets::Batches PlannedSets::read_batches(const config::Config& config) const {
   const std::string path = needed_model_path(config);
   Batches out;
-  const auto tokenizer = open_training_tokenizer(config, path, out.new_tokens);
+  out.tokenizer = open_training_tokenizer(config, path, out.new_tokens);
   if (rows_ == nullptr)
     out.size = largest_batch(config);
   else if (config.method() != "sft")
-    out.size = prepared_size(config, *rows_, *tokenizer);
+    out.size = prepared_size(config, *rows_, *out.tokenizer);
   else
     out.size = measured_size(config, *rows_,
                              Tokenizer(data::open_tokenizer(tokenizer_path(path, config), current_log())));
-  out.embedding_rows = wanted_embedding_rows(config, *tokenizer);
+  out.embedding_rows = wanted_embedding_rows(config, *out.tokenizer);
   return out;
 }
 

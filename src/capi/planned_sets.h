@@ -24,6 +24,7 @@ class PlannedSets {
     RunSize size;
     int64_t embedding_rows = 0;
     std::vector<int32_t> new_tokens;
+    std::shared_ptr<Tokenizer> tokenizer;  // a run has it in its memory, too
   };
   const Batches& batches_of(const config::Config& config);
   Batches read_batches(const config::Config& config) const;
