@@ -176,7 +176,7 @@ struct Sampling {
   double repetition_penalty = 1.0;
   uint64_t seed = 42;
   std::span<const int32_t> stop_ids;
-  std::string_view adapter;  // empty: the one in use; kNoAdapter: the model alone
+  std::string_view adapter;        // empty: the one in use; kNoAdapter: the model alone
   bool log_probabilities = false;  // the sink wants them: exponentials of the whole vocabulary for each token
 };
 

@@ -19,18 +19,18 @@ int64_t give_back() {
   return before;
 }
 
-std::atomic<bool> opened = false;
+std::atomic<bool> model_was_opened = false;
 
 }  // namespace
 
 int64_t start_to_come() {
   const int64_t bytes = give_back();
-  return opened ? 0 : bytes;
+  return model_was_opened ? 0 : bytes;
 }
 
 void leave_start_behind() {
   give_back();
-  opened = true;
+  model_was_opened = true;
 }
 
 }  // namespace trl::entry
