@@ -21,15 +21,15 @@ void predict_peaks(telemetry::LengthProfile& profile, const config::Config& give
   const int64_t rows = wanted_embedding_rows(config, *tokenizer);
   const int64_t longest = profile.lengths.front().max;
   RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
-  int64_t peak = 0;
+  int64_t peak = 0, process = -1;
   bool first = true;  // whose products bring their code into the process
   for (telemetry::LengthLimit& limit : profile.limits) {
     const int64_t length = std::min(limit.max_length, longest);
     if (length != size.longest) {  // a limit beyond the longest row changes nothing
       size.longest = length;
-      peak = plan_of(config, size, rows, new_tokens, std::exchange(first, false))
-                 .at("peak_bytes")
-                 .get<int64_t>();
+      base::Json plan = plan_of(config, size, rows, new_tokens, std::exchange(first, false));
+      keep_process(plan, process);
+      peak = plan.at("peak_bytes").get<int64_t>();
     }
     limit.peak_bytes = peak;
   }

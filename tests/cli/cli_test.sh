@@ -525,7 +525,9 @@ case_profile_predicts_peaks() {
   run 0 "${profile[@]}" --max_lengths 16 32 64 --html p.html --svg p.svg
   [ "$(grep -c '^max_length .*; peak ' out)" -eq 3 ] || die "peaks"
   says p.html "predicted peak"; says p.svg "peak "
-  run 0 "${profile[@]}" --max_lengths 16 32 64 --json
+  # long enough for a step to take more than the start of the process
+  local long; long=$(printf 'word %.0s' $(seq 6000)); for _ in $(seq 8); do echo "{\"text\": \"$long\"}"; done >long.jsonl
+  run 0 "${profile[@]}" --dataset_name long.jsonl --max_lengths 2048 4096 8192 --json
   [ "$(sed -n 's/.*"peak_bytes": \([0-9]*\).*/\1/p' out | sort -n | uniq | wc -l)" -eq 3 ] || die "three peaks"
   run 0 "${profile[@]}" --max_lengths 16 --json --peaks false; ! grep -q peak out || die "not asked for"
 }
