@@ -178,13 +178,13 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     prediction_ = prediction_of(choice->plan);
     cap_.emplace(*budget, prediction_, process().memory());
   }
-  if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
   const config::Config& chosen = choice ? choice->config : config_;
   check_disks(chosen, wanted_rows, new_tokens, 0);
   if (arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch) {
     train_batches_->settle();  // before there are weights in memory
     check_disks(chosen, wanted_rows, new_tokens, train_batches_->batches_per_epoch());
   }
+  if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
   const MemoryCapScope capped(cap());
   model_ = open_model(model_path_, config_, wanted_rows);
   train_batches_->settle();

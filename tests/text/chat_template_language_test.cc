@@ -31,7 +31,7 @@ TEST(ChatTemplateLanguage, Snippets) {
       EXPECT_EQ(e.status(), Status::format) << source;
     }
   }
-  EXPECT_EQ(outputs, 1375);
+  EXPECT_EQ(outputs, 1377);
   EXPECT_EQ(errors, 329);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
+#include "text/tokenizer/gguf_pre.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -89,6 +90,26 @@ TEST(TokenizerGguf, SplitsAsThePreTokenizerSays) {
     }
   }
   EXPECT_EQ(run, 36u);
+}
+
+// The split of a GGUF file's kimi-k2 is that of the pattern which the model's own tokenizer has.
+TEST(TokenizerGguf, SplitsAsKimiK2) {
+  Json json = tiny_json();
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const char* const regex =
+      R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  json["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}}, bytes}}};
+  const auto own = open(json);
+  json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = find_gguf_pre("kimi-k2", "test").split[0];
+  const auto theirs = open(json);
+  for (const char* text : {"Hello WORLD's 12345 x",
+                           "\xE4\xB8\xAD\xE6\x96\x87"
+                           "abc \xE4\xB8\xAD  \n\n a/b//\n",
+                           "  don't STOP?!\r\n"})
+    EXPECT_EQ(own->encode(text, false), theirs->encode(text, false)) << text;
 }
 
 // [a&&b] in a pattern, as Kimi-K2 has it. The words are those of `tokenizers`.

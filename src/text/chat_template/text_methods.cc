@@ -345,7 +345,7 @@ constexpr MethodEntry kMethods[] = {
     {"isalpha", all_are<is_letter>},
     {"isascii", all_or_none_are<is_ascii>},
     {"isdecimal", all_are<is_decimal>},
-    {"isdigit", all_are<is_decimal>},
+    {"isdigit", all_are<is_digit>},
     {"isidentifier", isidentifier},
     {"islower", case_is<is_lower, is_upper>},
     {"isnumeric", all_are<is_numeric>},

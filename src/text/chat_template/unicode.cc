@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
+#include "text/chat_template/numerals.h"
 
 namespace trl::text::jinja {
 
@@ -42,10 +43,12 @@ int decimal_value(char32_t c) {
   return before % 10;
 }
 
+bool is_digit(char32_t c) { return is_decimal(c) || is_special_digit(c); }
+
 bool is_numeric(char32_t c) {
   if (c < 0x80) return is_decimal(c);
   const auto k = category(c);
-  return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
+  return (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO) || is_numeral_ideograph(c);
 }
 
 bool is_printable(char32_t c) {

@@ -12,7 +12,8 @@ bool is_space(char32_t c);  // str.isspace
 bool is_letter(char32_t c);
 bool is_decimal(char32_t c);
 int decimal_value(char32_t c);  // of one that is_decimal
-bool is_numeric(char32_t c);    // N*; Python also has ideographs that are numbers
+bool is_digit(char32_t c);      // str.isdigit
+bool is_numeric(char32_t c);    // str.isnumeric
 bool is_printable(char32_t c);  // str.isprintable
 bool is_word(char32_t c);       // \w of Python's re: letters, numbers, underscore
 bool is_upper(char32_t c);      // Uppercase

@@ -50,6 +50,14 @@ constexpr const char* kMarks =
 constexpr const char* kTekkenSplit = TRL_WORDS("") "|\\p{N}" TRL_REST;
 constexpr const char* kO200kSplit = TRL_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "|\\p{N}{1,3}" TRL_REST;
 #undef TRL_REST
+#undef TRL_SMALL
+#undef TRL_LARGE
+// Of Kimi K2: runs of Han by themselves.
+#define TRL_LARGE "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
+#define TRL_SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
+constexpr const char* kKimiSplit =
+    "[\\p{Han}]+|" TRL_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "|\\p{N}{1,3}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 #undef TRL_WORDS
 #undef TRL_SMALL
 #undef TRL_LARGE
@@ -72,6 +80,7 @@ const GgufPre kPre[] = {
     {.name = "dbrx", .split = {kLlama3Split}},
     {.name = "gpt-4o", .split = {kO200kSplit}},
     {.name = "llama4", .split = {kO200kSplit}},
+    {.name = "kimi-k2", .split = {kKimiSplit}},
     {.name = "tekken", .split = {kTekkenSplit}, .ignore_merges = true, .add_bos = true},
     {.name = "stablelm2", .split = {kQwen2Split}},
     {.name = "qwen2", .split = {kQwen2Split}, .nfc = true},
