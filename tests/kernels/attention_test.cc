@@ -154,7 +154,7 @@ TEST(Attention, WrongSegmentsAreRefused) {
   bad_prefix({-2, 0, 0});
 }
 
-// Heads by four and the rest one by one, whole vectors and not, pages that end anywhere.
+// Groups of heads by four and the rest together, whole vectors and not, pages that end anywhere.
 TEST(AttentionDecode, EqualsLastRowOfAttention) {
   struct Shape {
     int64_t length, heads, kv_heads, width;

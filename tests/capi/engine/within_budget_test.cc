@@ -121,9 +121,9 @@ TEST(Budget, ANarrowerLimitCountsAndIsNamed) {
   EXPECT_EQ(warning(kLimit, "2GB"),
             "memory_budget: runtime.host_memory_limit allows 1 GB, which counts in place of 2 GB");
   EXPECT_EQ(warning(kLimit, "500MB"), "");
-  const std::string of_group = warning(0, "1000000GB");
-  if (of_group.empty()) GTEST_SKIP() << "no cgroup of this process limits its memory";
-  EXPECT_TRUE(of_group.starts_with("memory_budget: the cgroup of this process allows ")) << of_group;
+  const std::string of_group = warning(0, "1000000GB");  // none where no cgroup limits this process
+  EXPECT_TRUE(of_group.empty() || of_group.starts_with("memory_budget: the cgroup of this process allows "))
+      << of_group;
 }
 
 TEST(Budget, TheFastestWayThatFitsIsTaken) {
