@@ -52,6 +52,7 @@ const std::vector<ChartOf>& charts() {
       {"KL", {{"kl"}}},
       {"Entropy", {{"entropy"}}},
       {"Router loss", {{"aux_loss"}}},
+      {"Shared tokens", {{"shared_tokens"}}, true},
   };
   return all;
 }

@@ -209,7 +209,7 @@ TEST_F(Records, report_shows_the_metrics_of_every_method) {
   const std::string page = base::read_file(path("report.html"));
   for (const char* title :
        {"Loss", "Rewards", "Reward margin", "Reward accuracy", "Log-probabilities", "Logits", "KL",
-        "Router loss", "Scores", "Accuracy", "Score margin", "profile/gemm", "shared_tokens"})
+        "Router loss", "Scores", "Accuracy", "Score margin", "profile/gemm", "Shared tokens"})
     EXPECT_EQ(count_of(page, fmt::format("<h2>{}</h2>", title)), 1u) << title;
   EXPECT_EQ(count_of(page, "<svg"), 13u);
   for (const char* text : {"step 6\nchosen: ", "step 6\nrejected: ", "step 6\neval chosen: ",
