@@ -32,7 +32,7 @@ void look_up(const std::string& mount, std::string group,
   }
 }
 
-// "max" of version 2 is no number; version 1 has one near 2^63 for no limit (Linux
+// Version 2 says "max" where there is no limit, version 1 a number near 2^63 (Linux
 // Documentation/admin-guide/cgroup-v1/memory.rst).
 int64_t left_in(const std::string& directory, const char* limit, const char* usage) {
   constexpr int64_t kLargest = int64_t{1} << 60;
