@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: tests/arm64.sh BUILD_DIR
-# The torch-free kernels and optimizers cross-compiled for arm64, with 128-bit vectors and without any, and linked, so
-# that nothing of another instruction set is left in them. Needs g++-aarch64-linux-gnu, which is installed when it can be.
+# The torch-free kernels and optimizers, and the codes that they share, cross-compiled for arm64, with 128-bit vectors and
+# without any, and linked, so that nothing of another instruction set is left in them. Needs g++-aarch64-linux-gnu, which
+# is installed when it can be.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=aarch64-linux-gnu-g++
@@ -16,7 +17,7 @@ for mode in vectors scalar; do
   mkdir -p "$out"
   mode_flags=()
   [ $mode = scalar ] && mode_flags=(-DTRL_CPU_SCALAR -fno-tree-vectorize)
-  for source in src/base/isa.cc src/kernels/*_cpu*.cc src/optim/*_cpu*.cc; do
+  for source in src/base/isa.cc src/io/four_bit.cc src/kernels/*_cpu*.cc src/optim/*_cpu*.cc; do
     $compiler "${flags[@]}" "${mode_flags[@]}" -c "$source" -o "$out/$(basename "$source").o"
   done
   $compiler -shared -fopenmp -Wl,-z,defs -o "$out/kernels.so" "$out"/*.o
