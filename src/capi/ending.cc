@@ -60,6 +60,22 @@ class KeptLatest {
 
 }  // namespace
 
+// glibc destroys the thread_local objects of the thread that calls exit before it runs any exit handler.
+// Those of the main thread are destroyed at no other time: not by pthread_exit. So whatever a library
+// registers later, and wherever the worker threads are, this comes first when main returns or calls exit.
+struct EndOfMainThread {
+  ~EndOfMainThread() { Ending::on_exit(); }
+  static void watch() noexcept {
+    if (::getpid() == ::gettid()) [[maybe_unused]]
+      thread_local const EndOfMainThread at_end;
+  }
+};
+
+namespace {
+// The main thread may never call this library, only load it.
+[[maybe_unused]] const bool main_thread_is_watched = (EndOfMainThread::watch(), true);
+}  // namespace
+
 void park() noexcept {
   for (;;) ::pause();
 }
@@ -70,6 +86,7 @@ Ending& ending() {
 }
 
 bool Ending::enter() noexcept {
+  EndOfMainThread::watch();
   ++working_;
   if (phase_ == Phase::none || (is_exiting_thread() && !closed_)) return true;
   --working_;

@@ -1,6 +1,7 @@
 // The end of the process runs the destructors of libtorch and of its libraries while other threads may still
-// compute with them. An exit handler that runs before these destructors ends the calls of the other threads,
-// waits for them, and blocks every thread that has not stopped.
+// compute with them. Before these destructors the calls of the other threads are ended and waited for, and
+// every thread that has not stopped is blocked: at the end of the main thread's thread_local objects, or by
+// an exit handler where another thread calls exit.
 #pragma once
 #include <pthread.h>
 
@@ -38,6 +39,7 @@ class Ending {
   void while_first_used(const std::function<void()>& body);
 
  private:
+  friend struct EndOfMainThread;
   enum class Phase : int { none, stops, parks };
   void begin() noexcept;
   void close() noexcept;

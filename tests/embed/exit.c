@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 static void* library;
 static const char *source, *output;
+static atomic_int steps_done, handler_registered;
 
 #define TRL(name) ((__typeof__(name)*)symbol(#name))
 
@@ -43,10 +45,16 @@ static const char* model_directory(void) {
   return path;
 }
 
+static int32_t count_step(void* nothing, int32_t event, const trl_metrics* metrics) {
+  (void)nothing, (void)metrics;
+  if (event == TRL_ON_STEP) atomic_fetch_add(&steps_done, 1);
+  return 0;
+}
+
 /* Opens and trains again and again; steps: how many a run has, "100000" has no end. */
 static void train(const char* steps) {
   static const char row[] = "{\"text\": \"one two three four five six seven\"}\n";
-  static char rows[64 * sizeof row];
+  char rows[64 * sizeof row] = "";
   const char* settings[][2] = {{"model_name_or_path", model_directory()},
                                {"output_dir", output},
                                {"max_steps", steps},
@@ -68,7 +76,7 @@ static void train(const char* steps) {
     trl_status status =
         TRL(trl_dataset_from_buffer)(NULL, "jsonl", rows, strlen(rows), NULL, &dataset, &error);
     if (status == TRL_OK) status = TRL(trl_trainer_create)(NULL, config, dataset, NULL, &trainer, &error);
-    if (status == TRL_OK) status = TRL(trl_trainer_train)(trainer, NULL, NULL, &error);
+    if (status == TRL_OK) status = TRL(trl_trainer_train)(trainer, count_step, NULL, &error);
     TRL(trl_trainer_destroy)(trainer);
     TRL(trl_dataset_destroy)(dataset);
     if (status != TRL_OK && status != TRL_E_CANCELLED) {
@@ -86,6 +94,26 @@ static void* train_for_ever(void* nothing) {
   return nothing;
 }
 
+/* As a destructor that a library registers late: nothing may run beside it. */
+static void late_destructor(void) {
+  const int before = atomic_load(&steps_done);
+  const double latest = now_ms() + 2e3;
+  while (now_ms() < latest) {
+    if (atomic_load(&steps_done) != before) _exit(6);
+    sleep_ms(10);
+  }
+}
+
+/* The engine's own exit handler is registered while it is used for the first times. */
+static void* train_with_late_destructor(void* nothing) {
+  int i;
+  for (i = 0; i < 3; ++i) train("1");
+  if (atexit(late_destructor) != 0) _exit(7);
+  atomic_store(&handler_registered, 1);
+  train("100000");
+  return nothing;
+}
+
 /* The process ends with its last thread. */
 static void* train_once(void* nothing) {
   train("4");
@@ -93,10 +121,12 @@ static void* train_once(void* nothing) {
 }
 
 static void leave(const char* way, double after_ms) {
-  const int last_thread = strcmp(way, "pthread_exit") == 0;
+  const int last_thread = strcmp(way, "pthread_exit") == 0, late = strcmp(way, "late_destructor") == 0;
+  void* (*const work)(void*) = last_thread ? train_once : late ? train_with_late_destructor : train_for_ever;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, last_thread ? train_once : train_for_ever, NULL) != 0) _exit(5);
+  if (pthread_create(&thread, NULL, work, NULL) != 0) _exit(5);
   pthread_detach(thread);
+  while (late && (!atomic_load(&handler_registered) || atomic_load(&steps_done) < 4)) sleep_ms(1);
   sleep_ms(after_ms);
   if (last_thread) pthread_exit(NULL);
   if (strcmp(way, "exit") == 0) exit(0);
@@ -131,8 +161,9 @@ int main(int argc, char** argv) {
     /* the golden ratio's multiples lie evenly, however many rounds there are */
     const double at = span * (round * 0.6180339887 - (int)(round * 0.6180339887));
     const double begin = now_ms();
-    const pid_t child = fork();
+    const pid_t child = (fflush(stdout), fork());
     int result;
+    if (child < 0) return 2;
     if (child == 0) {
       library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
       if (library == NULL) _exit(3);
