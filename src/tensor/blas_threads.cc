@@ -7,6 +7,10 @@
 namespace trl::tensor {
 
 void start_blas_threads() {
+  // MKL, in another libtorch than Debian's, would take fewer of libgomp's threads for a product, and so end
+  // some.
+  if (const auto choose = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "MKL_Set_Dynamic")))
+    choose(0);
   void* const blas = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;  // another BLAS, with libgomp's threads or none
   const base::StartingThreads quiet("trl-blas");
