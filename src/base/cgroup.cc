@@ -22,7 +22,7 @@ std::string text_of(const std::string& path) {
   }
 }
 
-// Of a group and all above it.
+// The directories of a group and of all groups above it.
 void look_up(const std::string& mount, std::string group,
              const std::function<void(const std::string&)>& look) {
   look(mount);

@@ -17,7 +17,7 @@ std::string own_cgroups();  // the lines; empty: there are none
 
 std::string first_line(const std::string& path);  // empty: there is no such file
 
-// Bytes that the memory limits leave, those in use taken off; INT64_MAX: there are none.
+// Bytes that the memory limits leave, less those in use; INT64_MAX: there is no limit.
 int64_t cgroup_memory(std::string_view groups, const std::string& mounts);
 
 }  // namespace trl::base

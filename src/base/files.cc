@@ -186,7 +186,7 @@ void MappedFile::check() const {
 }
 
 namespace {
-// The whole pages within a part, so that what lies beside it is left alone.
+// The whole pages within a part, so that its neighbours are left alone.
 void advise(std::string_view part, int advice) noexcept {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
@@ -261,7 +261,7 @@ void replace_file(const std::string& given, const std::function<void(FileWriter&
   std::error_code ignored;
   const std::string path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given).string() : given;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
-    fail(Status::io, "{}: not a regular file, and is not replaced by one", given);
+    fail(Status::io, "{}: not a regular file, so it is not replaced", given);
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
     FileWriter writer(aside, fault);

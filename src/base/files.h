@@ -16,15 +16,15 @@ std::string system_reason(int code);  // of an errno, in English: "No such file 
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
 std::string read_file(const std::string& path);  // throws not_found or io, naming the path
-// Throws Error(format) for what a clone without Git LFS leaves in the place of a large file.
+// Throws Error(format) for the pointer that a clone without Git LFS leaves instead of a large file.
 void refuse_lfs_pointer(std::string_view bytes, const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
 void make_directories(const std::string& path);
-std::string nearest_existing(const std::string& path);  // the path, or the nearest one above it that there is
+std::string nearest_existing(const std::string& path);  // the path, or the nearest existing one above it
 void remove_tree(const std::string& path) noexcept;
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component
-// Of a file below a directory: no component is empty, "." or "..".
+// Whether the path names a file below a directory: no component is empty, "." or "..".
 bool is_plain_path(std::string_view path);
 
 struct MappedRange;
@@ -54,15 +54,15 @@ class MappedFile {
   MappedRange* range_ = nullptr;
 };
 
-// Called before each write to disk with the path and byte count, and before each rename with the new path and
-// 0; may throw. Empty: none. For tests.
+// For tests: called before each write to disk with the path and the byte count, and before each rename with
+// the new path and 0; may throw. Empty: not called.
 using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
 
 // A file written in pieces, synced by close(). Nothing is buffered.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false);
-  ~FileWriter();  // closes; what was not close()d may be incomplete
+  ~FileWriter();  // closes; a file without close() may be incomplete
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   void write(std::string_view bytes);
@@ -80,16 +80,16 @@ class FileWriter {
 };
 
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
-// Adds to the end, not synced: for lines that are worth less than the time of a sync.
+// Appends without a sync: for lines that are not worth the time of one.
 void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 void replace_file(const std::string& path, const std::function<void(FileWriter&)>& body,
                   const WriteFault* fault = nullptr);  // body does not close
-void sync_directory(const std::string& path);          // what was renamed in it stays so after a power cut
+void sync_directory(const std::string& path);          // makes renames in it survive a power cut
 // XXH3 of a file's bytes, read in pieces; throws not_found or io.
 uint64_t file_xxh3(const std::string& path);
-// The exception for what errno says now about a path: not_found or io.
+// The exception for the current errno and a path: not_found or io.
 [[noreturn]] void fail_errno(const std::string& path, std::string_view what);
 
 }  // namespace trl::base

@@ -1,4 +1,4 @@
-// Where log lines go. The process has no global logger: whoever may log is handed a LogSink.
+// Where log lines go. There is no global logger: code that logs is given a LogSink.
 #pragma once
 #include <fmt/format.h>
 

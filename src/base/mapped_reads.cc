@@ -11,7 +11,7 @@
 
 namespace trl::base {
 
-// The handler walks the list, so a range is never freed: the begin of an unused one is 0.
+// The handler walks the list, so a range is never freed: an unused one begins at 0.
 struct MappedRange {
   std::atomic<uintptr_t> begin{0};
   std::atomic<size_t> size{0};
@@ -26,7 +26,7 @@ constinit std::mutex changes;
 constinit std::atomic<MappedRange*> ranges{nullptr};
 int used_ranges = 0, scopes = 0;
 bool installed = false;
-bool below_another = false;  // a handler that came later calls ours, as far as it calls what was there
+bool below_another = false;  // a handler installed later calls ours if it calls the previous one
 struct sigaction before;
 
 // Zeros from the page of the address on to the end of its range. A signal handler may call mmap: it is a
@@ -48,7 +48,7 @@ bool replace(uintptr_t address) noexcept {
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  const bool fault = info->si_code > 0;  // no signal that somebody sent
+  const bool fault = info->si_code > 0;  // not a signal that a process sent
   const bool ours = fault && replace(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = error;
   if (ours) return;

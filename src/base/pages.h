@@ -1,4 +1,4 @@
-// What the start of a process leaves resident, though little of it is needed again.
+// Memory that the start of a process leaves resident although little of it is needed again.
 #pragma once
 
 namespace trl::base {
@@ -7,7 +7,7 @@ namespace trl::base {
 // has touched nearly all of. Pages that are read again come back from the file. Any thread.
 void give_back_pages() noexcept;
 
-// The free pages of malloc alone, which a process that goes on need not read again.
+// Gives back the free pages of malloc alone, which cost nothing to read again.
 void give_back_heap() noexcept;
 
 }  // namespace trl::base

@@ -1,4 +1,4 @@
-// torch's CPU generator as far as data order needs it: MT19937 seeded with the low 32 bits of the seed.
+// The part of torch's CPU generator that data order needs: MT19937 seeded with the low 32 bits of the seed.
 #pragma once
 #include <cstdint>
 #include <random>

@@ -4,7 +4,7 @@
 
 namespace trl::base {
 
-int64_t resident_bytes() noexcept;       // now; 0: the system does not say
+int64_t resident_bytes() noexcept;       // now; 0: not known
 int64_t peak_resident_bytes() noexcept;  // the most since the process began
 
 }  // namespace trl::base

@@ -32,7 +32,7 @@ std::string_view target_of(std::string_view name) {
   return digits ? name.substr(0, dot) : std::string_view();
 }
 
-// -1: another process holds it, or it is not there. A file system without locks: as if nobody held it.
+// -1: another process holds it, or it does not exist. On a file system without locks nobody holds it.
 int lock(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return -1;

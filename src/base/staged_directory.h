@@ -35,7 +35,7 @@ class StagedDirectory {
   // A new target appears by one rename. Of one that exists the other files stay, and each written file takes
   // the place of its namesake.
   void commit();
-  // Nothing of a target that exists stays.
+  // Replaces an existing target completely.
   void commit_whole();
 
  private:
@@ -51,7 +51,7 @@ class StagedDirectory {
   std::vector<std::string> replaced_;
 };
 
-// Renamed aside first, so that a directory is there whole or not at all also while it goes.
+// Renames the directory aside first, so that it is complete or absent even while it is being removed.
 void remove_directory(const std::string& path);
 
 // Removes what a process that ended before its commit left in `directory`: "<target>.<number>.tmp" and

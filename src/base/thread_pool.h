@@ -1,5 +1,5 @@
-// Workers for text, data and files (never for kernels: those run on libgomp). An object, no global: its owner
-// decides how many threads there are, and none exists before the first parallel call.
+// Workers for text, data and files (never for kernels: those run on libgomp). An object, not a global: its
+// owner decides how many threads there are, and none exists before the first parallel call.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace trl::base {
 
-// Whether this thread works for a pool. Nothing holds it there, for other calls wait for the pool.
+// Whether this thread works for a pool. A pause does not hold it there, because other calls wait for the
+// pool.
 bool in_pool() noexcept;
 
 class ThreadPool {
