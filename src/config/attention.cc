@@ -28,8 +28,8 @@ std::string nearest_that_works(const std::string& value, const std::vector<std::
 }
 
 std::string_view why_not(std::string_view value) {
-  if (in_small_letters(value).starts_with(kPlugin)) return "plugin: is written in small letters";
-  if (value.ends_with(".so")) return "a file is named with plugin: before it";
+  if (in_small_letters(value).starts_with(kPlugin)) return "plugin: is written in lower case";
+  if (value.ends_with(".so")) return "a file needs plugin: before its name";
   if (value.find('/') != std::string_view::npos) return "no kernel is fetched from a hub";
   return "this build has no attention of that name";
 }
@@ -56,7 +56,7 @@ void check_attention(std::string_view key, const std::string& value) {
   if (value == "null" || std::find(names.begin(), names.end(), value) != names.end()) return;
   if (value.starts_with(kPlugin)) {
     if (value.size() > kPlugin.size()) return;
-    fail_key(key, "{}: {} names no file; give the path of a shared library: plugin:/path/lib.so", key,
+    fail_key(key, "{}: {} does not name a file; give the path of a shared library: plugin:/path/lib.so", key,
              shown(value));
   }
   fail_key(key, "{}: {} is refused: {}; the nearest that works is {}; give {}", key, shown(value),
@@ -71,7 +71,7 @@ AttentionArguments attention_arguments(const Config& config) {
   out.plugin = out.name.substr(kPlugin.size());
   if (!base::file_exists(out.plugin) && !base::is_directory(out.plugin)) {
     throw Error(Status::not_found,
-                fmt::format("{}: {} is not there; give the path of a shared library, or sdpa for the "
+                fmt::format("{}: {} does not exist; give the path of a shared library, or sdpa for the "
                             "built-in attention",
                             kImplementation, shown(out.plugin)),
                 std::string(kImplementation));

@@ -12,10 +12,10 @@ struct AttentionArguments {
   std::string plugin;  // path of a shared library; empty: the built-in attention
 };
 
-// Throws Error(invalid_config) for a name that this build has nothing for, with the nearest that works.
+// Throws Error(invalid_config), naming the nearest that works, for a name that this build does not have.
 void check_attention(std::string_view key, const std::string& value);
 
-// Throws what check_attention does, and Error(not_found) for a plug-in that is not there.
+// Throws what check_attention does, and Error(not_found) for a plug-in that does not exist.
 AttentionArguments attention_arguments(const Config& config);
 
 }  // namespace trl::config

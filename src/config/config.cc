@@ -153,7 +153,7 @@ std::optional<double> Config::get_optional_double(std::string_view key) const {
 namespace {
 template <typename T>
 T not_null(std::string_view key, std::optional<T> value) {
-  if (!value) fail_key(key, "{}: it is null, and a value is needed", key);
+  if (!value) fail_key(key, "{}: it is null, and a value is required", key);
   return *value;
 }
 }  // namespace

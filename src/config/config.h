@@ -52,7 +52,7 @@ class Config {
  private:
   struct Spelling {
     std::string name;  // as it was written
-    int source;        // which file or other origin: two names of one key may not differ within one
+    int source;        // the file or other origin: within one, two names of a key must not differ
   };
   static constexpr int kCalls = 0;  // all calls of set()
   void assign(std::string_view key, std::string_view value, int source);

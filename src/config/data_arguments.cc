@@ -27,8 +27,8 @@ std::vector<std::pair<std::string, std::string>> dataset_columns(const Config& c
     }
     for (size_t j = 0; j < i; ++j) {
       if (columns[j].second == to) {
-        fail_key(kKey, "{}: {} and {} would both be called {}", kKey, shown(columns[j].first), shown(from),
-                 shown(to));
+        fail_key(kKey, "{}: {} and {} would both be renamed to {}", kKey, shown(columns[j].first),
+                 shown(from), shown(to));
       }
     }
   }
@@ -86,7 +86,7 @@ void read_packing(const Config& config, DataArguments& out) {
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
 }
 
-// Rows that are read once cannot be given to the reference before.
+// Rows that are read only once cannot go through the reference first.
 void check_streamed_reference(const Config& config) {
   if (!is_of(*find_option("precompute_ref_log_probs"), config.method())) return;
   if (!config.get_bool("precompute_ref_log_probs")) return;
@@ -95,7 +95,7 @@ void check_streamed_reference(const Config& config) {
            "the first step, and streamed rows are read while training: leave one of them out");
 }
 
-// Rows are not kept once they are read, so their lengths are never all known.
+// Rows are not kept after they are read, so their lengths are never all known.
 void read_streaming(const Config& config, DataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;
@@ -107,7 +107,7 @@ void read_streaming(const Config& config, DataArguments& out) {
   check_streamed_reference(config);
 }
 
-// A window changes which rows come together, and is refused where something else says that.
+// A window changes which rows share a batch, so it is refused if something else decides that.
 void read_prefix_window(const Config& config, DataArguments& out) {
   constexpr std::string_view kKey = "share_prefix_window";
   out.share_prefix_window = config.get_optional_int(kKey).value_or(0);

@@ -31,9 +31,9 @@ void check_local_path(std::string_view key, const std::string& value) {
   if (base::file_exists(value) || base::is_directory(value)) return;
   const std::string message =
       looks_like_hub_id(value)
-          ? fmt::format("{}: {} is not there, and no hub is asked for it: give a local path", key,
+          ? fmt::format("{}: {} does not exist, and no model hub is asked for it: give a local path", key,
                         shown(value))
-          : fmt::format("{}: {} is not there: give the path of an existing file or directory", key,
+          : fmt::format("{}: {} does not exist: give the path of an existing file or directory", key,
                         shown(value));
   throw Error(Status::not_found, message, std::string(key));
 }
@@ -42,7 +42,7 @@ std::string directory(const Config& config, std::string_view key, const std::str
   const std::string value = config.get_text(key).value_or(otherwise);
   if (value == "~" || value.starts_with("~/"))
     fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
-  if (value.empty() && !otherwise.empty()) fail_key(key, "{}: it names no directory", key);
+  if (value.empty() && !otherwise.empty()) fail_key(key, "{}: it does not name a directory", key);
   return value;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kOption = "peft_config";
 
-// What stands in adapter_config.json beside what an adapter is made of.
+// Fields of adapter_config.json that do not say what an adapter is made of.
 constexpr std::string_view kPassedOver[] = {"peft_type",     "peft_version",  "inference_mode",
                                             "auto_mapping",  "megatron_core", "qalora_group_size",
                                             "fan_in_fan_out"};
@@ -134,8 +134,7 @@ void check_together(const LoraFields& fields, const LoraConfig& config) {
       config.init_lora_weights == LoraInit::standard || config.init_lora_weights == LoraInit::random;
   if (config.lora_bias && !plain_init)
     fields.refuse("lora_bias", "it is for init_lora_weights true or false");
-  if (config.lora_bias && config.use_dora)
-    fields.refuse("lora_bias", "it cannot be had together with use_dora");
+  if (config.lora_bias && config.use_dora) fields.refuse("lora_bias", "it cannot be combined with use_dora");
   if (config.target_parameters.empty()) return;
   const std::string reason = config.unfit_for_parameters();
   if (!reason.empty()) fields.refuse("target_parameters", reason);
@@ -269,7 +268,8 @@ std::optional<LoraConfig> lora_config(const Config& config) {
   if (!config.get_bool("use_peft")) {
     if (saved) {
       fail_key("adapter_name_or_path",
-               "adapter_name_or_path: a run trains an adapter on only with use_peft: give use_peft: true, or "
+               "adapter_name_or_path: a run continues to train an adapter only with use_peft: give use_peft: "
+               "true, or "
                "leave it out");
     }
     if (given.empty()) return std::nullopt;

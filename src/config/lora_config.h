@@ -76,7 +76,7 @@ LoraConfig read_lora_config(const base::Json& object, std::string_view origin, S
                             LoraConfig start = {});
 
 // TRL's flags (lora_r, lora_target_modules, ...) and over them peft_config. None: use_peft is false. Throws
-// Error(invalid_config): also where both say different things of one field, or where use_peft is false and
+// Error(invalid_config), also if both say different things of one field, or where use_peft is false and
 // peft_config is not empty. With adapter_name_or_path none of them may be given, and the result says nothing
 // but that an adapter is trained.
 std::optional<LoraConfig> lora_config(const Config& config);

@@ -26,7 +26,7 @@ LoraFields::LoraFields(const base::Json& object, std::string_view origin, Status
     : object_(object), origin_(origin), status_(status) {
   if (object.is_object()) return;
   throw Error(status,
-              fmt::format("{}: a mapping of fields is needed, not a {}", origin, base::json_type(object)),
+              fmt::format("{}: a mapping of fields is required, not a {}", origin, base::json_type(object)),
               status == Status::invalid_config ? origin_ : std::string());
 }
 

@@ -75,7 +75,7 @@ const OptimName& optim_named(std::string_view key, std::string_view name) {
   }
   const auto* const found =
       std::find_if(std::begin(kNames), std::end(kNames), [&](const OptimName& n) { return n.name == name; });
-  if (found == std::end(kNames)) fail(Status::internal, "optim {} is in no table", name);
+  if (found == std::end(kNames)) fail(Status::internal, "optim {} is not in any table", name);
   return *found;
 }
 

@@ -37,7 +37,7 @@ struct Option {
   // Empty: any value of the type.
   std::string_view accepted;
   uint32_t trainers;         // Trainers bits
-  std::string_view aliases;  // comma separated, older names of TRL
+  std::string_view aliases;  // comma-separated, older names of TRL
   std::string_view doc;
   std::string_view since;  // version of libtrl
   std::string_view
@@ -45,7 +45,7 @@ struct Option {
   // Values (of a list: elements; of a map: "key" or "key=value") beside the default that are taken as they
   // are, with neither refusal nor warning; '|' between them.
   std::string_view no_ops;
-  std::string_view warning;  // what will not happen with any other value, which is accepted; empty: none
+  std::string_view warning;  // any other value is accepted, and this is what will not happen; empty: none
 };
 
 std::span<const Option> options();

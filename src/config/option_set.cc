@@ -85,7 +85,8 @@ Config with_options(Config config, const OptionSet& set) {
     if (option == nullptr) continue;  // overlay says so
     const auto of_a_run = {"SFTConfig", "ModelConfig", "Own keys", "Earlier releases"};
     if (std::find(of_a_run.begin(), of_a_run.end(), option->section) != of_a_run.end()) continue;
-    fail_key(name, "{}: option sets of one comparison differ in options of the run alone, not in those of {}",
+    fail_key(name,
+             "{}: the option sets of a comparison may differ only in options of the run, not in those of {}",
              name, option->section);
   }
   config.overlay(set.options);

@@ -125,7 +125,7 @@ std::vector<std::string> recompute_notes(const Config& config) {
   note(!entries.torch.preserve_rng_state, "preserve_rng_state: false",
        "it changes nothing: dropout is drawn from the step and the layer, so it is the same both times");
   note(entries.torch.debug, "debug: true",
-       "it changes nothing: it has torch say where a second run differs, and here it cannot");
+       "it changes nothing: it reports where a second run differs, and here it cannot differ");
   note(!entries.torch.checks_determinism, "determinism_check: none",
        "it changes nothing: the second run has the bits of the first without a check");
   note(!entries.torch.early_stop, "early_stop: false",

@@ -27,7 +27,7 @@ std::vector<std::string> run_notes(const Config& config) {
   }
   if (data.padding_free && data.packing == Packing::none &&
       config.get_int("per_device_train_batch_size") == 1) {
-    notes.push_back("padding_free with per_device_train_batch_size 1: there is no padding to be free of");
+    notes.push_back("padding_free with per_device_train_batch_size 1: a batch of one row has no padding");
   }
   if (data.streaming && data.sampling == Sampling::random) {
     notes.push_back(
@@ -55,10 +55,9 @@ std::vector<std::string> run_notes(const Config& config) {
   }
   if (config.get("save_strategy") == "no")
     notes.push_back("save_strategy no: no checkpoints are written, only the final model");
-  if (config.get("loss_type") == "chunked_nll")
-    notes.push_back("loss_type chunked_nll: it is called nll now");
+  if (config.get("loss_type") == "chunked_nll") notes.push_back("loss_type chunked_nll is now called nll");
   if (config.get("truncation_mode") == "keep_end") {
-    notes.push_back("truncation_mode keep_end: it is deprecated in TRL and goes with its version 2");
+    notes.push_back("truncation_mode keep_end: it is deprecated in TRL, whose version 2 will remove it");
   }
   return notes;
 }

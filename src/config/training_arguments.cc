@@ -52,7 +52,7 @@ FrozenCompute frozen_compute(const Config& config) {
   return FrozenCompute::int8;
 }
 
-// Whether layers are frozen at all, the adapter says; here is what else would change their states.
+// The adapter decides whether any layers are frozen; this checks what else would change their states.
 void check_frozen_layers(const Config& config, const TrainingArguments& out) {
   constexpr const char* kKey = "cache_frozen_layers";
   if (out.cache_frozen_layers.empty()) return;
@@ -119,7 +119,7 @@ void read_stepping(const Config& config, TrainingArguments& out) {
   if (out.clip_by_previous_norm && out.max_grad_norm <= 0) {
     fail_key("clip_by_previous_norm",
              "clip_by_previous_norm: true has nothing to clip by with max_grad_norm: {}: give a positive "
-             "max_grad_norm, or leave it off",
+             "max_grad_norm, or leave it out",
              config.get("max_grad_norm"));
   }
   check_backward_step(config, out);
@@ -133,7 +133,7 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
   if (out.optim_8bit_embeddings && name.states != OptimStates::eight_bit) {
     fail_key("optim_8bit_embeddings",
              "optim_8bit_embeddings: true is for 8-bit states, and optim {} has none: give adamw_8bit, "
-             "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it off",
+             "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it out",
              name.name);
   }
   if (name.paged) out.optim_directory = directory(config, "offload_dir", out.output_dir);
@@ -176,7 +176,7 @@ void read_loss(const Config& config, TrainingArguments& out) {
 void refuse_stochastic_rounding() {
   fail_key("stochastic_rounding",
            "stochastic_rounding: true is for bfloat16 weights, and the weights are float32; give dtype: "
-           "bfloat16, or leave it off");
+           "bfloat16, or leave it out");
 }
 
 TrainingArguments training_arguments(const Config& config) {
@@ -208,11 +208,11 @@ TrainingArguments training_arguments(const Config& config) {
   out.on_nonfinite = on_nonfinite(config);
   if (const Quantization form = quantization(config); form && !config.get_bool("use_peft")) {
     const char* const key = form.form == WeightForm::int8 ? "load_in_8bit" : "load_in_4bit";
-    fail_key(
-        key,
-        "{}: true: quantised weights cannot be trained, only adapters upon them; give use_peft: true, or {}: "
-        "false",
-        key, key);
+    fail_key(key,
+             "{}: true: quantised weights cannot be trained, only adapters on top of them; give use_peft: "
+             "true, or {}: "
+             "false",
+             key, key);
   }
   read_optimizer(config, out);
   read_stepping(config, out);

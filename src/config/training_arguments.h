@@ -132,7 +132,7 @@ void refuse_evaluation(const TrainingArguments& arguments);
 // rows: what a checkpoint remembers.
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config);
 
-// Lines for the log at the start of a run that are no warnings.
+// Lines for the log at the start of a run that are not warnings.
 std::vector<std::string> run_notes(const Config& config);
 
 }  // namespace trl::config

@@ -62,7 +62,7 @@ struct Reader {
     int64_t line;
   };
 
-  // The last one counts, as in PyYAML.
+  // The last value counts, as in PyYAML.
   bool repeated(const Pair& first, const YAML::Mark& mark) const {
     const std::string text =
         fmt::format("{}: the key is given twice, first in line {}", first.key, first.line);
@@ -144,7 +144,7 @@ struct Reader {
       Marks marks;
       parser.HandleNextDocument(marks);
       if (parser.HandleNextDocument(marks))
-        fail_at(marks.start, "more behind the end of the document; give one mapping");
+        fail_at(marks.start, "more text after the end of the document; give one mapping");
       return YAML::Load(std::string(text));
     } catch (const YAML::Exception& error) {
       fail_at(error.mark, "not valid YAML: " + error.msg);

@@ -247,7 +247,7 @@ TEST(Arguments, ChecksAcrossKeys) {
             "dataset_columns: 'question:prompt' has no new name; give {column: new name}, with a space "
             "after each colon");
   EXPECT_EQ(refusal({{"dataset_columns", "{a: text, b: text}"}}),
-            "dataset_columns: 'a' and 'b' would both be called 'text'");
+            "dataset_columns: 'a' and 'b' would both be renamed to 'text'");
   for (const std::string value : {"[\"a\"]", "{\"a\":\"b\"}"}) {
     EXPECT_EQ(refusal({{"dataset_columns", "{\"text\":" + value + "}"}}),
               "dataset_columns: '" + value + "' of 'text' is not a name; give {column: new name}");

@@ -50,13 +50,13 @@ TEST(Attention, a_plugin_is_a_file_that_is_there) {
   EXPECT_EQ(gone.first, Status::not_found);
   EXPECT_EQ(
       gone.second,
-      "attn_implementation: '/nowhere/kernel.so' is not there; give the path of a shared library, or sdpa "
+      "attn_implementation: '/nowhere/kernel.so' does not exist; give the path of a shared library, or sdpa "
       "for the built-in attention");
   EXPECT_EQ(attention_refusal({{"attn_implementation", "plugin:/tmp"}}).second,
             "attn_implementation: '/tmp' is a directory; give the path of a shared library");
-  EXPECT_EQ(
-      attention_refusal({{"attn_implementation", "plugin:"}}).second,
-      "attn_implementation: 'plugin:' names no file; give the path of a shared library: plugin:/path/lib.so");
+  EXPECT_EQ(attention_refusal({{"attn_implementation", "plugin:"}}).second,
+            "attn_implementation: 'plugin:' does not name a file; give the path of a shared library: "
+            "plugin:/path/lib.so");
 }
 
 TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
@@ -75,8 +75,8 @@ TEST(Attention, other_names_are_refused_with_the_nearest_that_works) {
   said("flash_attn_2", none, "flash_attention_2");
   said("Flash", none, "flash_attention_2");
   said("EAGER", none, "eager");
-  said("Plugin:./kernel.so", "plugin: is written in small letters", "plugin:./kernel.so");
-  said("./kernel.so", "a file is named with plugin: before it", "plugin:./kernel.so");
+  said("Plugin:./kernel.so", "plugin: is written in lower case", "plugin:./kernel.so");
+  said("./kernel.so", "a file needs plugin: before its name", "plugin:./kernel.so");
   said("kernels-community/flash-attn4", hub, "kernels-community/flash-attn2");
   said("someone/my-kernel", hub, "sdpa");
   const auto [status, message] = attention_refusal({{"model_init_kwargs", "{attn_implementation: sdpaa}"}});

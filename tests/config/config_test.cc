@@ -414,13 +414,13 @@ TEST(LocalPath, HubIdsGetAnAnswer) {
     }
     return {};
   };
-  EXPECT_EQ(
-      message("Qwen/Qwen2.5-0.5B"),
-      "model_name_or_path: 'Qwen/Qwen2.5-0.5B' is not there, and no hub is asked for it: give a local path");
+  EXPECT_EQ(message("Qwen/Qwen2.5-0.5B"),
+            "model_name_or_path: 'Qwen/Qwen2.5-0.5B' does not exist, and no model hub is asked for it: give "
+            "a local path");
   EXPECT_NE(message("gpt2").find("give a local path"), std::string::npos);
   EXPECT_EQ(
       message("data/none.jsonl"),
-      "model_name_or_path: 'data/none.jsonl' is not there: give the path of an existing file or directory");
+      "model_name_or_path: 'data/none.jsonl' does not exist: give the path of an existing file or directory");
   EXPECT_EQ(message("./a/b").find("hub"), std::string::npos);
   EXPECT_EQ(message(TRL_SOURCE_DIR), "");
   EXPECT_EQ(message(TRL_SOURCE_DIR "/LICENSE"), "");

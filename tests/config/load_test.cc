@@ -165,7 +165,7 @@ TEST(Load, SurvivesHostileBytes) {
   EXPECT_EQ(refusal("a: \xFF\n", Status::format), "x.yaml: byte 3 is not valid UTF-8");
   EXPECT_EQ(refusal(std::string("a: b\0c\n", 7), Status::format), "x.yaml: holds a NUL character");
   EXPECT_EQ(refusal("{seed: }{a: b}\n", Status::format),
-            "x.yaml:1: more behind the end of the document; give one mapping");
+            "x.yaml:1: more text after the end of the document; give one mapping");
   refusal("seed: }{a: b}\n", Status::format);
   std::string deep = "env: ";
   for (int i = 0; i < 100000; ++i) deep += '[';

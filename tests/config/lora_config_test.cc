@@ -159,7 +159,7 @@ TEST(LoraConfig, BadFieldsAreRefused) {
        "peft_config: lora_aplha: PEFT's LoraConfig has no such field; the nearest is lora_alpha"},
       {R"({"task_type": "TOKEN_CLS"})",
        "peft_config: task_type: 'TOKEN_CLS' is not accepted; give CAUSAL_LM or SEQ_CLS"},
-      {R"([1])", "peft_config: a mapping of fields is needed, not a list"},
+      {R"([1])", "peft_config: a mapping of fields is required, not a list"},
       {R"({"target_modules": "all-linear", "layers_to_transform": [1]})",
        "peft_config: layers_to_transform: it is for a list of target_modules, and target_modules is an "
        "expression"},

@@ -43,7 +43,7 @@ TEST(Quantization, AllWeightsAreNotTrained) {
     });
     EXPECT_EQ(status, Status::invalid_config);
     EXPECT_EQ(message, std::string(key) +
-                           ": true: quantised weights cannot be trained, only adapters upon them; "
+                           ": true: quantised weights cannot be trained, only adapters on top of them; "
                            "give use_peft: true, or " +
                            key + ": false");
   }

@@ -145,7 +145,7 @@ TEST(OptimArguments, PagedStatesLieInADirectory) {
 TEST(OptimArguments, WhatHasNoEightBitStatesIsRefusedThem) {
   EXPECT_EQ(refusal({{"optim", "sgd"}, {"optim_8bit_embeddings", "true"}}),
             "optim_8bit_embeddings: true is for 8-bit states, and optim sgd has none: give adamw_8bit, "
-            "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it off");
+            "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it out");
   for (const std::string_view name : {"adagrad_8bit", "sgd_8bit", "adafactor_8bit"})
     EXPECT_TRUE(refusal({{"optim", name}}).starts_with(fmt::format("optim: '{}' is not accepted", name)));
 }
