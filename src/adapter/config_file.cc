@@ -150,11 +150,11 @@ bool is_adapter(const std::string& directory) {
 std::string base_model(const std::string& directory, std::string_view key) {
   const std::string path = read_config(directory).base_model_name_or_path;
   if (base::file_exists(path) || base::is_directory(path)) return path;
-  fail_key(
-      key,
-      "{}: the adapter {} is of the model '{}' (base_model_name_or_path), and nothing is there: give its "
-      "model, a directory or a GGUF file",
-      key, directory, path);
+  fail_key(key,
+           "{}: the adapter {} belongs to the model '{}' (base_model_name_or_path), which does not exist: "
+           "give its "
+           "model, a directory or a GGUF file",
+           key, directory, path);
 }
 
 Selection select_saved(const std::string& directory, const LoraConfig& config,
@@ -172,10 +172,10 @@ LoraConfig read_config(const std::string& directory) {
   const std::string path = base::join_path(directory, kConfigFile);
   if (!base::file_exists(path)) {
     const std::vector<std::string> folders = adapter_folders(directory);
-    fail(Status::not_found, "{}: no adapter is there: {} is missing{}", directory, kConfigFile,
+    fail(Status::not_found, "{}: this is not an adapter: {} is missing{}", directory, kConfigFile,
          folders.empty()
              ? ""
-             : fmt::format("; it is in the folders {}: give one of them", fmt::join(folders, ", ")));
+             : fmt::format("; the folders {} have it: give one of them", fmt::join(folders, ", ")));
   }
   return config::read_lora_config(base::read_json_file(path), path, Status::format);
 }

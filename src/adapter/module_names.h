@@ -1,4 +1,4 @@
-// Names of modules as LoraConfig gives them, and whether a module is meant.
+// Names of modules in LoraConfig, and whether they match a module.
 #pragma once
 #include <optional>
 #include <string>

@@ -103,8 +103,8 @@ void check_both(std::span<const Renamed> renamed, const std::set<std::string_vie
     if (one.now == kGateUp) (named.contains(one.before) ? there : missing).push_back(one.before);
   }
   if (there.empty() || missing.empty()) return;
-  fail_key(kOldTargets, "{}: {} and {} of an expert are one parameter, {}: name both, or neither",
-           kOldTargets, there[0], missing[0], kGateUp);
+  fail_key(kOldTargets, "{}: {} and {} of an expert are one parameter, {}: name both or neither", kOldTargets,
+           there[0], missing[0], kGateUp);
 }
 
 }  // namespace
@@ -292,7 +292,8 @@ StackedExperts::StackedExperts(const std::string& path, std::map<std::string, io
     constexpr size_t kGateAndUp[] = {0, 1}, kDownAlone[] = {2};
     if (stacker.has(0) != stacker.has(1))
       fail(Status::format,
-           "{}: of the experts {} gate and up are one parameter, and only one of them is there", path, owner);
+           "{}: gate and up of the experts {} are one parameter, and only one of them is in the file", path,
+           owner);
     if (stacker.has(0)) put(kGateAndUp, owner + (stacker.has(2) ? ".base_layer" : ""));
     if (stacker.has(2)) put(kDownAlone, owner);
   }

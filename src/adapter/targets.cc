@@ -98,7 +98,8 @@ class Patterns {
   void report(std::vector<std::string>& warnings) const {
     for (const Item& item : all_) {
       if (!item.used)
-        warnings.push_back(fmt::format("{}: '{}' matches no module that gets an adapter", key_, item.text));
+        warnings.push_back(
+            fmt::format("{}: '{}' does not match any module that gets an adapter", key_, item.text));
     }
   }
 
@@ -131,8 +132,8 @@ void check_form(const LoraConfig& config, const Entry& entry, std::span<const Mo
              entry.name.substr(entry.name.rfind('.') + 1), config.key(kParameters));
   }
   if (entry.module == nullptr || entry.module->kind == ModuleKind::other) {
-    fail_key(key, "{}: {} is {}, and an adapter needs a linear layer or an embedding: there are {}", key,
-             entry.name, entry.module ? "no such layer" : "a group of modules", there_are(modules));
+    fail_key(key, "{}: {} is {}, and an adapter needs a linear layer or an embedding; the model has {}", key,
+             entry.name, entry.module ? "another kind of layer" : "a group of modules", there_are(modules));
   }
 }
 
@@ -179,7 +180,7 @@ class Selector {
       const std::vector<std::string> names = default_targets(model_type);
       if (names.empty() && config_.target_parameters.empty()) {
         fail_key(targets_key(),
-                 "{}: PEFT has no choice of its own for model type {}: name the modules, there are {}",
+                 "{}: PEFT has no default for model type {}: name the modules; the model has {}",
                  targets_key(), model_type, there_are(modules_));
       }
       return {names, std::nullopt};
@@ -286,11 +287,12 @@ class Selector {
     const bool modules = std::any_of(out_.targets.begin(), out_.targets.end(),
                                      [](const Target& target) { return !target.parameter; });
     if (!out_.targets.empty() && !modules && !asked.empty()) {
-      out_.warnings.push_back(fmt::format("{}: {} matches no module, so only {} get an adapter; there are {}",
-                                          targets_key(), asked, parameters_key(), there_are(modules_)));
+      out_.warnings.push_back(
+          fmt::format("{}: {} does not match any module, so only {} get an adapter; the model has {}",
+                      targets_key(), asked, parameters_key(), there_are(modules_)));
     }
     if (!out_.targets.empty()) return;
-    fail_key(targets_key(), "{}: {} matches no module{}; there are {}", targets_key(),
+    fail_key(targets_key(), "{}: {} does not match any module{}; the model has {}", targets_key(),
              asked.empty() ? "[]" : asked,
              config_.exclude_modules.pattern || !config_.exclude_modules.names.empty() ||
                      !config_.modules_to_save.empty() || !config_.layers_to_transform.empty()

@@ -145,7 +145,7 @@ void check_numbers(const std::string& path, const std::string& name, const io::T
   const bool readable = view.type == io::ElementType::f32 || view.type == io::ElementType::f16 ||
                         view.type == io::ElementType::bf16 || view.type == io::ElementType::f64;
   if (!readable) {
-    fail(Status::format, "{}: tensor {} is of type {}; F32, BF16, F16 or F64 is needed", path, name,
+    fail(Status::format, "{}: tensor {} has type {}; F32, BF16, F16 or F64 is required", path, name,
          view.type_name);
   }
   const int64_t count = static_cast<int64_t>(view.bytes / io::element_size(view.type));

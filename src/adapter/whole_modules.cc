@@ -48,8 +48,8 @@ class WholeModules {
     out_.saved.erase(std::unique(out_.saved.begin(), out_.saved.end()), out_.saved.end());
     if (config_.modules_to_save.empty() || !out_.saved.empty()) return;
     const std::vector<std::string_view> names(config_.modules_to_save.begin(), config_.modules_to_save.end());
-    fail_key("modules_to_save", "modules_to_save: {} matches no module; there are {}", base::join(names),
-             base::join(last_names()));
+    fail_key("modules_to_save", "modules_to_save: {} does not match any module; the model has {}",
+             base::join(names), base::join(last_names()));
   }
 
   std::vector<std::string_view> last_names() const {
@@ -122,11 +122,11 @@ class WholeModules {
     const Module* const embedding = tied_embedding();
     const bool shared = embedding != nullptr && (module.head || &module == embedding);
     if (selected(module))
-      fail_key(kKey, "{}: {} has an adapter (target_modules), beside which none of its tokens are trained",
-               kKey, module.name);
+      fail_key(kKey, "{}: {} has an adapter (target_modules), so its tokens cannot be trained as well", kKey,
+               module.name);
     if (saved(module) || (shared && (saved(*embedding) || saved(head())))) {
       fail_key(kKey,
-               "{}: {} is trained whole (modules_to_save{}), with all of its tokens: leave one of both out",
+               "{}: {} is trained whole (modules_to_save{}), with all of its tokens: leave one of them out",
                kKey,
                saved(module)   ? module.name
                : saved(head()) ? head().name

@@ -143,11 +143,11 @@ TEST(AdapterFiles, FoldersThatHoldAdaptersAreNamed) {
   const test::Scratch scratch;
   const auto error = [&] { return test::error_of([&] { read_config(scratch.path()); }); };
   EXPECT_EQ(error(), std::pair(Status::not_found,
-                               scratch.path() + ": no adapter is there: adapter_config.json is missing"));
+                               scratch.path() + ": this is not an adapter: adapter_config.json is missing"));
   for (const char* const name : {"ref", "other", "empty"}) base::make_directories(scratch / name);
   for (const char* const name : {"ref", "other"})
     base::write_file(scratch / (std::string(name) + "/adapter_config.json"), "{}");
-  EXPECT_TRUE(error().second.ends_with("is missing; it is in the folders other, ref: give one of them"))
+  EXPECT_TRUE(error().second.ends_with("is missing; the folders other, ref have it: give one of them"))
       << error().second;
 }
 
@@ -156,10 +156,11 @@ TEST(AdapterFiles, TheirModelIsFound) {
   EXPECT_FALSE(is_adapter(scratch.path()));
   base::write_file(scratch / "adapter_config.json", R"({"base_model_name_or_path": "owner/model"})");
   EXPECT_TRUE(is_adapter(scratch.path()));
-  EXPECT_EQ(test::error_of([&] { base_model(scratch.path(), "convert.base"); }).second,
-            "convert.base: the adapter " + scratch.path() +
-                " is of the model 'owner/model' (base_model_name_or_path), and nothing is there: give its "
-                "model, a directory or a GGUF file");
+  EXPECT_EQ(
+      test::error_of([&] { base_model(scratch.path(), "convert.base"); }).second,
+      "convert.base: the adapter " + scratch.path() +
+          " belongs to the model 'owner/model' (base_model_name_or_path), which does not exist: give its "
+          "model, a directory or a GGUF file");
   base::write_file(scratch / "adapter_config.json",
                    base::Json({{"base_model_name_or_path", scratch.path()}}).dump());
   EXPECT_EQ(base_model(scratch.path(), "convert.base"), scratch.path());

@@ -98,10 +98,10 @@ TEST(Targets, WhatMatchesNothingNamesTheModulesThereAre) {
   const auto [status, message] =
       test::error_of([] { select_in("llama", R"({"target_modules": ["query"]})"); });
   EXPECT_EQ(status, Status::invalid_config);
-  EXPECT_EQ(
-      message,
-      "target_modules: query matches no module; there are embed_tokens, q_proj, k_proj, v_proj, o_proj, "
-      "gate_proj, up_proj, down_proj");
+  EXPECT_EQ(message,
+            "target_modules: query does not match any module; the model has embed_tokens, q_proj, k_proj, "
+            "v_proj, o_proj, "
+            "gate_proj, up_proj, down_proj");
 }
 
 // As they were given: by the flags of TRL, or in peft_config.
@@ -126,7 +126,7 @@ TEST(Targets, RefusalsNameTheKeysThatWereGiven) {
 TEST(Targets, BadOnesAreRefusedWithTheReason) {
   const std::vector<std::array<std::string, 3>> cases = {
       {"llama", R"({"target_modules": ["lm_head"]})", "an adapter on the output head (lm_head) is refused"},
-      {"llama", R"({"target_modules": ["norm"]})", "target_modules: model.norm is no such layer"},
+      {"llama", R"({"target_modules": ["norm"]})", "target_modules: model.norm is another kind of layer"},
       {"llama", R"({"target_modules": ["mlp"]})", "target_modules: model.layers.0.mlp is a group of modules"},
       {"llama", R"({"target_modules": ["k_proj"], "r": 17})",
        "r: 17 does not fit model.layers.0.self_attn.k_proj of 16 x 32: give 1 to 16"},
@@ -139,7 +139,8 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"llama", R"({"target_modules": ["q_proj"], "rank_pattern": {"a)(b": 2}})",
        "rank_pattern: 'a)(b' is not a valid regular expression"},
       {"llama", R"({"target_modules": ["q_proj"], "modules_to_save": ["nothing"]})",
-       "modules_to_save: nothing matches no module; there are embed_tokens, q_proj, k_proj, v_proj, o_proj, "
+       "modules_to_save: nothing does not match any module; the model has embed_tokens, q_proj, k_proj, "
+       "v_proj, o_proj, "
        "gate_proj, up_proj, down_proj, input_layernorm, post_attention_layernorm, norm, lm_head"},
       {"llama", R"({"target_modules": ["q_proj"], "target_parameters": ["down_proj"]})",
        "target_parameters: 'down_proj' is not a parameter that can have an adapter; those that can are "
@@ -153,7 +154,7 @@ TEST(Targets, BadOnesAreRefusedWithTheReason) {
       {"qwen3_moe", R"({"target_modules": "all-linear", "lora_dropout": 0.05})",
        "target_parameters: an adapter of a parameter has no dropout: give lora_dropout 0"},
       {"qwen3_moe", R"({"target_modules": ["q_proj", "up_proj"]})",
-       "target_modules: up_proj and gate_proj of an expert are one parameter, gate_up_proj: name both, or "
+       "target_modules: up_proj and gate_proj of an expert are one parameter, gate_up_proj: name both or "
        "neither"},
       {"qwen2_moe", R"({"target_modules": ["gate"]})",
        "target_modules: model.layers.0.mlp.gate is a router, not a linear layer: give gate.weight in "
@@ -182,9 +183,10 @@ TEST(Targets, PatternsThatMatchNothingAreToldOf) {
   const Selection selection = select_in(
       "llama",
       R"({"target_modules": ["q_proj"], "alpha_pattern": {"up_proj": 2}, "exclude_modules": ["wte"]})");
-  EXPECT_EQ(selection.warnings,
-            (std::vector<std::string>{"exclude_modules: no module was excluded",
-                                      "alpha_pattern: 'up_proj' matches no module that gets an adapter"}));
+  EXPECT_EQ(
+      selection.warnings,
+      (std::vector<std::string>{"exclude_modules: no module was excluded",
+                                "alpha_pattern: 'up_proj' does not match any module that gets an adapter"}));
 }
 
 // TRL makes a list of one an expression, which must match whole names.
@@ -192,10 +194,11 @@ TEST(Targets, ModulesThatMatchNothingBesideParametersAreToldOf) {
   const Selection selection =
       select_in("qwen3_moe", R"({"target_modules": "q_proj", "target_parameters": ["experts.down_proj"]})");
   EXPECT_EQ(selection.targets.size(), 2u);
-  EXPECT_EQ(selection.warnings,
-            std::vector<std::string>{
-                "target_modules: 'q_proj' matches no module, so only target_parameters get an adapter; there "
-                "are embed_tokens, q_proj, k_proj, v_proj, o_proj"});
+  EXPECT_EQ(
+      selection.warnings,
+      std::vector<std::string>{
+          "target_modules: 'q_proj' does not match any module, so only target_parameters get an adapter; the "
+          "model has embed_tokens, q_proj, k_proj, v_proj, o_proj"});
   EXPECT_TRUE(select_in("qwen3_moe", R"({"target_modules": [], "target_parameters": ["down_proj"]})")
                   .warnings.empty());
 }
