@@ -53,7 +53,7 @@ TEST(ChatTemplateLanguage, Refusals) {
       {"{{ '&hearts;' | striptags }}",
        "line 1: striptags: the character reference '&hearts;' is not known here; write the character"},
       {"{{ '\\N{BULLET}' }}", "line 1: a named character \\N{...} is not supported; write \\uXXXX"},
-      {"{{ '\\ud83d' }}", "line 1: an escape that is no character"},
+      {"{{ '\\ud83d' }}", "line 1: an escape that is not a character"},
   };
   for (const auto& [source, message] : cases) {
     try {

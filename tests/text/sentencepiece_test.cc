@@ -151,14 +151,14 @@ TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
   EXPECT_EQ(message(start + field(2, field(3, 2))), "");
   expect(field(2, ""), "it has no pieces");
   expect(start + piece(""), "piece 2 has 0 bytes: 1 to 1024 are read");
-  expect(start + piece(std::string("b\0c", 3)), "piece 2 is no UTF-8 text, or has a zero in it");
-  expect(start + piece("\xFF"), "piece 2 is no UTF-8 text");
+  expect(start + piece(std::string("b\0c", 3)), "piece 2 is not UTF-8 text, or has a zero in it");
+  expect(start + piece("\xFF"), "piece 2 is not UTF-8 text");
   expect(start + piece("a", 3), "piece 2 is 'a', which an earlier one is");
   expect(start + piece("b", 7), "piece 2 has the type 7: 1 to 6 are known");
   expect(start + field(1, field(1, "b") + std::string("\x15\x00\x00\xC0\x7F", 5)),
          "piece 2 has a score that is not finite");
   expect(start + field(1, field(1, 5)), "piece 2: its field 1 has another type");
-  expect(start + field(1, "\x0A\x05x"), "piece 2 is no Protocol Buffers message");
+  expect(start + field(1, "\x0A\x05x"), "piece 2 is not a Protocol Buffers message");
   expect(start + field(2, field(3, 9)), "model_type 9: known are 1 (unigram), 2 (bpe)");
   expect(start + field(2, "") + field(2, ""), "its field 2 is there twice");
   expect(piece("a"), "Internal: unk is not defined.");

@@ -14,7 +14,7 @@ std::string utf8(std::initializer_list<char32_t> characters) {
   return text;
 }
 
-// The text behind the steps, each of which may take some of it away.
+// The text after the steps, each of which may take some of it away.
 std::string left(const Json& normalizer, Json steps, const std::string& text) {
   steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
   Json json = tiny_json();

@@ -97,7 +97,7 @@ TEST(TokenizerClass, SavedFilesGiveTheSameIds) {
     const auto again = open_files(saved->files(), c.at("model_type"));
     EXPECT_EQ(again->special().eos, eos);
     EXPECT_EQ(again->special().unk, saved->special().unk);
-    // These put EOS behind every text: the new one when they are opened again, as in transformers.
+    // These put EOS after every text: the new one when they are opened again, as in transformers.
     const bool ends = c.at("class") == "CamembertTokenizer" || c.at("class") == "T5Tokenizer" ||
                       c.at("class") == "XLMRobertaTokenizer";
     for (const char* text : {"Hello world", "  12 don't", "\xD0\x9F\xD1\x80\xD0\xB8"}) {

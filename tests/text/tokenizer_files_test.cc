@@ -377,7 +377,8 @@ TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
             broken.path() + "/chat_template.jinja: invalid UTF-8 at byte 1");
   EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number where a list belongs"),
             std::string::npos);
-  EXPECT_NE(message(R"({"added_tokens_decoder": {"x": {}}})").find("'x' is no token id"), std::string::npos);
+  EXPECT_NE(message(R"({"added_tokens_decoder": {"x": {}}})").find("'x' is not a token id"),
+            std::string::npos);
   EXPECT_NE(
       message(R"({"added_tokens_decoder": {"3": {}}})").find("added_tokens_decoder.3: 'content' is missing"),
       std::string::npos);

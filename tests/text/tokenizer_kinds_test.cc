@@ -102,7 +102,7 @@ TEST(TokenizerKinds, NamesTheTextThatNoTokenMakes) {
   EXPECT_EQ(pieces->encode("aab", false), (Ids{0, 1}));
   const Error piece = error_of([&] { pieces->encode("ab\xC3\xA9", false); });
   EXPECT_EQ(piece.status(), Status::format);
-  EXPECT_NE(piece.message().find("tokenizer.json.model: '\xC3\xA9' is no token, and unk_id names none"),
+  EXPECT_NE(piece.message().find("tokenizer.json.model: '\xC3\xA9' is not a token, and unk_id names none"),
             std::string::npos)
       << piece.message();
   const auto words = open(word_piece({{"a", 0}, {"##b", 1}}));

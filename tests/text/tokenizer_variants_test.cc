@@ -1,4 +1,4 @@
-// Steps in the place of a recorded tokenizer's own: every normalizer, pre-tokenizer, post-processor and
+// Steps that replace a recorded tokenizer's own: every normalizer, pre-tokenizer, post-processor and
 // decoder, with what each can be told.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The two quirks of transformers are kept: a block that begins behind the last token ends the search, and one
+// The two quirks of transformers are kept: a block that begins after the last token ends the search, and one
 // whose end has no token (cut off) runs to the last token.
 #include "text/chat_template/assistant_mask.h"
 

@@ -69,7 +69,7 @@ std::string mark_final_message(base::Json& messages, std::string_view source) {
   return original;
 }
 
-// Cuts the text behind the final message. A template that trims drops the mark's last blank; then white space
+// Cuts the text after the final message. A template that trims drops the mark's last blank; then white space
 // before the mark is dropped too.
 void cut_after_final_message(std::string& text, std::string_view final_message) {
   const std::string_view mark = kContinueMark.substr(0, kContinueMark.size() - 1);

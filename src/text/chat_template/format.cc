@@ -98,7 +98,7 @@ int percent_count(Run& run, std::string_view text, size_t& at, PercentValues& va
   return parse_count(run, text, at);
 }
 
-// One placeholder; at stands behind its '%'.
+// One placeholder; at is just after its '%'.
 void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at, PercentValues& values) {
   FormatSpec spec;
   spec.align = '>';
@@ -174,7 +174,7 @@ namespace {
 
 class BraceFormatter {
  public:
-  // mapping: what names mean, in the place of values.named; may be nullptr
+  // mapping: what names mean, instead of values.named; may be nullptr
   BraceFormatter(Run& run, const Arguments& values, const Value* mapping)
       : run_(run), values_(values), mapping_(mapping) {}
 

@@ -100,7 +100,7 @@ class Lexer {
     }
   }
 
-  // Behind a tag's end: "-" takes all white space, otherwise a block takes one newline.
+  // After a tag's end: "-" takes all white space, otherwise a block takes one newline.
   void after_end(char sign, bool trims) {
     if (sign == '-') {
       skip_space();
@@ -286,7 +286,7 @@ class Lexer {
       code = code * 16 + static_cast<uint32_t>(digit(h) ? h - '0' : (h | 0x20) - 'a' + 10);
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
-      fail_at(line, "an escape that is no character");
+      fail_at(line, "an escape that is not a character");
     base::append_utf8(value, code);
     return at + 1 + count;
   }

@@ -305,7 +305,7 @@ ExpressionPtr Parser::subscript(ExpressionPtr node) {
     if (peek().type == TokenType::integer)
       return binary(ExpressionKind::item, begin, std::move(node), number());
     auto attribute = make(ExpressionKind::attribute, begin);
-    attribute->text = take_name("a name or a number behind '.'");
+    attribute->text = take_name("a name or a number after '.'");
     attribute->a = std::move(node);
     return finish(std::move(attribute));
   }
@@ -350,7 +350,7 @@ ExpressionPtr Parser::filter_chain(ExpressionPtr node) {
 
 std::string Parser::dotted_name() {
   std::string name = take_name("a name");
-  while (skip_symbol(".")) name += "." + take_name("a name behind '.'");
+  while (skip_symbol(".")) name += "." + take_name("a name after '.'");
   return name;
 }
 

@@ -88,7 +88,7 @@ ExpressionPtr Parser::single_target(bool with_namespace) {
   if (with_namespace && skip_symbol(".")) {
     node->kind = ExpressionKind::namespace_field;
     node->symbol = symbol_of(token.value);
-    node->text = take_name("a name behind '.'");
+    node->text = take_name("a name after '.'");
   } else {
     node->symbol = target_symbol(token.value, token.line);
   }

@@ -1,4 +1,4 @@
-// Jinja's tests: what stands behind `is`.
+// Jinja's tests: what follows `is`.
 #include "text/chat_template/filters.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"

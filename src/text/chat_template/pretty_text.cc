@@ -1,5 +1,5 @@
 // As Python's pprint breaks lines: a dict, list or tuple that does not fit has an item a line, a string that
-// does not fit becomes several, broken behind white space. Keys of dicts are sorted.
+// does not fit becomes several, broken after white space. Keys of dicts are sorted.
 #include "text/chat_template/pretty_text.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ class PrettyPrinter {
 
   std::string text_repr(std::string_view text) { return repr_of(run_, Value::text(std::string(text))); }
 
-  // A line's words, each with the white space behind it.
+  // A line's words, each with the white space after it.
   static std::vector<std::string_view> words_of(std::string_view line) {
     std::vector<std::string_view> words;
     size_t begin = 0;

@@ -88,7 +88,7 @@ Value istitle(Run& run, const Value& self, Arguments arguments) {
 
 struct Window {
   size_t begin, end;
-  bool empty;  // the start lies behind the end: nothing is found there, not even an empty text
+  bool empty;  // the start is past the end: nothing is found there, not even an empty text
 };
 
 // The byte range of self[start:end]; start and end are parameters first and first + 1.

@@ -12,7 +12,7 @@ struct Edit {
   std::string_view replacement;
 };
 
-// The loop's body is collected in a variable, and for an assistant's turn the part behind its header is
+// The loop's body is collected in a variable, and for an assistant's turn the part after its header is
 // printed inside a generation block. A template without turn_begin gets only its edits, which contain the
 // blocks.
 struct TrainingVariant {

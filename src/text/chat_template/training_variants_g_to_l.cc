@@ -58,7 +58,7 @@ constexpr TrainingVariant kVariantsGToL[] = {
      kMessageIsAssistant,
      R"('<|end_header_id|>\n\n')",
      {{{"bos_token + content", "bos_token ~ content"}}}},
-    // the blank behind its end belongs to the turn that follows
+    // the blank after its end belongs to the turn that follows
     {"llava_next",
      "2c17243a977fd0643fb549a509a8e2684f45517df0f9f608d5893b719f16569f",
      "",

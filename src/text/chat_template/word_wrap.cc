@@ -1,4 +1,4 @@
-// A paragraph is cut into chunks (white space, words, parts of words behind hyphens, dashes), and chunks fill
+// A paragraph is cut into chunks (white space, words, parts of words after hyphens, dashes), and chunks fill
 // lines.
 #include "text/chat_template/word_wrap.h"
 
@@ -34,7 +34,7 @@ class Chunks {
   char32_t at(size_t i) const { return i < text_.size() ? text_[i] : U'\0'; }
   bool letter(size_t i) const { return i < text_.size() && is_letter_of_word(text_[i]); }
 
-  // A run of at least two hyphens at i with a word's letter behind it; its end, or 0.
+  // A run of at least two hyphens at i with a word's letter after it; its end, or 0.
   size_t dash_end(size_t i) const {
     size_t end = i;
     while (at(end) == '-') ++end;

@@ -142,7 +142,8 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
   const std::string_view text = piece.text;
   size_t done = 0;
   size_t from = 0;
-  size_t blank_begin = 1, blank_end = 0;  // the last whitespace behind a token: no character is asked twice
+  size_t blank_begin = 1,
+         blank_end = 0;  // the last whitespace after a token, so that no character is tested twice
   StringMatcher::Match match{};
   while (matcher.find(text, from, match)) {
     from = match.end;

@@ -116,7 +116,7 @@ void Bpe::push(size_t left, size_t right, uint32_t most, BpeSpace& space) const 
   std::push_heap(space.queue.begin(), space.queue.end(), std::greater<>());
 }
 
-// Of two symbols one; returns the one behind it.
+// Joins two symbols into one; returns the one after it.
 int32_t Bpe::join(size_t at, int32_t merged, BpeSpace& space) const {
   auto& left = space.symbols[at];
   auto& right = space.symbols[static_cast<size_t>(left.next)];

@@ -16,7 +16,7 @@ namespace trl::text {
 class Charsmap {
  public:
   // bytes: the trie's size in bytes, its units (all of 32 bits, little endian), then the replacements, each
-  // with a NUL behind it. Throws Error(format) for what points outside.
+  // with a NUL after it. Throws Error(format) for what points outside.
   Charsmap(std::string_view bytes, const std::string& where);
 
   // The replacement of the shortest text that this one begins with.

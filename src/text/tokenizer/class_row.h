@@ -19,7 +19,7 @@ struct DefaultTokens {
 };
 
 enum class Shape {
-  byte_level,  // GPT-2's byte alphabet behind a split
+  byte_level,  // GPT-2's byte alphabet after a split
   metaspace,   // Llama's: a mark of a space before the text
   gemma,       // marks of spaces, none before the text
   bert,        // BERT's cleaning, words and punctuation
@@ -47,11 +47,10 @@ struct ClassRow {
   bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
   Surround surround = Surround::file;
   Plain plain = Plain::none;
-  int unknown_id = -1;         // of Unigram, whatever the file says
-  bool finds_unknown = false;  // the id of unk_token instead, where the vocabulary has it
-  const char* const* extra =
-      nullptr;             // special tokens where no extra ones are named; nullptr behind the last
-  bool sentinels = false;  // T5's <extra_id_0> ... where no extra tokens are named
+  int unknown_id = -1;                 // of Unigram, whatever the file says
+  bool finds_unknown = false;          // the id of unk_token instead, where the vocabulary has it
+  const char* const* extra = nullptr;  // special tokens where no extra ones are named; nullptr after the last
+  bool sentinels = false;              // T5's <extra_id_0> ... where no extra tokens are named
 };
 
 // Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.

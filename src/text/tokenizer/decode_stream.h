@@ -1,6 +1,6 @@
 // Text of tokens that come one by one, in whole characters. All steps together give what decode() gives of
 // all ids at once, but that byte tokens which form no character are replaced as bytes, not as a run, and that
-// a BPEDecoder's last word keeps the space behind it.
+// a BPEDecoder's last word keeps the space after it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,14 +15,14 @@ class DecodeStream {
   DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
       : tokenizer_(&tokenizer), skip_(skip_special_tokens) {}
   std::string step(int32_t id);
-  std::string finish();  // what is no whole character will not become one
+  std::string finish();  // an incomplete character will not be completed any more
 
  private:
   const Tokenizer* tokenizer_;
   bool skip_;
   bool begun_ = false;
   std::vector<int32_t> before_;  // ids that gave no text, while the text has not begun
-  std::string pending_;          // bytes that are no whole character yet
+  std::string pending_;          // bytes that are not a whole character yet
 };
 
 }  // namespace trl::text

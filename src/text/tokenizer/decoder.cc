@@ -36,7 +36,7 @@ class ByteLevel final : public Decoder {
   }
 };
 
-// Runs of <0x00> ... tokens become bytes; a run that is no UTF-8 becomes one U+FFFD per byte.
+// Runs of <0x00> ... tokens become bytes; a run that is not UTF-8 becomes one U+FFFD per byte.
 class ByteFallback final : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens, DecodeMode mode) const override {
@@ -258,7 +258,7 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
   } else if (type == "CTC") {
     for (const char* key : {"pad_token", "word_delimiter_token"}) {
       if (field.at(key).text().empty())
-        fail(Status::unsupported, "{}.{}: '' is no token", field.where(), key);
+        fail(Status::unsupported, "{}.{}: '' is not a token", field.where(), key);
     }
     add(std::make_unique<Ctc>(field.at("pad_token").text(), field.at("word_delimiter_token").text(),
                               field.at("cleanup").boolean()));

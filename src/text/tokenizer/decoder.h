@@ -9,7 +9,7 @@
 namespace trl::text {
 
 struct DecodeMode {
-  bool lossy = false;      // bytes that are no UTF-8 may be replaced
+  bool lossy = false;      // bytes that are not UTF-8 may be replaced
   bool continues = false;  // text stands before these tokens
 };
 

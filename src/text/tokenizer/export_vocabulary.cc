@@ -1,5 +1,5 @@
 // A byte-level BPE ("gpt2") is named by the split patterns before it, a SentencePiece BPE ("llama") has
-// scores in the place of merges. Each is compared with what it would be read back as: what a file cannot say
+// scores instead of merges. Each is compared with what it would be read back as: what a file cannot say
 // is refused, and a warning says where llama.cpp reads it otherwise.
 #include "text/tokenizer/export_vocabulary.h"
 

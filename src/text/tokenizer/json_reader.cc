@@ -147,7 +147,7 @@ class Reader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Repeated keys are kept behind the first, which is the one that is found.
+  // Repeated keys are kept after the first, which is the one that is found.
   Json* add(Json v) {
     if (nodes_.empty()) {
       out_.rest = std::move(v);

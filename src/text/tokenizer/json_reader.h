@@ -22,7 +22,7 @@ struct TokenizerJson {
   bool has_merges = false;                                  // also of an empty list
 };
 
-// Throws Error(format): "<origin>:<line>:<column>: ..." for what is no JSON, else naming origin and key.
+// Throws Error(format): "<origin>:<line>:<column>: ..." for what is not JSON, else naming origin and key.
 TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin);
 // The model that a file means which does not name its type.
 const char* model_type(const TokenizerJson& json);

@@ -1,5 +1,5 @@
 // Differences that matter: \s \d \w are Unicode properties, [a[b]] is a union, (?m) lets '.' match a newline,
-// ^ and $ always stand at lines, {n,m}+ is no possessive quantifier, \h is a hexadecimal digit.
+// ^ and $ always stand at lines, {n,m}+ is not a possessive quantifier, \h is a hexadecimal digit.
 #include "text/tokenizer/oniguruma.h"
 
 #include <string>
@@ -177,7 +177,7 @@ class Translator {
     out_ += negated ? "(?:(?!" + all + ")\\p{Any})" : "(?:" + all + ")";
   }
 
-  // One side of &&, as a class of its own; the '&&' or ']' behind it is read.
+  // One side of &&, as a class of its own; the '&&' or ']' after it is read.
   std::string class_part() {
     if (ahead("[^")) {
       at_ += 2;
@@ -290,7 +290,7 @@ class Translator {
       out_ += pattern_.substr(at_, end + 1 - at_);
     }
     at_ = end + 1;
-    if (ahead("+") || (ahead("?") && !comma)) refuse("a quantifier behind {n}");
+    if (ahead("+") || (ahead("?") && !comma)) refuse("a quantifier after {n}");
   }
 
   static constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";

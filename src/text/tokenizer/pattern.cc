@@ -15,7 +15,7 @@ class RegexPattern final : public Pattern {
     bool matched = false;
     Regex::Match match{};
     while (from <= text.size() && regex_.find(text, from, match, space)) {
-      // An empty match right behind a match is passed over.
+      // An empty match right after a match is skipped.
       if (match.begin == match.end && matched && match.end == done) {
         if (match.end >= text.size()) break;
         from = match.end;

@@ -59,7 +59,7 @@ struct Buffer {
     spans.clear();
     leading = 0;
   }
-  // The text in the place of `from`.
+  // The text that replaces `from`.
   Piece piece(const Piece& from) const { return {text, from.spans ? spans.data() : nullptr, leading}; }
 };
 

@@ -31,7 +31,7 @@ class Regex {
     size_t begin;
     size_t end;
   };
-  // The first match at or behind from. text is valid UTF-8. Throws Error(unsupported) when the search does
+  // The first match at or after from. text is valid UTF-8. Throws Error(unsupported) when the search does
   // not end within its limits.
   bool find(std::string_view text, size_t from, Match& match, MatchSpace& space) const;
 

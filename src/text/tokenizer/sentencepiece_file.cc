@@ -31,7 +31,7 @@ class SentencePieceCheck {
     std::string kept;
     for_each(model, "the model", [&](const Field& field) {
       if (field.number > 5 || field.number == 4) return;  // 4: self tests
-      if (field.kind != Kind::bytes) refuse("its field {} is no message", field.number);
+      if (field.kind != Kind::bytes) refuse("its field {} is not a message", field.number);
       kept += field.whole;
       if (field.number == 1) return check_piece(field.bytes);
       if (seen_[field.number]) refuse("its field {} is there twice", field.number);
@@ -57,7 +57,7 @@ class SentencePieceCheck {
   void for_each(std::string_view message, std::string_view what, const Body& body) const {
     ProtobufReader reader(message);
     for (Field field; reader.next(field);) body(field);
-    if (!reader.good()) refuse("{} is no Protocol Buffers message", what);
+    if (!reader.good()) refuse("{} is not a Protocol Buffers message", what);
   }
   void expect(const Field& field, Kind kind, std::string_view what) const {
     if (field.kind != kind) refuse("{}: its field {} has another type", what, field.number);
@@ -83,7 +83,7 @@ class SentencePieceCheck {
     if (text.empty() || text.size() > kMaxPiece)
       refuse("{} has {} bytes: 1 to {} are read", what, text.size(), kMaxPiece);
     if (text.find('\0') != text.npos || base::find_invalid_utf8(text) != base::kValid)
-      refuse("{} is no UTF-8 text, or has a zero in it", what);
+      refuse("{} is not UTF-8 text, or has a zero in it", what);
     if (!std::isfinite(score)) refuse("{} has a score that is not finite", what);
     if (type < 1 || type > kLastType) refuse("{} has the type {}: 1 to {} are known", what, type, +kLastType);
     if (!texts_.insert(text).second) refuse("{} is '{}', which an earlier one is", what, text);
@@ -111,7 +111,7 @@ class SentencePieceCheck {
     Charsmap(map, where).check_for_sentencepiece(where);
   }
 
-  // Sorted, a piece stands behind those that it begins with.
+  // Sorted, a piece comes after those that it begins with.
   void check_nesting() {
     std::sort(user_defined_.begin(), user_defined_.end());
     std::vector<std::string_view> around;

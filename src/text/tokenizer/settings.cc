@@ -46,7 +46,7 @@ void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
     const Field token(value, field.where() + "." + key);
     const std::optional<int64_t> id = base::parse_int64(key);
     if (!id || *id < 0 || *id > kMaxTokenId)
-      fail(Status::format, "{}: '{}' is no token id: 0 to {} are read", field.where(), key, kMaxTokenId);
+      fail(Status::format, "{}: '{}' is not a token id: 0 to {} are read", field.where(), key, kMaxTokenId);
     added[static_cast<int32_t>(*id)] = read_added_token(token);
   }
 }

@@ -44,7 +44,7 @@ struct Settings {
   struct Around {
     std::optional<std::string> before, after;
   };
-  std::optional<Around> around;  // tokens around each text in the place of tokenizer.json's post-processor
+  std::optional<Around> around;  // tokens around each text instead of tokenizer.json's post-processor
 };
 
 // directory: for messages; row: of the class, whose tokens are taken where the files name none, or nullptr.

@@ -16,7 +16,7 @@ class Trie {
 
   explicit Trie(const Vocabulary& vocabulary);
 
-  // The node behind a byte; kRoot, which stands behind none, where no token goes on with it.
+  // The node after a byte; kRoot, which follows no byte, if no token continues with it.
   uint32_t next(uint32_t node, char byte) const {
     const auto label = static_cast<unsigned char>(byte);
     if (node == kRoot) return roots_[label];

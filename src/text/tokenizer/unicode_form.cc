@@ -87,7 +87,7 @@ class Form final : public Normalizer {
 
  private:
   // Neither changes, nor is reordered, nor joins what stands before it. A composed letter is settled only as
-  // long as no mark comes behind it, which may have to stand between its parts.
+  // long as no mark follows it, which may have to stand between its parts.
   bool settled(char32_t c) const {
     if (c < (compatible_ ? 0xA0u : composes_ ? 0x300u : 0xC0u)) return true;
     if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables
@@ -137,7 +137,7 @@ class Form final : public Normalizer {
   static void recompose(std::vector<Part>& parts) {
     size_t kept = 0;  // parts[0, kept) are done
     size_t starter = SIZE_MAX;
-    int last = -1;  // class of the last kept character behind the starter; -1: none
+    int last = -1;  // class of the last kept character after the starter; -1: none
     for (const Part part : parts) {
       if (starter != SIZE_MAX && last < part.combining) {
         if (const char32_t c = compose(parts[starter].c, part.c)) {

@@ -66,7 +66,7 @@ void Unigram::search(std::string_view word, Space& space) const {
     }
     if (!known && offer(at, behind, options_.unknown.value_or(kNone), here + unknown_score_) &&
         !options_.unknown)
-      fail(Status::format, "{}: '{}' is no token, and unk_id names none for it", where_,
+      fail(Status::format, "{}: '{}' is not a token, and unk_id names none for it", where_,
            word.substr(at, behind - at));
     at = behind;
   }

@@ -19,7 +19,7 @@ WordPiece::WordPiece(Vocabulary vocabulary, WordPieceOptions options, std::strin
   }
 }
 
-// false: some part is no token; what out got before stays.
+// false: some part is not a token; what out got before stays.
 bool WordPiece::cover(const Piece& word, Tokens& out) const {
   const std::string_view text = word.text;
   for (size_t begin = 0; begin < text.size();) {

@@ -1,4 +1,4 @@
-// WordPiece: from the left, the longest token each time; those behind the first one carry a prefix in the
+// WordPiece: from the left, the longest token each time; those after the first one carry a prefix in the
 // vocabulary. A word that cannot be covered is the unknown token as a whole.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,7 @@ class WordPiece final : public Model {
   WordPieceOptions options_;
   std::string where_;
   Trie trie_;
-  uint32_t behind_ = 0;   // the node behind the prefix
+  uint32_t behind_ = 0;   // the node after the prefix
   bool goes_on_ = false;  // tokens with the prefix exist
   int32_t unknown_ = -1;
 };
