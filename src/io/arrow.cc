@@ -39,7 +39,7 @@ void check_type(const ArrowSchema& schema, const std::string& path, int depth) {
     }
   };
   if (schema.dictionary != nullptr) {
-    if (!is_index(format)) refuse("a dictionary whose indices are no integers");
+    if (!is_index(format)) refuse("a dictionary whose indices are not integers");
     return check_type(*schema.dictionary, path, depth + 1);
   }
   if (format == "n" || format == "b" || format == "e" || format == "f" || format == "g" || is_index(format) ||
@@ -53,7 +53,7 @@ void check_type(const ArrowSchema& schema, const std::string& path, int depth) {
     const bool text_keys =
         std::string_view(entries.format) == "+s" && entries.n_children == 2 &&
         (is_text(entries.children[0]->format) || entries.children[0]->dictionary != nullptr);
-    if (!text_keys) refuse("a map whose keys are no text");
+    if (!text_keys) refuse("a map whose keys are not text");
     return;
   }
   refuse("a type that is not read; null, bool, integers, floats, utf8, list, struct, map and dictionary are");
@@ -211,7 +211,7 @@ ArrowRows::ArrowRows(ArrowArrayStream* stream) : stream_(*stream) {
     const int code = stream_.get_schema(&stream_, &schema_);
     if (code != 0) fail_stream("schema", code);
     if (std::string_view(schema_.format) != "+s" || schema_.dictionary != nullptr)
-      fail(Status::format, "the Arrow stream is no table: its type is {}, where +s is expected",
+      fail(Status::format, "the Arrow stream is not a table: its type is {}, where +s is expected",
            schema_.format);
     check_type(schema_, "", 0);
   } catch (...) {
@@ -235,10 +235,10 @@ void ArrowRows::release_batch() noexcept {
 
 void ArrowRows::fail_stream(const char* what, int code) {
   const char* reason = stream_.get_last_error(&stream_);
-  throw Error(
-      Status::callback,
-      fmt::format("the Arrow stream gives no {}: {}", what, reason != nullptr ? reason : "no reason given"),
-      {}, code);
+  throw Error(Status::callback,
+              fmt::format("the Arrow stream does not give its {}: {}", what,
+                          reason != nullptr ? reason : "no reason given"),
+              {}, code);
 }
 
 bool ArrowRows::next(std::string& json) {

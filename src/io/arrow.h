@@ -9,7 +9,7 @@ namespace trl::io {
 
 class ArrowRows {
  public:
-  // Takes the stream over, also when it throws: stream->release is null then. Throws Error(format) for a
+  // Takes the stream over, even if it throws: stream->release is null then. Throws Error(format) for a
   // column of a type that is not read, naming it and its format string; Error(callback) with the code of a
   // stream that fails.
   explicit ArrowRows(ArrowArrayStream* stream);

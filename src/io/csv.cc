@@ -68,7 +68,7 @@ void CsvRows::feed(std::string_view piece) {
     return csv_parse(state, piece.data() + at, size, Parser::on_cell, Parser::on_row, parser_.get());
   };
   if (piece.find('\0') != std::string_view::npos)
-    fail(Status::format, "{}:{}: a NUL byte: this is no CSV text", name(), line_);
+    fail(Status::format, "{}:{}: a NUL byte: this is not CSV text", name(), line_);
   parser_->bytes += piece.size();
   if (parser_->bytes > kMaxRowBytes)
     fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), parser_->row.line, kMaxRowBytes);
@@ -76,7 +76,7 @@ void CsvRows::feed(std::string_view piece) {
     if (csv_error(state) != CSV_EPARSE) throw std::bad_alloc();
     if (state->quoted != 0) {
       fail(Status::format,
-           "{}:{}: text behind the quote that ends a cell; a quote inside a quoted cell is written twice",
+           "{}:{}: text after the quote that ends a cell; a quote inside a quoted cell is written twice",
            name(), line_);
     }
     csv_set_opts(state, CSV_EMPTY_IS_NULL);

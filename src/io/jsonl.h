@@ -57,7 +57,7 @@ class JsonRows {
   int64_t line_ = 1;
   int64_t line_start_ = 0;
   Layout layout_ = Layout::unknown;
-  bool closed_ = false;  // behind the array
+  bool closed_ = false;  // after the array
 };
 
 }  // namespace trl::io

@@ -10,7 +10,7 @@ namespace trl::io {
 // The types that files are written in: F32, F16, BF16, Q8_0, Q4_0.
 bool is_writable(const GgmlType& type);
 // count: a multiple of the type's block. Returns how many elements before the first that the type cannot hold
-// (not finite in a block; of a magnitude that float16 has not); count: all were written.
+// (not finite in a block; too large for float16); count: all were written.
 int64_t quantize(const GgmlType& type, const float* values, int64_t count, uint8_t* out);
 
 }  // namespace trl::io

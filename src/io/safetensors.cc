@@ -166,7 +166,7 @@ void check_tiling(std::vector<Range> ranges, uint64_t size, const std::string& p
     }
     at = range.end;
   }
-  if (at != size) fail(Status::format, "{}: {} bytes of data behind the last tensor", path, size - at);
+  if (at != size) fail(Status::format, "{}: {} bytes of data after the last tensor", path, size - at);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class FileStream final : public SeekableStream {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
       if (regular_ && stamp() != opened_)
-        fail(Status::io, "{}: the file has changed while it was read", path_);
+        fail(Status::io, "{}: the file changed while it was being read", path_);
       return static_cast<size_t>(got);
     }
   }
@@ -111,7 +111,7 @@ class MemoryStream final : public SeekableStream {
 class Input {
  public:
   explicit Input(std::unique_ptr<ByteStream> raw) : raw_(std::move(raw)), buffer_(kBufferBytes) {}
-  // Bytes at hand, reading more when there are none; empty: the end.
+  // The bytes that are ready, after reading more if there are none; empty: the end.
   std::string_view peek() {
     if (begin_ == end_) {
       begin_ = 0;
@@ -133,7 +133,7 @@ class Input {
   size_t end_ = 0;
 };
 
-// gzip, also several members one behind the other (RFC 1952, 2.2), with zero bytes behind them as tapes pad
+// gzip, also several members one after the other (RFC 1952, 2.2), with zero bytes after them, as tapes pad
 // files.
 class GzipStream final : public ByteStream {
  public:
@@ -186,7 +186,7 @@ class GzipStream final : public ByteStream {
   bool inside_ = false;
 };
 
-// zstd, also several frames one behind the other. The window is at most zstd's default of 128 MiB.
+// zstd, also several frames one after the other. The window is at most zstd's default of 128 MiB.
 class ZstdStream final : public ByteStream {
  public:
   explicit ZstdStream(std::unique_ptr<ByteStream> raw)

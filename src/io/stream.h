@@ -1,5 +1,5 @@
-// Byte streams: a file or a buffer, gzip and zstd undone as they are read. Which compression it is, the first
-// bytes say, not the name. Memory is bounded whatever the input's length.
+// Byte streams: a file or a buffer, gzip and zstd undone as they are read. The first bytes tell which
+// compression it is, not the name. Memory is bounded whatever the input's length.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ enum class Compression : uint8_t { none, gzip, zstd };
 // they should be.
 Compression compression_of(ByteStream& raw);
 
-// As they lie there. A file that changes while it is read is Error(io).
+// Undecoded. A file that changes while it is being read is Error(io).
 std::unique_ptr<SeekableStream> open_raw_file(const std::string& path);  // throws not_found, io (a directory)
 std::unique_ptr<SeekableStream> open_raw_memory(std::shared_ptr<const std::string> bytes, std::string name);
 // Decoded.

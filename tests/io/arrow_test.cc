@@ -148,9 +148,9 @@ TEST(Arrow, WhatIsRefused) {
   ArrowColumn list{"+l", "images", 0, {}, {{"+s", "item", 0, {}, {{"Z", "bytes", 0, {}}}}}};
   EXPECT_TRUE(refused({column(list)}).starts_with("Arrow column 'images.item.bytes': "));
   ArrowColumn map{"+m", "m", 0, {}, {{"+s", "entries", 0, {}, {{"i", "key", 0, {}}, {"u", "value", 0, {}}}}}};
-  EXPECT_EQ(refused({column(map)}), "Arrow column 'm': a map whose keys are no text (+m)");
+  EXPECT_EQ(refused({column(map)}), "Arrow column 'm': a map whose keys are not text (+m)");
   EXPECT_EQ(refused({arrow_text("text", {"a"})}),
-            "the Arrow stream is no table: its type is u, where +s is expected");
+            "the Arrow stream is not a table: its type is u, where +s is expected");
   ArrowColumn deep = numbers<int8_t>("c", {});
   for (int i = 0; i < 200; ++i) deep = {"+l", "d", 0, {}, {deep}};
   EXPECT_TRUE(refused({column(deep)}).find("nested too deep") != std::string::npos);
@@ -165,7 +165,7 @@ TEST(Arrow, AStreamThatFails) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::callback);
     EXPECT_EQ(error.callback_code(), 22);
-    EXPECT_EQ(error.message(), "the Arrow stream gives no schema: the rows are lost");
+    EXPECT_EQ(error.message(), "the Arrow stream does not give its schema: the rows are lost");
   }
   EXPECT_EQ(schema.streams_released, 1);
 
@@ -177,8 +177,9 @@ TEST(Arrow, AStreamThatFails) {
   ASSERT_TRUE(rows.next(json));
   EXPECT_EQ(test::error_of([&] { rows.next(json); }),
             std::pair(Status::format, std::string("row 2: column 'text': invalid UTF-8")));
-  EXPECT_EQ(test::error_of([&] { rows.next(json); }),
-            std::pair(Status::callback, std::string("the Arrow stream gives no rows: the rows are lost")));
+  EXPECT_EQ(
+      test::error_of([&] { rows.next(json); }),
+      std::pair(Status::callback, std::string("the Arrow stream does not give its rows: the rows are lost")));
 }
 
 }  // namespace

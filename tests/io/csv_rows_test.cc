@@ -55,8 +55,8 @@ TEST(Csv, WhatIsRefused) {
             std::pair(Status::format,
                       std::string("f:3: the file ends inside a quoted cell of the row that begins here")));
   EXPECT_EQ(error("a\n\"b\nc\" d\n").second,
-            "f:3: text behind the quote that ends a cell; a quote inside a quoted cell is written twice");
-  EXPECT_EQ(error(std::string("a\nb\0", 4)).second, "f:2: a NUL byte: this is no CSV text");
+            "f:3: text after the quote that ends a cell; a quote inside a quoted cell is written twice");
+  EXPECT_EQ(error(std::string("a\nb\0", 4)).second, "f:2: a NUL byte: this is not CSV text");
 }
 
 }  // namespace

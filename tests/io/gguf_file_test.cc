@@ -252,7 +252,7 @@ TEST(Gguf, SurvivesEveryTruncationAndFlip) {
     }
   };
   for (size_t size = 0; size < good.size(); ++size) attempt(good.substr(0, size));
-  EXPECT_EQ(refused, static_cast<int>(good.size()) - 8);  // the last 8 bytes are padding behind the tensor
+  EXPECT_EQ(refused, static_cast<int>(good.size()) - 8);  // the last 8 bytes are padding after the tensor
   for (size_t i = 0; i < good.size(); ++i) {
     for (const char flip : {'\x01', '\x80', '\xff'}) {
       std::string bytes = good;

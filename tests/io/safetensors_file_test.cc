@@ -76,7 +76,7 @@ TEST(Safetensors, RefusesHeadersThatLie) {
   expect_error(file_of("[]", ""), "not a JSON object");
   expect_error(file_of("{" + one + "}", eight.substr(1)),
                "tensor w: data_offsets [0, 8] lie outside the 7 bytes");
-  expect_error(file_of("{" + one + "}", eight + "x"), "1 bytes of data behind the last tensor");
+  expect_error(file_of("{" + one + "}", eight + "x"), "1 bytes of data after the last tensor");
   expect_error(file_of("{" + entry("w", "F32", "[2]", "[8,0]") + "}", eight),
                "tensor w: data_offsets [8, 0]");
   expect_error(file_of("{" + entry("w", "F32", "[3]", "[0,8]") + "}", eight),
