@@ -9,8 +9,9 @@ namespace {
 
 constexpr double kWidth = 620, kHeight = 260;
 constexpr double kLeft = 66, kRight = 14, kTop = 14, kBottom = 34;
-constexpr double kResolution = 1e-9;  // values nearer to each other, relative to their size, are one height
-constexpr size_t kMostPoints = 600;   // of a line; beyond, each is the mean of several
+constexpr double kResolution =
+    1e-9;  // values closer to each other than this, relative to their size, have the same height
+constexpr size_t kMostPoints = 600;  // of a line; of more, each is the mean of several
 
 // One axis: values to places, and the ticks on it.
 struct Axis {

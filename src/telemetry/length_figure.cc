@@ -78,7 +78,7 @@ std::string box(std::string_view kind, double x, double y, double width, double 
                        : fmt::format("{}><title>{}</title></rect>\n", shape, html_text(title));
 }
 
-// Where a picture's part stands.
+// The position of a part of the picture.
 struct Frame {
   double x = 0, y = 0, width = 0, height = 0;
 };
@@ -169,7 +169,7 @@ class HistogramFigure {
     return out;
   }
 
-  // The few that are far longer: a bar apart.
+  // The few rows that are far longer get a bar of their own.
   std::string beyond() const {
     if (bars_.above == 0) return {};
     const double x = plot_.x + plot_.width + 16, foot = plot_.y + plot_.height;

@@ -1,4 +1,4 @@
-// A length profile as an HTML page: the picture, and all numbers behind it in tables.
+// A length profile as an HTML page: the picture, and all its numbers in tables.
 #include <algorithm>
 
 #include "base/files.h"

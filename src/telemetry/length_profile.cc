@@ -102,7 +102,7 @@ std::string to_json(const LengthProfile& profile) {
   return out.dump(2);
 }
 
-// What is not nothing and not all never looks as if it were.
+// A share that is neither 0 nor 1 is never rounded to look like one of them.
 std::string percent(int64_t part, int64_t whole) {
   const double value = share(part, whole) * 100;
   if (part == 0 || part == whole) return part == 0 ? "0%" : "100%";

@@ -35,8 +35,8 @@ struct LengthDistribution {
 enum class Layout : uint8_t {
   padded,           // padded to the longest row of the batch
   group_by_length,  // the same, in the order of train_sampling_strategy group_by_length
-  padding_free,     // one behind the other
-  bfd,  // packed; packed rows lie one behind the other (TRL's packing brings padding_free with it)
+  padding_free,     // one after the other
+  bfd,              // packed; packed rows lie one after the other (TRL's packing brings padding_free with it)
   bfd_split,
   wrapped,  // packed; padded, since the last packed row of a thousand rows is shorter
 };

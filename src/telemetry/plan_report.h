@@ -10,7 +10,7 @@ namespace trl::telemetry {
 std::string plan_text(const base::Json& plan);  // lines for a terminal
 std::string plan_page(const base::Json& plan);  // HTML that needs no other file
 
-// Words in lines of at most this many bytes behind an indent; a longer word has a line of its own.
+// Words in lines of at most this many bytes after an indent; a longer word has a line of its own.
 std::string wrapped(const std::string& text, int64_t columns, const std::string& indent = {});
 std::string bytes_text(double bytes);       // "1.83 GB", powers of 1000
 std::string rate_text(double rate);         // "1320", "3.14"

@@ -22,7 +22,7 @@ std::string bytes_of(const base::Json& of, const char* key) {
 
 namespace {
 
-// May break behind an underscore.
+// May break after an underscore.
 std::string breakable(const std::string& name) {
   std::string out;
   for (const char c : html_text(name)) {

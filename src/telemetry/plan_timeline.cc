@@ -73,7 +73,7 @@ class TimelineFigure {
     return fmt::format("<path fill=\"{}\" d=\"{}\"><title>{}</title></path>\n", terms_.colour(number), path,
                        html_text(terms_.names()[number]));
   }
-  // Where what holds at a moment ends.
+  // Where the value of a moment ends.
   double right(size_t i) const { return i + 1 < moments_.size() ? x(i + 1) : width_ - kRight; }
 
   // Names of the stages below, where each first begins, on two lines where they would touch.

@@ -23,8 +23,8 @@ void Recorders::each(const Call& call) {
       call(*recorder);
       return false;
     } catch (const std::exception& error) {
-      warn_(fmt::format("report_to {}: {}; nothing more is written there, the run goes on", recorder->name(),
-                        error.what()));
+      warn_(fmt::format("report_to {}: {}; nothing more is written there, and the run continues",
+                        recorder->name(), error.what()));
       return true;
     }
   });
@@ -46,7 +46,7 @@ void Recorders::add(const TrainerState& state) {
 }
 
 void Recorders::close(const TrainerState& state, std::string_view outcome) {
-  if (!begun_) return;  // what is there is of a run that may still go on
+  if (!begun_) return;  // the existing files belong to a run that may still be resumed
   each([&](Recorder& recorder) { recorder.close(state, outcome); });
 }
 

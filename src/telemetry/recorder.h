@@ -1,6 +1,6 @@
 // Where the records of a run are written beside trainer_state.json: one recorder for each name in report_to.
 // A recorder keeps no file open, and what it holds after begin() is what the state's log_history holds, so
-// that a resumed run goes on without a gap and without a step twice.
+// that a resumed run continues without a gap and without a repeated step.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ class Recorder {
   // Before the first record of this process. state.log_history: what a resumed run has from before.
   virtual void begin(const TrainerState& state) = 0;
   virtual void add(const TrainerState& state) = 0;  // log_history.back() is new
-  // The run is over, or stands still; outcome: one line for people. May come more than once.
+  // The run is over or paused; outcome: one line for people. May be called more than once.
   virtual void close(const TrainerState&, std::string_view /*outcome*/) {}
 };
 
@@ -40,12 +40,12 @@ std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir);
 std::unique_ptr<Recorder> make_tensorboard(const std::string& output_dir, const std::string& logging_dir);
 std::unique_ptr<Recorder> make_html(const RecordTo& to);
 
-// All of them. One that cannot write is told of once and left out: training is worth more than its record.
+// All recorders. One that cannot write is reported once and dropped: training matters more than its record.
 class Recorders {
  public:
   using Warn = std::function<void(const std::string& line)>;
   Recorders(const RecordTo& to, Warn warn);  // makes the directories; throws Error(io)
-  // begin() comes by itself, before the first record. state.log_history ends with the new record.
+  // Calls begin() before the first record. state.log_history ends with the new record.
   void add(const TrainerState& state);
   void begin(const TrainerState& state);
   void close(const TrainerState& state, std::string_view outcome);

@@ -1,6 +1,6 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
-// was. Written when a run is over or stands still, from the whole log_history; only the throughput, which
-// takes clock times, begins where this process began.
+// was. Written from the whole log_history when a run is over or paused; only the throughput, which needs
+// clock times, begins where this process began.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -57,7 +57,7 @@ const std::vector<ChartOf>& charts() {
   return all;
 }
 
-// What the numbers above the charts tell, and counters and times, which no curve says more about.
+// Numbers that are shown above the charts, and counters and times, for which a curve says nothing more.
 bool has_no_chart(std::string_view metric) {
   constexpr std::string_view kNames[] = {
       "step",       "epoch",      "num_tokens",           "num_input_tokens_seen",
@@ -168,7 +168,7 @@ class Report final : public Recorder {
     try {
       write("left before its end");
     } catch (const std::exception&) {
-      open_ = false;  // nobody is left to tell
+      open_ = false;  // no one is left to report it to
     }
   }
   std::string_view name() const override { return "html"; }

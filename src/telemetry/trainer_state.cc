@@ -101,7 +101,7 @@ TrainerState parse_trainer_state(std::string_view text, std::string_view origin)
     for (const base::Json& record : json.at("log_history")) state.log_history.push_back(parse_record(record));
     return state;
   } catch (const std::exception& error) {  // of nlohmann, or a word that is not a number
-    fail(Status::format, "{}: is not the state of a training: {}", origin, error.what());
+    fail(Status::format, "{}: not the state of a training run: {}", origin, error.what());
   }
 }
 

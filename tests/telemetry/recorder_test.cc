@@ -52,7 +52,7 @@ class Records : public testing::Test {
     state.log_history.push_back(std::move(record));
     recorders->add(state);
   }
-  // As a run that goes on from the checkpoint after `records` records, at this step.
+  // As a run that resumes from the checkpoint after `records` records, at this step.
   void resume(size_t records, int64_t step, const Lines& names) {
     state.log_history.resize(records);
     state.global_step = step;
