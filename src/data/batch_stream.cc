@@ -61,9 +61,7 @@ class InOrder final : public BatchStream {
 
 }  // namespace
 
-void BatchStream::start_pass(int64_t) {
-  fail(Status::unsupported, "these rows are not gone through by themselves");
-}
+void BatchStream::start_pass(int64_t) { fail(Status::unsupported, "these rows cannot be read on their own"); }
 
 OrderOptions train_order(const config::TrainingArguments& training, const config::DataArguments& data) {
   OrderOptions order;

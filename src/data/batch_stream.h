@@ -1,4 +1,4 @@
-// Micro-batches, epoch after epoch: the engine's food.
+// Micro-batches, epoch after epoch, for the engine.
 #pragma once
 #include <functional>
 #include <memory>
@@ -33,8 +33,8 @@ class BatchStream {
   // Its first `skip` batches behind it. evaluations_before: as engine::BatchSource has it.
   virtual void start_epoch(int64_t epoch, int64_t skip = 0,
                            std::span<const int64_t> evaluations_before = {}) = 0;
-  // Instead of an epoch: each row once, as they lie, so many a batch; the last one may be short. The next
-  // epoch starts anew. Error(unsupported) where rows are not kept.
+  // Instead of an epoch: each row once, in file order, that many per batch; the last one may be short. The
+  // next epoch starts anew. Error(unsupported) where rows are not kept.
   virtual void start_pass(int64_t batch_size);
   virtual bool next(HostBatch& batch) = 0;  // false: the epoch is over
 };

@@ -1,4 +1,4 @@
-// One micro-batch: the rows' tokens one behind the other, and what TRL's collators make of the same rows.
+// One micro-batch: the rows' tokens one after the other, and what TRL's collators make of the same rows.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -226,8 +226,8 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
 namespace {
 void require_length(const Row& row, std::string_view name, size_t length, size_t ids) {
   if (length == ids) return;
-  fail(Status::format, "{}: column '{}' has {} elements, and 'input_ids' {}; they must be as many", row.where,
-       name, length, ids);
+  fail(Status::format, "{}: column '{}' has {} elements and 'input_ids' has {}; the numbers must be equal",
+       row.where, name, length, ids);
 }
 
 std::vector<int32_t> integers_column(const Row& row, std::string_view name, int64_t vocab_size,
@@ -241,8 +241,8 @@ std::vector<int32_t> integers_column(const Row& row, std::string_view name, int6
         item.is_number_integer() && (!item.is_number_unsigned() || item.get<uint64_t>() <= INT32_MAX);
     const int64_t id = fits ? item.get<int64_t>() : -1;
     if ((id < 0 || id >= vocab_size) && !(ignored && id == kIgnored)) {
-      fail(Status::format, "{}: column '{}', element {}: {} is no token id: 0 to {}{} is accepted", row.where,
-           name, out.size() + 1, item.is_number() ? item.dump() : described(item), vocab_size - 1,
+      fail(Status::format, "{}: column '{}', element {}: {} is not a token id: 0 to {}{} is accepted",
+           row.where, name, out.size() + 1, item.is_number() ? item.dump() : described(item), vocab_size - 1,
            ignored ? " or -100" : "");
     }
     out.push_back(static_cast<int32_t>(id));
@@ -286,7 +286,7 @@ std::vector<int32_t> lengths_column(const Row& row, std::string_view name, size_
   std::vector<int32_t> lengths = value->get<std::vector<int32_t>>();
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   if (sum != static_cast<int64_t>(count)) {
-    fail(Status::format, "{}: column '{}' adds up to {}, and 'input_ids' has {} elements", row.where, name,
+    fail(Status::format, "{}: column '{}' adds up to {}, but 'input_ids' has {} elements", row.where, name,
          sum, count);
   }
   return lengths;

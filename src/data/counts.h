@@ -1,4 +1,4 @@
-// What preparation did to rows: told once, at its end, and kept beside prepared rows in the cache.
+// What preparation did to rows: reported once, at its end, and kept with the prepared rows in the cache.
 #pragma once
 #include <array>
 #include <bitset>
@@ -12,21 +12,21 @@
 
 namespace trl::data {
 
-// What can befall a row on its way to a prepared one.
+// What can happen to a row while it is prepared.
 struct Event {
   enum Kind : size_t {
     parted,           // the tokens of its prompt do not begin those of prompt and completion
     prompt_cut,       // to max_prompt_length
     completion_cut,   // to max_completion_length
     cut,              // to max_length
-    blank,            // a completion is of no text
+    blank,            // a completion has no text
     same,             // both completions of a pair are the same
     beside_pair,      // it has a completion beside the pair, which is not read
     beside_ids,       // text beside the token ids of a pair
     label_of_pair,    // a label beside the pair
     logps_of_pair,    // what a reference gave the pair
     short_row,        // of CSV: fewer cells than the header has names
-    untrained,        // it would have been dropped, had it been known in time
+    untrained,        // it would have been dropped if that had been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left
     long_prompt,      // the prompt alone reaches max_length
     too_long,         // longer than max_length, where rows are not cut

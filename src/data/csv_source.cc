@@ -20,8 +20,8 @@ class CsvSource final : public Source {
     if (names_.empty() && !read_names()) return false;
     if (!rows_.next(row_)) return false;
     if (row_.cells.size() > names_.size()) {
-      fail(Status::format, "{}:{}: the row has {} cells, where the header names {} columns", name(),
-           row_.line, row_.cells.size(), names_.size());
+      fail(Status::format, "{}:{}: the row has {} cells, but the header names {} columns", name(), row_.line,
+           row_.cells.size(), names_.size());
     }
     text.json.clear();
     for (size_t i = 0; i < names_.size(); ++i) {

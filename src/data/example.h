@@ -16,7 +16,8 @@ struct Example {
   std::vector<int64_t> source_rows;  // whose tokens it holds, from 0
 };
 
-// Ids take 4 bytes, labels a few bytes a run. decode_example throws Error(format) where bytes are no example.
+// Ids take 4 bytes, labels a few bytes a run. decode_example throws Error(format) if the bytes are not an
+// example.
 std::string encode(const Example& example);
 Example decode_example(std::string_view bytes);
 int64_t example_length(std::string_view bytes);  // of its input_ids

@@ -1,5 +1,5 @@
 // Rows of a JSON file or buffer that stay where they are: read once to find where they begin, then only those
-// that are wanted. Every so many bytes one place is kept, and the rows from there on are cut again.
+// that are wanted. One position is kept every few bytes, and the rows after it are cut again.
 #include <algorithm>
 #include <functional>
 #include <numeric>

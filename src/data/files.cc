@@ -1,4 +1,4 @@
-// See files.h. Names of splits and the files that are no rows are those of datasets (data_files.py).
+// See files.h. Names of splits and the files that are not rows are those of datasets (data_files.py).
 #include "data/files.h"
 
 #include <fnmatch.h>
@@ -61,7 +61,7 @@ void refuse_foreign(const std::string& path) {
   }
 }
 
-// What is there is read, and is no other format than its name says.
+// What is there is read, and has the format that its name says.
 RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   if (!format) refuse_foreign(path);
   const FileFormat known = format ? *format : format_by_name(path).value_or(FileFormat::json);
@@ -74,8 +74,9 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   for (const std::string_view magic : kForeignMagic) {
     if (!bytes.starts_with(magic) || known == FileFormat::parquet) continue;
     if (magic == "PAR1") fail_parquet(path);
-    fail(Status::unsupported, "{}: not what its name says (it begins as a binary format does); {} are read",
-         path, kKnown);
+    fail(Status::unsupported,
+         "{}: its content does not match its name (it begins like a binary format); {} are read", path,
+         kKnown);
   }
   return {path, known};
 }
@@ -89,12 +90,12 @@ void match(const std::string& directory, const std::vector<std::string>& parts, 
   const bool any = part == "**";
   if (any && !last) match(directory, parts, at + 1, found);
   const bool plain = part.find_first_of("*?[") == std::string::npos;
-  std::error_code none;  // what cannot be looked at is no file
+  std::error_code none;  // what cannot be examined is not a file
   for (const std::string& name : plain ? std::vector{part} : base::list_directory(directory)) {
     if (!plain && ::fnmatch(any ? "*" : part.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
     const std::string path = base::join_path(directory, name);
     if (last && std::filesystem::is_regular_file(path, none)) found.insert(path);
-    if (any && !std::filesystem::is_symlink(path)) match(path, parts, at, found);  // no circles
+    if (any && !std::filesystem::is_symlink(path)) match(path, parts, at, found);  // no cycles
     if (!any && !last) match(path, parts, at + 1, found);
   }
 }
@@ -198,7 +199,7 @@ std::vector<std::string> files_of_split(const std::string& directory, const std:
   if (of_split.empty() && others.empty()) return {};
   if (unnamed != nullptr) {
     fail(Status::unsupported,
-         "{}: some files are named by split, and {} is not; give a glob of those that are meant", directory,
+         "{}: some files are named by split, and {} is not; give a glob of the files to read", directory,
          *unnamed);
   }
   if (of_split.empty()) {
@@ -229,9 +230,8 @@ std::vector<RowFile> find_files(const std::string& path, std::string_view split,
     for (const std::string& file : of_split.empty() ? files : of_split) {
       if (!format && !format_by_name(file)) {
         refuse_foreign(file);
-        fail(Status::unsupported,
-             "{}: {} are read; give a glob of the files that are meant, such as {}/*.jsonl", file, kKnown,
-             path);
+        fail(Status::unsupported, "{}: {} are read; give a glob of the files to read, such as {}/*.jsonl",
+             file, kKnown, path);
       }
       found.push_back(row_file(file, format));
     }

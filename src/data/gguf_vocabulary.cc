@@ -11,8 +11,8 @@ namespace {
 void pad(text::PlainVocabulary& v, int64_t rows, const std::string& origin) {
   if (std::ssize(v.tokens) > rows) {
     fail(Status::format,
-         "{}: the tokenizer has {} tokens, the embedding {} rows; GGUF wants one row for each", origin,
-         v.tokens.size(), rows);
+         "{}: the tokenizer has {} tokens, the embedding has {} rows; GGUF needs a row for each token",
+         origin, v.tokens.size(), rows);
   }
   for (int64_t id = std::ssize(v.tokens); id < rows; ++id) {
     v.tokens.push_back(fmt::format("[PAD{}]", id));

@@ -1,4 +1,4 @@
-// Whether KTO's rows hold as much of one label as of the other, by their weights.
+// Whether KTO's rows balance both labels, by their weights.
 #pragma once
 #include "base/log.h"
 #include "data/counts.h"

@@ -31,12 +31,13 @@ bool has_split(const std::string& path, std::string_view split) {
   return names_split(path, split) || (split == "train" && !names_splits(path));
 }
 
-// What names parts that are not there.
+// Warns about names of parts that do not exist.
 void tell_unselected(std::string_view key, const DatasetEntry& entry, const std::string& path,
                      std::string_view split, base::LogSink& log) {
   if (!entry.config.empty() && entry.config != "default" && !path.ends_with("/" + entry.config)) {
-    log.warning("data", "{}: the configuration '{}' selects nothing of {}, which has no such folder", key,
-                entry.config, path);
+    log.warning("data",
+                "{}: the configuration '{}' selects nothing of {}, which does not have a folder of that name",
+                key, entry.config, path);
   }
   if (split != "train" && split != "test" && !names_split(path, split)) {
     log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, split, path);

@@ -1,4 +1,4 @@
-// See open_tokenizer.h. io/ knows the GGUF file, text/ what a vocabulary means; here they meet.
+// See open_tokenizer.h. io/ reads the GGUF file, text/ knows what a vocabulary means; this joins them.
 #include "data/open_tokenizer.h"
 
 #include <utility>
@@ -53,7 +53,8 @@ void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabul
         file.path(), kTypes);
   if (file.find(kPre) == nullptr && !scored)
     log.warning("data",
-                "{}: {} is missing: text is split as 'default' has it, which may not be what the model was "
+                "{}: {} is missing: text is split by the rules of 'default', which may not be those that the "
+                "model was "
                 "trained with",
                 file.path(), kPre);
 }

@@ -22,8 +22,8 @@ int64_t all_batches(const OrderOptions& o) {
 }
 
 // Trainer seeds torch's generator once for all epochs; in each the loader draws a number of its own, then the
-// sampler its permutation. The loader of an evaluation draws a number too, while its sampler has a generator
-// of its own, made anew each time.
+// sampler its permutation. The loader of an evaluation draws a number too, while its sampler has its own
+// generator, made anew each time.
 std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
                                     std::span<const uint32_t> lengths,
                                     std::span<const int64_t> evaluations_before) {

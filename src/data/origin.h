@@ -1,4 +1,4 @@
-// Where a dataset's rows lie, opened as often as it takes: as rows in a stream, or as a table. any thread.
+// Where a dataset's rows lie, opened as often as needed: as rows in a stream, or as a table. any thread.
 #pragma once
 #include <memory>
 #include <string>

@@ -8,8 +8,8 @@
 
 namespace trl::data {
 
-// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected. Where the pairs have
-// a margin, both sequences of one have it in the column `margin`.
+// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected. If the pairs have
+// a margin, the column `margin` has it for both sequences of a pair.
 std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pairs,
                                               const OrderOptions& order, const BatchLayout& layout,
                                               const Truncation& truncation);

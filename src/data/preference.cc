@@ -16,7 +16,7 @@ std::unique_ptr<ExampleList<T>> prepare(std::shared_ptr<const Table> table, cons
       std::make_unique<Preparation>(std::move(table), context, std::move(rows)));
 }
 
-// What happened to the rows; empty: nothing.
+// Says what happened to the rows; empty: nothing did.
 std::string told(const Counts& counts, const config::DataArguments& arguments) {
   const auto value = [](const std::optional<int64_t>& option) { return option.value_or(0); };
   std::string text;
@@ -84,7 +84,7 @@ std::unique_ptr<const RowKind> reward_kind(const PrepareContext& context, const 
   if (kind->rows().renamed()) {
     context.log->warning("data",
                          "{}: columns chosen_input_ids and rejected_input_ids are read as chosen_ids and "
-                         "rejected_ids, as they are called now",
+                         "rejected_ids, their current names",
                          name);
   }
   return kind;

@@ -1,5 +1,5 @@
 // Micro-batches of DPO, Reward and KTO as TRL's collators make them. Their rows have two layouts of the same
-// tokens and masks: collate() of collate.h lays them one behind the other, pad() one below the other.
+// tokens and masks: collate() of collate.h lays them one after the other, pad() one below the other.
 #pragma once
 #include <cstdint>
 #include <optional>

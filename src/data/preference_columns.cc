@@ -88,11 +88,11 @@ void extract_prompt(Row& row) {
   const base::Json chosen = messages_column(row, "chosen"), rejected = messages_column(row, "rejected");
   const size_t shared = shared_messages(chosen, rejected);
   if (shared == 0) {
-    fail(
-        Status::format,
-        "{}: columns 'chosen' and 'rejected': no prompt can be told from them; they must begin with the same "
-        "messages and end with others, or there must be a column 'prompt'",
-        row.where);
+    fail(Status::format,
+         "{}: columns 'chosen' and 'rejected': their prompt cannot be determined; they must begin with the "
+         "same "
+         "messages and end with different ones, or there must be a column 'prompt'",
+         row.where);
   }
   columns["prompt"] = slice(chosen, 0, shared);
   columns["chosen"] = slice(chosen, shared, chosen.size());

@@ -95,10 +95,10 @@ class PreferenceKind final : public RowKind {
     for (Made<T>& one : made) one.example.source_row = source_row;
     return made;
   }
-  // A row whose place is given away already.
+  // A row whose place is already fixed.
   static void keep(Events& events, const RowText& text) {
     if (!is_dropped(events)) return;
-    if (events[Event::empty]) fail(Status::format, "{}: the row holds no token", text.where());
+    if (events[Event::empty]) fail(Status::format, "{}: the row does not hold a token", text.where());
     events &= Events((1U << kFirstDropped) - 1);
     events.set(Event::untrained);
   }

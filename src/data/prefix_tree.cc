@@ -90,7 +90,7 @@ class Trie {
     }
   }
 
-  // A document ends `length` tokens behind the first `count` of a node.
+  // A document ends `length` tokens after the first `count` of a node.
   void end_behind(size_t at, int32_t count, int32_t place, int32_t length) {
     if (count < nodes_[at].length) split(at, count);
     if (length > 0) {

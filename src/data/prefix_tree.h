@@ -6,7 +6,7 @@
 
 namespace trl::data {
 
-// Tokens of documents that lie one behind the other; all but the last are [tokens].
+// Tokens of documents that lie one after the other; all but the last are [tokens].
 struct TokenRows {
   const int32_t* input_ids;
   const int32_t* labels;

@@ -17,7 +17,7 @@ using RowTokens = std::function<std::vector<int32_t>(int64_t row)>;  // that the
 // there is room. In a batch the rows keep their order.
 RowBatches brought_together(const RowBatches& batches, const RowTokens& tokens);
 
-// The batches of an epoch, with rows brought together in each window of so many batches; 0: as they are.
+// The batches of an epoch, with rows brought together in each window of that many batches; 0: as they are.
 class WindowedOrder {
  public:
   WindowedOrder() = default;

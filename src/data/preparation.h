@@ -21,7 +21,7 @@ namespace trl::data {
 // their number is not known without (packing, rows of token ids, pairs that become unpaired), and then beside
 // the caller's work until size(); else while the first batches are trained on, and only rows so long that
 // they may be dropped are read before. Errors of rows that could not be prepared, and what was cut and
-// dropped, come out of the next call: exclusive.
+// dropped, are reported by the next call: exclusive.
 class Preparation {
  public:
   Preparation(std::shared_ptr<const Table> table, const PrepareContext& context,

@@ -1,4 +1,4 @@
-// The bytes of which records are made: numbers are LEB128, ids are copied as they lie.
+// The bytes of which records are made: numbers are LEB128, ids are copied as they are.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -72,10 +72,11 @@ std::string unpack_block(std::string_view block, const std::string& path) {
   const Header header = header_of(block, path);
   const std::string_view packed = block.substr(sizeof header);
   if (packed.size() != header.packed || header.raw > kLargestBlock || checksum(header, packed) != header.xxh3)
-    fail_damaged(path, "a block is not what was written");
+    fail_damaged(path, "a block was changed after it was written");
   std::string raw(header.raw, '\0');
   const size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
-  if (ZSTD_isError(size) != 0u || size != raw.size()) fail_damaged(path, "a block is not what was written");
+  if (ZSTD_isError(size) != 0u || size != raw.size())
+    fail_damaged(path, "a block was changed after it was written");
   return raw;
 }
 
@@ -86,7 +87,7 @@ void append_record(std::string& out, std::string_view record) {
   out += record;
 }
 
-// The begin of each record's bytes and, behind the last, the end.
+// Where each record's bytes begin, and after the last, where they end.
 std::vector<uint32_t> record_begins(std::string_view raw, const std::string& path) {
   std::vector<uint32_t> begins;
   for (size_t at = 0; at < raw.size();) {
@@ -185,7 +186,7 @@ void RecordStore::close_block() {
   tail_.clear();
 }
 
-// In the place of the open block, which held so many records.
+// Replaces the open block, which held this many records.
 void RecordStore::add_block(std::string block, int64_t records) {
   const auto bytes = static_cast<uint32_t>(block.size());
   if (writer_ == nullptr && !options_.directory.empty() &&
@@ -204,7 +205,7 @@ void RecordStore::add_block(std::string block, int64_t records) {
   tail_first_ += records;
 }
 
-// From now on blocks go to a file that vanishes with the store.
+// From now on blocks go to a file that disappears with the store.
 void RecordStore::spill() {
   path_ = aside(base::join_path(options_.directory, ".trl-rows"), this);
   base::make_directories(options_.directory);
@@ -281,7 +282,7 @@ std::unique_ptr<RecordStore> RecordStore::open(const std::string& path, std::str
   const auto bytes = static_cast<int64_t>(::lseek(store->descriptor_, 0, SEEK_END));
   auto at = static_cast<int64_t>(kMagic.size());
   if (bytes < at || read_at(store->descriptor_, 0, kMagic.size(), path) != kMagic)
-    fail_damaged(path, "it does not begin as it should");
+    fail_damaged(path, "it does not begin with the expected bytes");
   for (;;) {
     const Header header = header_of(read_at(store->descriptor_, at, sizeof(Header), path), path);
     const int64_t size = static_cast<int64_t>(sizeof header) + header.packed;
@@ -289,11 +290,11 @@ std::unique_ptr<RecordStore> RecordStore::open(const std::string& path, std::str
     const std::string block = read_at(store->descriptor_, at, static_cast<size_t>(size), path);
     if (header.records == 0) {
       *about = unpack_block(block, path);
-      if (at + size != bytes) fail_damaged(path, "it goes on behind its end");
+      if (at + size != bytes) fail_damaged(path, "it continues past its end");
       break;
     }
     if (checksum(header, std::string_view(block).substr(sizeof header)) != header.xxh3)
-      fail_damaged(path, "a block is not what was written");
+      fail_damaged(path, "a block was changed after it was written");
     store->blocks_.push_back({store->size_, at, static_cast<uint32_t>(size)});
     store->size_ += header.records;
     at += size;

@@ -17,7 +17,7 @@ struct RepeatOptions {
   uint64_t seed = 42;
 };
 
-// exclusive. One generator is seeded once and goes on from epoch to epoch.
+// exclusive. One generator is seeded once and continues from epoch to epoch.
 class RepeatOrder {
  public:
   explicit RepeatOrder(const RepeatOptions& options);  // throws Error(invalid_argument) for counts below 1

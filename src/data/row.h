@@ -1,4 +1,4 @@
-// One row: as it stands where it came from, and parsed.
+// One row: as it was read, and parsed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,7 +30,7 @@ struct RowText {
 
   std::string where() const;
 };
-// Throws Error(format) naming file, line and column: what is no valid JSON or UTF-8, nested too deep, or no
+// Throws Error(format) naming file, line and column: what is not valid JSON or UTF-8, nested too deep, or no
 // object.
 Row parse_row(const RowText& text);
 

@@ -23,11 +23,11 @@ class RowKind {
   virtual std::optional<Counts> drops(const RowText& text) const = 0;
 
   // The records of these texts, which have these numbers in the source: on all threads of the pool, in the
-  // order of the source. keep_all: their places are given away already, so none is dropped any more.
+  // order of the source. keep_all: their places are already fixed, so none is dropped any more.
   virtual std::vector<std::string> records(const std::vector<RowText>& texts,
                                            std::span<const int64_t> source_rows, bool keep_all,
                                            Counts& counts) const = 0;
-  // Of one row on the calling thread, whose place is given away already.
+  // The record of one row, whose place is already fixed, on the calling thread.
   virtual std::string record(const RowText& text, int64_t source_row) const = 0;
 
   // Throws Error(format) where no row or nothing to train is left.

@@ -24,7 +24,7 @@ base::Json read_tools(const Row& row) {
   return tools;
 }
 
-// Arguments of transformers' apply_chat_template that are no variables of a template.
+// Arguments of transformers' apply_chat_template that are not variables of a template.
 constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_prompt", "chat_template",
                                                            "continue_final_message",
                                                            "return_assistant_tokens_mask", "tokenize"};
@@ -51,8 +51,8 @@ bool has_parts(const base::Json& message) {
   return content != message.end() && content->is_array() && !content->empty();
 }
 
-// TRL hands lists of parts to the template as they are. One that knows none of them writes Python's text of
-// the list, which nobody wants to train on.
+// TRL passes lists of parts to the template unchanged. A template that does not handle them writes Python's
+// text of the list, which nobody wants to train on.
 void refuse_printed_parts(const Row& row, const base::Json& messages, const std::string& rendered) {
   // never destroyed: other threads may still prepare rows while the process ends
   static const auto& as_it_is = *new const text::ChatTemplate("{{ messages[0]['content'] }}");
@@ -68,7 +68,7 @@ void refuse_printed_parts(const Row& row, const base::Json& messages, const std:
   }
 }
 
-// Where a template fails on a list of parts, its own words do not say so.
+// If a template fails on a list of parts, its own message does not say so.
 std::string blamed_message(const base::Json& messages) {
   for (size_t i = 0; i < messages.size(); ++i) {
     if (has_parts(messages[i]))

@@ -12,8 +12,8 @@
 
 namespace trl::data {
 
-// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, come out of
-// the next call: exclusive.
+// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, are reported
+// by the next call: exclusive.
 class Examples {
  public:
   Examples() = default;

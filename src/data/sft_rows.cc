@@ -27,7 +27,7 @@ bool is_conversational(Format format) {
   return format == Format::messages || format == Format::prompt_completion_messages;
 }
 
-// Columns that may stand beside input_ids.
+// Columns that input_ids may have next to it.
 constexpr std::array<const char*, 4> kBeside = {"labels", "assistant_masks", "completion_mask",
                                                 "seq_lengths"};
 
@@ -102,11 +102,10 @@ void SftRows::tell_unread(const Row& given, bool from_value) const {
     if (find_column(given, name) != nullptr && !read.contains(name)) unread.insert(name);
   }
   if (unread.empty()) return;
-  log_.warning(
-      "data",
-      "{}: trained on is {}; {} could be as well, and is left aside (dataset_select_columns names the "
-      "columns that are read)",
-      given.where, fmt::join(read, " and "), fmt::join(unread, ", "));
+  log_.warning("data",
+               "{}: {} is trained on; {} could be too, and is ignored (dataset_select_columns names the "
+               "columns that are read)",
+               given.where, fmt::join(read, " and "), fmt::join(unread, ", "));
 }
 
 // Markers are looked for in the default template; a variant that has them takes the place of all templates,

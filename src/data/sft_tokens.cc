@@ -55,7 +55,7 @@ Example single(Tokens&& tokens, int64_t source_row) {
 }
 
 void require_tokens(const Tokens& tokens, const std::string& where) {
-  if (tokens.ids.empty()) fail(Status::format, "{}: the row holds no token", where);
+  if (tokens.ids.empty()) fail(Status::format, "{}: the row does not hold a token", where);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::unique_ptr<Source> open_memory_source(std::string_view format, std::shared_
                                            std::string name);
 std::unique_ptr<Source> open_memory_source(std::string_view format, std::string bytes, std::string name);
 
-// Sources one behind the other; each is opened when the one before it is at its end. columns: the only ones
+// Sources one after the other; each is opened when the one before it is at its end. columns: the only ones
 // of its rows that are read; empty: all.
 struct SourcePart {
   std::function<std::unique_ptr<Source>()> open;

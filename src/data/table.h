@@ -45,7 +45,7 @@ std::shared_ptr<const Table> open_memory_table(std::string_view format,
                                                const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
 
-// Rows of other tables: one behind the other; or those of `rows` in that order.
+// Rows of other tables: one after the other; or those of `rows` in that order.
 struct Part {
   std::shared_ptr<const Table> table;
   int64_t take = 0;                  // so many rows

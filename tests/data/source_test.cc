@@ -116,8 +116,8 @@ TEST(Source, CsvRowsAreText) {
     return message;
   };
   EXPECT_EQ(error("a,b\nx,y\n\n\"u\nv\",w,z\n"),
-            "m.csv:4: the row has 3 cells, where the header names 2 columns");
-  EXPECT_EQ(error("a,b\nx\ny,z,w\n"), "m.csv:3: the row has 3 cells, where the header names 2 columns");
+            "m.csv:4: the row has 3 cells, but the header names 2 columns");
+  EXPECT_EQ(error("a,b\nx\ny,z,w\n"), "m.csv:3: the row has 3 cells, but the header names 2 columns");
   EXPECT_EQ(error("a,b,a\n1,2,3\n"), "m.csv:1: the header names column 'a' twice");
   EXPECT_EQ(error("a,b\nx,\"y\nz\n"),
             "m.csv:2: the file ends inside a quoted cell of the row that begins here");
