@@ -1,4 +1,4 @@
-// Attention over trees of segments laid out one behind the other; a document is a tree of one. Work is
+// Attention over trees of segments laid out one after the other; a document is a tree of one. Work is
 // divided by (tree, head), never by thread, and gradients of keys that several heads share are added in the
 // order of the heads.
 #include <chrono>
@@ -77,7 +77,7 @@ class Layout {
   }
 
  private:
-  // Of pieces of at most so many queries.
+  // Pieces of at most this many queries.
   std::vector<Task> tasks(int64_t piece) const {
     std::vector<Task> all;
     for (int64_t t = 0; t < trees(); ++t) {

@@ -9,7 +9,7 @@ namespace {
 
 // More is a mistake in a sum and no request.
 constexpr int64_t kMostWorkspace = int64_t{1} << 40;
-// Known bytes before and behind a workspace, which show that a kernel wrote there before the heap does.
+// Known bytes before and after a workspace, which show that a kernel wrote there before the heap does.
 constexpr int64_t kGuard = 4096;
 constexpr unsigned char kGuardByte = 0xa5;
 

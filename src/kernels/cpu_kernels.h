@@ -79,7 +79,7 @@ struct Attention {
   int64_t q_stride, kv_stride;
   // Of a tree, whose segments lie in depth-first order, [length] each; null: a document. A row is seen by
   // those from itself up to, and without, `until`; position: its place in its sequence, which windows count
-  // by, readable for a block behind the last.
+  // by, readable for a block after the last.
   const int32_t *until, *position;
   int64_t window;  // 0: all
   float scale;

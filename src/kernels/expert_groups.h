@@ -14,7 +14,7 @@ struct Group {
 };
 
 // oneDNN makes a program for each shape of a product, which takes longer than a small product does: groups
-// come in few sizes, at most an eighth larger than what they hold. The rows behind it are zero.
+// come in few sizes, at most an eighth larger than what they hold. The rows after it are zero.
 inline int64_t padded(int64_t rows) {
   int64_t unit = 16;
   while (rows > 16 * unit) unit *= 2;

@@ -103,7 +103,7 @@ void multiply(const Int8Product& product, const dnnl::engine& engine, dnnl::stre
   stream.wait();
 }
 
-// sums: with room behind them. The numbers that are added to rows of it, or null.
+// sums: with room after them. The numbers that are added to rows of it, or null.
 const float* added_numbers(const PanelStep& step, const Rows& rows, char* sums, dnnl::stream& stream) {
   const TensorFactors& added = step.whole->added;
   if (!added.a.defined()) return nullptr;

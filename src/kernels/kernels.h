@@ -20,7 +20,7 @@ using tensor::Parameter;
 
 // Segments of a batch: attention, and nothing else, respects their borders. Shared by all layers of a step.
 // One that continues another sees that one's tokens, and all that this one sees, before its own; position_ids
-// go on from there. So rows that begin alike share their beginnings: [prompt | answer 1 | answer 2 | ...]
+// continue from there. So rows that begin alike share their beginnings: [prompt | answer 1 | answer 2 | ...]
 // with prefix = {-1, 0, 0, ...}.
 struct Segments {
   std::vector<int32_t> cu_seqlens;  // [segments + 1]
@@ -98,7 +98,7 @@ struct Noise {
   uint64_t key = 0;
   int64_t row = 0;  // of the first of the embeddings, where they are a part of a batch
 };
-// Rows that stand in the place of some of a table's own: tokens that are trained by themselves.
+// Rows that replace some of a table's own: tokens that are trained by themselves.
 struct OwnRows {
   Parameter* rows = nullptr;      // [ids, hidden]; null: there are none
   std::vector<int64_t> ids = {};  // each once

@@ -233,7 +233,7 @@ void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<
     });
   }
   at::Tensor all = tensor::empty({width_, x.size(1)}, at::kFloat, MemoryKind::workspace);
-  tensor_list sums(terms_.size());  // the gradients, or in the place of bfloat16 ones
+  tensor_list sums(terms_.size());  // the gradients, or instead of bfloat16 ones
   each([&](size_t i, at::Tensor& gradient) { sums[i] = wide_sum(gradient); });
   for (int64_t first = 0; first < x.size(0); first += kSumPiece) {
     const int64_t count = std::min(kSumPiece, x.size(0) - first);

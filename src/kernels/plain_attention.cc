@@ -77,7 +77,7 @@ at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]
 #endif
 }
 
-// Rows of a segment, behind those of the segments that it continues, the first one first.
+// Rows of a segment, after those of the segments that it continues, the first one first.
 std::vector<Range> path_to(const Segments& segments, size_t segment) {
   std::vector<Range> path;
   for (auto s = static_cast<int32_t>(segment); s >= 0;

@@ -94,7 +94,7 @@ class Sweep {
   }
 
  private:
-  // Behind the targets of so many rows.
+  // The end of the targets of that many rows.
   int64_t end_of(int64_t first, int64_t rows) const {
     int64_t end = first, count = 0;
     for (; end < targets_.size(); ++end) {

@@ -28,7 +28,7 @@ at::Tensor matrix(int64_t rows, int64_t columns, int64_t bytes) {
   return tensor::zeros({rows, columns}, bytes == 2 ? at::kBFloat16 : at::kFloat, MemoryKind::workspace);
 }
 
-// The better of two runs, behind one that makes what lasts.
+// The better of two runs, after a first one that builds what is kept.
 template <typename Body>
 double seconds_of(const Body& body) {
   body();

@@ -8,7 +8,7 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr size_t kReadable = 64;  // of positions, behind the last
+constexpr size_t kReadable = 64;  // of positions, after the last
 
 }  // namespace
 

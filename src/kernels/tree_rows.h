@@ -15,8 +15,8 @@ struct TreeRows {
   explicit TreeRows(const Segments& segments);  // in order
 
   std::vector<int64_t> starts;  // [trees + 1], the first row of each: a segment without a prefix begins one
-  // Empty where no segment has a prefix. Of each row, counted from the first of its tree: behind which one
-  // the last that sees it lies; and its place in its sequence, with a block of zeros behind the last.
+  // Empty where no segment has a prefix. Of each row, counted from the first of its tree: after which row
+  // the last one that sees it lies; and its place in its sequence, with a block of zeros after the last.
   std::vector<int32_t> until, position;
 };
 

@@ -92,7 +92,7 @@ TEST(Experts, MatchTheFormulaForwardAndBackward) {
   }
 }
 
-// The terms of an adapter, upon frozen weights.
+// The terms of an adapter on frozen weights.
 struct Terms {
   Parameter a, b;
   double scale;

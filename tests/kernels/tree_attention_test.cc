@@ -43,7 +43,7 @@ SegmentsPtr segments_of(const Case& c) {
   return s;
 }
 
-// The rows of a segment, behind those of the ones that it continues.
+// The rows of a segment, after those of the ones that it continues.
 at::Tensor path_to(const Case& c, const std::vector<int32_t>& cu, size_t segment) {
   std::vector<at::Tensor> rows;
   for (auto s = static_cast<int32_t>(segment); s >= 0; s = c.segments[static_cast<size_t>(s)].prefix)
@@ -52,7 +52,7 @@ at::Tensor path_to(const Case& c, const std::vector<int32_t>& cu, size_t segment
   return at::cat(rows);
 }
 
-// Each segment behind copies of what it continues, whose own outputs get no gradient, in float32; what the
+// Each segment after copies of what it continues, whose own outputs get no gradient, in float32; what the
 // copies of a token receive is summed in double.
 Attended apart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& d_out,
                const Case& c, const AttentionOptions& options) {
