@@ -39,7 +39,7 @@ struct DpoOptions {
   double most_power = 80;  // that alpha_divergence takes an exponential of
 };
 
-// Log-probabilities of a completion: sums over its tokens, those behind the length of the shorter of both
+// Log-probabilities of a completion: sums over its tokens, those past the length of the shorter of both
 // times ld_alpha where that is set.
 struct Completion {
   double logp = 0, ref_logp = 0;
