@@ -77,7 +77,7 @@ class Adapter {
     at::Tensor first_a = {}, first_b = {};  // float32, on the host: the part of the weight that it began as
     Parameter* rest = nullptr;              // of the weight
   };
-  // What stands in the place of a parameter of the model.
+  // What replaces a parameter of the model.
   struct Replacement {
     Parameter** place;
     Parameter* own;

@@ -48,7 +48,7 @@ int64_t window_size(const ConfigKeys& keys, const Window& window) {
   return keys.size_or("sliding_window", 0, INT32_MAX);
 }
 
-// Also where nothing slides: a list that does not fit was written for another model. null: there is none.
+// Even if nothing slides: a list that does not fit was written for another model. null: there is none.
 const Json* find_layer_types(const ConfigKeys& keys, int64_t layers) {
   const Json* types = keys.find("layer_types");
   if (types == nullptr) return nullptr;

@@ -12,7 +12,7 @@
 namespace trl::model {
 
 // name: general.name. log, which may be nullptr, is warned where llama.cpp would compute something else
-// behind some length, which context_length then ends at. Throws Error(unsupported) for what it cannot
+// past some length, which context_length then ends at. Throws Error(unsupported) for what it cannot
 // compute.
 io::GgufPairs gguf_metadata(const ModelConfig& config, const std::string& name, base::LogSink* log);
 

@@ -420,7 +420,7 @@ void Loader::report_others(base::LogSink* log) const {
   if (beyond == 0) return;
   log->warning("model",
                "weights of {} layers are there, and config.json has num_hidden_layers {}: {} tensors of the "
-               "layers behind it are not read",
+               "layers after it are not read",
                last + 1, layers, beyond);
 }
 

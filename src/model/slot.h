@@ -8,7 +8,7 @@ namespace trl::model {
 
 struct Slot {
   adapter::Module module = {};
-  int64_t layer = -1;  // -1: before the first one; their number: behind the last one
+  int64_t layer = -1;  // -1: before the first one; their number: after the last one
   kernels::Parameter** weight = nullptr;
   kernels::Parameter** bias = nullptr;   // null: the kind of module has none
   kernels::OwnRows* own_rows = nullptr;  // of the input embedding, and of the head

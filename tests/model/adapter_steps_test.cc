@@ -110,7 +110,7 @@ TEST(AdapterSteps, AreThoseOfPeft) {
   }
 }
 
-// What is merged gives what the adapter gives, also where embedding and head were one and become two.
+// What is merged gives what the adapter gives, even if embedding and head were one and become two.
 TEST(AdapterSteps, MergedAndSavedModelsGiveTheSame) {
   const Json& recorded = test::golden_json("adapters/steps.json");
   for (const Json& one : recorded["cases"]) {

@@ -154,7 +154,7 @@ TEST_P(NewExpertAdapters, BeginAsPeft) {
   }
 }
 
-// Experts in blocks: the loss and the gradients are those upon the weights that the blocks stand for, bit by
+// Experts in blocks: the loss and the gradients are those on the weights that the blocks stand for, bit by
 // bit, and so is what is merged.
 TEST_P(ExpertAdapters, LearnUponQuantisedExperts) {
   for (const config::WeightForm form : {config::WeightForm::nf4, config::WeightForm::int8}) {

@@ -1,4 +1,4 @@
-// A recorded padded batch as the engine sees it: rows one behind the other, padding gone.
+// A recorded padded batch as the engine sees it: rows one after the other, padding gone.
 #pragma once
 #include <ATen/ATen.h>
 

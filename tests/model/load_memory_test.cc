@@ -1,4 +1,4 @@
-// Opening a model takes the memory of its weights and little more, also where a tied head is stored as well
+// Opening a model takes the memory of its weights and little more, even if a tied head is stored as well
 // and where the file has another type; pages of the file do not stay.
 #include <gtest/gtest.h>
 

@@ -206,7 +206,7 @@ TEST(Open, TiedHeadAndUnusedTensors) {
   EXPECT_EQ(fewer.lines, (std::vector<std::string>{
                              "tensor score.weight is not used by this family",
                              "weights of 2 layers are there, and config.json has num_hidden_layers 1: 9 "
-                             "tensors of the layers behind it are not read"}));
+                             "tensors of the layers after it are not read"}));
   config["num_hidden_layers"] = 2;
   copy.write(config);
   std::vector<float> other(448 * 64, 0.5f);

@@ -103,7 +103,7 @@ TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
   }
 }
 
-// Also where transformers 5 holds gate and up, and all experts, in one parameter.
+// Even if transformers 5 holds gate and up, and all experts, in one parameter.
 TEST(Quantised, EachMatrixOfAnExpertIsByItself) {
   const test::SeededModel seeded("mixtral");
   for (const Form& form : kForms) {
