@@ -17,7 +17,7 @@ struct FlatViews {
   std::vector<at::Tensor> views;    // one per parameter
   void zero();
 };
-// allocate: gives each of the buffers, of so many elements, uninitialised.
+// allocate: gives each of the buffers, of that many elements, uninitialised.
 using Allocate = std::function<at::Tensor(int64_t count, at::ScalarType type)>;
 FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
                      const std::vector<at::ScalarType>& types, const Allocate& allocate);

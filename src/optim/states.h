@@ -50,8 +50,9 @@ class States {
   // Elements of a parameter are of no use before the next step; does nothing where states lie in memory.
   void release(size_t parameter, int64_t begin, int64_t count) const;
   bool paged() const { return paged_ != nullptr; }
-  int64_t paged_bytes(size_t parameter, int64_t count) const;  // of so many elements, in a file
-  void check() const;                                          // Error(io): the disk could not read a state
+  int64_t paged_bytes(size_t parameter,
+                      int64_t count) const;  // of a parameter with `count` elements, in a file
+  void check() const;                        // Error(io): the disk could not read a state
 
  private:
   std::vector<at::ScalarType> types(const std::vector<Parameter*>& parameters, size_t state) const;

@@ -125,7 +125,7 @@ float kept(double learning_rate, double weight_decay) {
   return static_cast<float>(1.0 - learning_rate * weight_decay);
 }
 
-// kAnyState: states may also be float32 upon bfloat16 weights, or codes; else they have the type of the
+// kAnyState: states may also be float32 with bfloat16 weights, or codes; else they have the type of the
 // weight.
 template <bool kAmsgrad>
 struct AdamRule {
