@@ -10,7 +10,7 @@
 
 namespace trl::generate {
 
-// Prompts one after the other. A prompt ends after max_new_tokens, behind a stop id (which the sink gets as
+// Prompts one after the other. A prompt ends after max_new_tokens, at a stop id (which the sink gets as
 // well), or when the sink says so. The log-probability, where it is asked for, is that of the distribution
 // the token was taken from; greedy: of the softmax of the (penalised) logits. The draw for token t of prompt
 // p depends on (seed, p, t) alone. compute: bfloat16 over float32 weights is autocast.
