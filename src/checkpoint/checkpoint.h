@@ -1,4 +1,4 @@
-// A checkpoint: a saved model (transformers loads it) and all that a run needs to go on from there bit by
+// A checkpoint: a saved model (transformers loads it) and all that a run needs to resume from there bit by
 // bit. README.md describes the files.
 #pragma once
 #include <span>

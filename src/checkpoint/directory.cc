@@ -87,7 +87,7 @@ void prepare_directory(const std::string& output_dir, const std::string& run, Ot
     }
     throw Error(
         Status::io,
-        fmt::format("{} is of another run: resume_from_checkpoint auto goes on from it; else give another "
+        fmt::format("{} is of another run: resume_from_checkpoint auto resumes from it; else give another "
                     "output_dir, overwrite_output_dir true to remove it, or save_strategy no",
                     path),
         "output_dir");

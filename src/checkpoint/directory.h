@@ -21,7 +21,8 @@ enum class Others { keep, refuse, remove };
 // refuse and there are some; a directory of that name that is none of ours is never removed.
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others);
 
-// The newest one that a run can go on from; each newer one that is damaged is a warning. none: there is none.
+// The newest one that a run can resume from; each newer one that is damaged is a warning. none: there is
+// none.
 std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log);
 // The run that wrote the newest one, damaged or not; empty: none did.
 std::string newest_run(const std::string& output_dir);

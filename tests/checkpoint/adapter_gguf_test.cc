@@ -166,7 +166,7 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
   }
 }
 
-// Of parameters as PEFT 0.21 saves them, and of the modules of single experts as it did upon transformers 4.
+// Of parameters as PEFT 0.21 saves them, and of the modules of single experts as it did on transformers 4.
 TEST(AdapterGguf, ThoseOfExpertsAreRefused) {
   const base::Json& recorded = test::golden_json("adapters/experts.json");
   for (const char* name : {"mixtral_experts", "mixtral_all", "mixtral_old", "mixtral_old_w2"}) {
