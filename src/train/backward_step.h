@@ -1,5 +1,5 @@
-// optimizer_in_backward: each parameter is updated as soon as backward has its gradient, which goes then. All
-// results are those of a step after backward, bit by bit.
+// optimizer_in_backward: each parameter is updated as soon as backward has its gradient, which is then freed.
+// All results are those of a step after backward, bit by bit.
 #pragma once
 #include <functional>
 #include <optional>

@@ -18,7 +18,7 @@ std::vector<size_t> first_segments(const kernels::Segments& segments) {
   return first;
 }
 
-// Where parts of at most so many tokens begin and end, as places in the borders of the trees.
+// Where parts of at most `tokens` tokens begin and end, as places in the borders of the trees.
 std::vector<size_t> cut(const std::vector<int32_t>& borders, int64_t most) {
   std::vector<size_t> places{0};
   for (size_t d = 0; d + 1 < borders.size(); ++d) {

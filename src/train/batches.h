@@ -32,7 +32,7 @@ class Batches {
   const Evaluations& evaluations() const { return evaluations_; }
   void set_evaluations(Evaluations evaluations) { evaluations_ = std::move(evaluations); }
   void count_evaluation() { ++evaluations_.done; }
-  void go_to(int64_t epoch, int64_t done);  // the next window begins behind `done` micro-batches of `epoch`
+  void go_to(int64_t epoch, int64_t done);  // the next window begins after `done` micro-batches of `epoch`
   int64_t epoch() const { return epoch_; }
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
 
@@ -43,7 +43,7 @@ class Batches {
   Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;
-  bool positioned_ = false;  // the source stands behind the window's last batch
+  bool positioned_ = false;  // the source is just after the window's last batch
   bool ended_ = false;       // the source has no more batches in this epoch
   std::vector<MicroBatch> window_;
 };

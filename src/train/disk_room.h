@@ -10,7 +10,7 @@ namespace trl::train {
 
 // Bytes, at once.
 struct DiskNeeds {
-  int64_t checkpoints = 0, checkpoint_bytes = 0;  // in output_dir: so many, of so many bytes each
+  int64_t checkpoints = 0, checkpoint_bytes = 0;  // in output_dir: how many, and the bytes of each
   int64_t model_bytes = 0;                        // there, at the end
   int64_t state_bytes = 0;                        // in offload_dir: the states of a paged_ optimizer
   int64_t activation_bytes = 0;                   // there: what leaves memory of the largest micro-batch

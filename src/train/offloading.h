@@ -12,7 +12,7 @@ class Offloading {
   Offloading(const Setup& setup, kernels::Path path);
 
   memory::Offload& policy() { return policy_; }
-  // What leaves of a batch of so many tokens for the disk, before it is compressed. 0: it is not a disk that
+  // What a batch of that many tokens sends to the disk, before it is compressed. 0: it is not a disk that
   // it leaves for. The first call counts what a few tokens leave behind, by a forward of them.
   int64_t bytes(int64_t tokens, Method& method);
   // Throws Error(io) if that has no room on the disk. What is compressed is let go, and fails where the disk

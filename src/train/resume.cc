@@ -1,4 +1,4 @@
-// Going on from a checkpoint: what a run keeps beside model and optimizer, and what may not change between.
+// Resuming from a checkpoint: what a run keeps beside model and optimizer, and what may not change between.
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
@@ -131,7 +131,7 @@ void Trainer::resume(const std::string& directory) { resume(checkpoint::Checkpoi
 
 void Trainer::resume(const checkpoint::Checkpoint& from) {
   const std::string& directory = from.directory();
-  if (begun_) fail(Status::busy, "a run that has begun cannot go on from {}", directory);
+  if (begun_) fail(Status::busy, "a run that has begun cannot resume from {}", directory);
   telemetry::TrainerState state =
       telemetry::parse_trainer_state(from.trainer_state(), directory + "/trainer_state.json");
   const Json json = from.state();
@@ -146,7 +146,7 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
     setup_.log->info("checkpoint", "{} is at step {} and the run has {}: nothing is left to train", directory,
                      state_.global_step, plan_.max_steps);
   } else {
-    setup_.log->info("checkpoint", "going on from {}, step {} of {}", directory, state_.global_step,
+    setup_.log->info("checkpoint", "resuming from {}, step {} of {}", directory, state_.global_step,
                      plan_.max_steps);
   }
 }

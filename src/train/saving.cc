@@ -79,7 +79,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   if (contents.resumable) last_checkpoint_ = directory;
 }
 
-// The checkpoint is saved: what cannot be removed is no reason to stop.
+// The checkpoint is saved: an old one that cannot be removed is not a reason to stop.
 void Trainer::rotate(int64_t limit, bool keep_newest) {
   try {
     checkpoint::rotate(arguments().output_dir, run_, limit, base::file_name(state_.best_model_checkpoint),

@@ -169,7 +169,7 @@ std::string Trainer::torn(const std::string& why) const {
       state_.global_step + 1, why,
       last_checkpoint_.empty()
           ? "no checkpoint was saved: begin the run again"
-          : fmt::format("go on from the last checkpoint: resume_from_checkpoint: {}", last_checkpoint_));
+          : fmt::format("resume from the last checkpoint: resume_from_checkpoint: {}", last_checkpoint_));
 }
 
 void Trainer::check_whole() const {

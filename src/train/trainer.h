@@ -71,7 +71,7 @@ class Trainer {
   void save_model(const std::string& directory = {});   // or the adapter that is trained
   void save_merged(const std::string& directory = {});  // the model with that adapter in its weights
   void save_checkpoint(const std::string& directory = {});
-  // Goes on from a checkpoint as if the run had never ended. Before the first step; after an error the
+  // Resumes from a checkpoint as if the run had never ended. Before the first step; after an error the
   // weights are as before, and this trainer is of no use.
   void resume(const std::string& directory);
   void resume_as_configured();  // resume_from_checkpoint
@@ -182,7 +182,7 @@ class Trainer {
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;
   std::string run_;              // one name for all its checkpoints
-  std::string last_checkpoint_;  // the newest that this trainer wrote or went on from
+  std::string last_checkpoint_;  // the newest that this trainer wrote or resumed from
 
   std::shared_ptr<void> lock_;  // of output_dir, from the first step to the end
   bool begun_ = false;

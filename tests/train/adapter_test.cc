@@ -114,7 +114,7 @@ TEST(AdapterTrajectories, equal_trl) {
   expect_an_adapter_that_goes_on();
 }
 
-// Upon weights in NF4 blocks, with factors in bfloat16.
+// On weights in NF4 blocks, with factors in bfloat16.
 TEST(QuantisedTrajectory, IsTrls) {
   for (const std::string name : {"sft_qlora_nf4", "sft_qlora_nf4_double"}) {
     SCOPED_TRACE(name);

@@ -1,4 +1,4 @@
-// Under every option that changes what memory a step takes, and by every method, a run that goes on from a
+// Under every option that changes what memory a step takes, and by every method, a run that resumes from a
 // checkpoint in a new trainer has the weights and the optimizer states of the run that was never stopped, bit
 // by bit.
 #include "base/files.h"

@@ -1,4 +1,4 @@
-// A run that goes on from a checkpoint is the run that never ended: weights, optimizer state, records, order
+// A run that resumes from a checkpoint is the run that never ended: weights, optimizer state, records, order
 // of the rows, bit by bit.
 #include <random>
 

@@ -22,7 +22,7 @@ TEST(Targets, StayInsideEachDocument) {
   EXPECT_EQ(targets_of(labels.data(), {{0}, 0}, {}).size(), 0);
 }
 
-// [1 2 3] with the answers [4 5] and [6], and [7] behind the first of them; all three are sequences, and the
+// [1 2 3] with the answers [4 5] and [6], and [7] after the first of them; all three are sequences, and the
 // prompt by itself is one twice.
 TEST(Targets, OfATreeCountForEachSequence) {
   kernels::Segments segments{{0, 3, 5, 6, 7}, 3};
@@ -35,7 +35,7 @@ TEST(Targets, OfATreeCountForEachSequence) {
   EXPECT_EQ(count_sequences(segments, ends), (Ids{5, 2, 1, 1}));
 }
 
-// A sequence is the same in a tree, alone, and behind others; what comes after its last target does not
+// A sequence is the same in a tree, alone, and after others; what comes after its last target does not
 // matter, and which tokens are targets does.
 TEST(Targets, DigestsAreOfWhatASequenceHolds) {
   const auto digests = [](const Ids& ids, const Ids& labels, const kernels::Segments& segments,

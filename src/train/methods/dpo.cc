@@ -70,7 +70,7 @@ struct Settings {
   std::optional<double> ld_alpha;
 };
 
-// What each target counts for, in the order of the batch's targets: 1, or ld_alpha behind the length of the
+// What each target counts for, in the order of the batch's targets: 1, or ld_alpha past the length of the
 // shorter of the pair.
 std::vector<double> weights_of(const MicroBatch& batch, std::optional<double> ld_alpha) {
   std::vector<double> weights(static_cast<size_t>(batch.targets.size()), 1.0);
