@@ -1,4 +1,4 @@
-// The batch source that the engine pulls from.
+// The batch source that the engine reads from.
 #pragma once
 #include <memory>
 

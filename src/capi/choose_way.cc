@@ -38,7 +38,7 @@ class Search {
   void run() {
     search();
     if (best_ == nullptr) {
-      allowed_.leaving = true;  // a disk is written to only where nothing else fits
+      allowed_.leaving = true;  // a disk is written to only if nothing else fits
       search();
     }
     if (best_ != nullptr) leave_out_what_is_not_needed();

@@ -13,7 +13,7 @@ namespace trl::capi {
 
 class SharedConfig {
  public:
-  // Changes a copy and keeps it when body does not throw. Throws Error(busy) while another thread is at it.
+  // Changes a copy and keeps it when body does not throw. Throws Error(busy) while another thread uses it.
   template <class Body>
   void change(Body&& body) {
     const std::unique_lock lock(mutex_, std::try_to_lock);

@@ -20,7 +20,7 @@ EncodedVocabulary::EncodedVocabulary(const text::Tokenizer& tokenizer, int64_t r
       eos_(tokenizer.special_id(tokenizer.special().eos).value_or(-1)) {}
 
 int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
-  // A model that sees has its language model's sizes apart.
+  // A multimodal model keeps the sizes of its language model in a section of their own.
   const base::Json& config =
       !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
   const auto found = config.find("vocab_size");
@@ -79,7 +79,7 @@ trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char*
         return 0;
       }
       if (config.get_text("convert.base")) {
-        trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is none", from);
+        trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is not one", from);
       }
       trl::io::is_gguf(from) ? convert_gguf(from, to, type) : convert_directory(from, to, type);
       return 0;

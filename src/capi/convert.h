@@ -1,4 +1,4 @@
-// A tokenizer on its way into a GGUF file.
+// Writes a tokenizer into a GGUF file.
 #pragma once
 #include <string>
 

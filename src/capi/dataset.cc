@@ -125,7 +125,7 @@ void set_column(trl_record* record, const char* name, base::Json value) {
   record->row[std::string(name)] = std::move(value);
 }
 
-// A source that no other may be read beside.
+// A source that must be the only one being read.
 class OnlySource final : public data::Source {
  public:
   OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
@@ -253,7 +253,7 @@ trl_status trl_dataset_from_arrow(trl_runtime* runtime, ArrowArrayStream* stream
       [&] {
         if (stream == nullptr) fail_null("stream");
         if (stream->release == nullptr)
-          trl::fail(trl::Status::invalid_argument, "stream: it was released before");
+          trl::fail(trl::Status::invalid_argument, "stream: it has already been released");
         auto rows = std::make_shared<ArrowOrigin>(stream);
         need(out_dataset, "out_dataset");
         *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));

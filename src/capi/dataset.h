@@ -1,4 +1,4 @@
-// A dataset handle: where its rows lie. Nothing is read before it is needed.
+// A dataset handle: where its rows are. Nothing is read before it is needed.
 #pragma once
 #include <atomic>
 #include <memory>

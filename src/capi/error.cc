@@ -9,7 +9,7 @@
 namespace trl::capi {
 namespace {
 
-// Immortal, and made without allocation: the message fits into std::string itself.
+// Never destroyed, and made without allocation: the message fits into std::string itself.
 trl_error* out_of_memory_error() noexcept {
   alignas(trl_error) static std::byte place[sizeof(trl_error)];
   static trl_error* const error = new (place) trl_error(Status::out_of_memory, "out of memory", "", 0);

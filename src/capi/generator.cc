@@ -102,7 +102,7 @@ engine::Sampling sampling_of(const config::Config& options, const std::string& a
 
 }  // namespace
 
-// What the tokenizer adds by itself is left out where the prompt spells its begin token out.
+// If the prompt spells out the begin token, the tokenizer adds nothing by itself.
 std::vector<int32_t> Generator::encode(std::string_view prompt, bool chat) const {
   const text::Tokenizer& tokenizer = tokenizer_->get();
   if (chat) {

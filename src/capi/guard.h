@@ -1,4 +1,4 @@
-// The border of the library: the body of every exported function is one call of guard() or answer(), both
+// The boundary of the library: the body of every exported function is one call of guard() or answer(), both
 // noexcept. guard() is for functions that return a status, answer() for accessors, which work inside
 // callbacks too.
 #pragma once

@@ -44,8 +44,8 @@ void Head::check(Tag tag, std::string_view name) const {
   if (found != tag) {
     const std::string_view other = tag_name(found);
     if (!other.empty())
-      fail(Status::invalid_argument, "{}: a {} is needed, got a {}", name, tag_name(tag), other);
-    fail(Status::invalid_argument, "{}: a {} is needed, got something else or one already destroyed", name,
+      fail(Status::invalid_argument, "{}: a {} is required, got a {}", name, tag_name(tag), other);
+    fail(Status::invalid_argument, "{}: a {} is required, got something else or one already destroyed", name,
          tag_name(tag));
   }
   if (copy_ != &kThisCopy) {

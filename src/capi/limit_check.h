@@ -1,4 +1,4 @@
-// runtime.host_memory_limit beside what a run takes.
+// Compares runtime.host_memory_limit with what a run takes.
 #pragma once
 #include <vector>
 

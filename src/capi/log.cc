@@ -28,7 +28,7 @@ void RuntimeLog::write(base::LogLevel level, std::string_view component, std::st
     }
     if (inside_call()) drain();
   } catch (...) {
-    return;  // a line that finds no memory is lost
+    return;  // a line for which there is no memory is lost
   }
 }
 

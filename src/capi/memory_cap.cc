@@ -57,8 +57,8 @@ Error MemoryCap::passed(MemoryKind asked, int64_t bytes) const {
                   "{}and {} beside these (predicted {}). {}",
                   text(bytes), base::memory_kind_name(asked), text(budget_), in_use, text(rest),
                   text(process_),
-                  wrong.empty() ? "Each is within its prediction, but they meet: the prediction is "
-                                  "wrong in when they are there"
+                  wrong.empty() ? "Each is within its prediction, but they overlap: the prediction is "
+                                  "wrong about when they are alive"
                                 : "Above the prediction: " + wrong),
       "memory_budget");
 }

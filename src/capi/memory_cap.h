@@ -19,7 +19,7 @@ class MemoryCap {
   int64_t counted() const noexcept { return counted_; }      // that the counter may reach
   void took(base::MemoryKind kind) noexcept;                 // what the counter has now is the run's
   int64_t most(base::MemoryKind kind) const noexcept;        // that it had so far
-  // What to say of so many bytes that do not fit: what is in use beside what was predicted, kind by kind.
+  // What to say of an allocation that does not fit: what is in use beside what was predicted, kind by kind.
   Error passed(base::MemoryKind kind, int64_t bytes) const;
 
  private:

@@ -20,7 +20,7 @@ std::optional<std::string> output_path(const config::Config& config, const std::
   const size_t slash = path->rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path->substr(0, slash + 1);
   if (!base::is_directory(folder))
-    throw Error(Status::not_found, fmt::format("{}: {}: there is no such folder", key, folder), key);
+    throw Error(Status::not_found, fmt::format("{}: {}: the folder does not exist", key, folder), key);
   if (base::is_directory(*path))
     throw Error(Status::io, fmt::format("{}: {} is a folder; name a file", key, *path), key);
   need_writable(key, folder);

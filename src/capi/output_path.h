@@ -1,4 +1,4 @@
-// Where what a call writes goes, known to be a place for it before the work is done.
+// Checks where a call will write before it does the work.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@ namespace trl::capi {
 // Throws Error(io), which names the key, where nothing can be written into the directory.
 void need_writable(std::string_view key, const std::string& directory);
 
-// The value of key: a file in a directory that there is, and that can be written into. Nothing: null.
+// The value of key: a file in an existing directory that can be written into. nullopt: null.
 std::optional<std::string> output_path(const config::Config& config, const std::string& key);
 
 }  // namespace trl::capi

@@ -1,4 +1,4 @@
-// What a run will take, before it is made.
+// Predicts what a run will take.
 #pragma once
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace trl::capi {
 
 // What the engine says of one configuration. embedding_rows: 0: as the model has them.
-// time: false: nothing is said of it.
+// time: false: no times are predicted.
 base::Json plan_of(const config::Config& config, const RunSize& size, int64_t embedding_rows,
                    const std::vector<int32_t>& new_tokens, bool time = true,
                    const config::Levers& levers = {});

@@ -1,4 +1,4 @@
-// Plans of option sets of a run over the same rows.
+// Plans several option sets of a run over the same rows.
 #pragma once
 #include <map>
 #include <string>
@@ -38,7 +38,7 @@ class PlannedSets {
 // Whether an error of this status refuses a run for its options or files, so that others may go on.
 bool is_refusal(Status status);
 
-// What a user is likely to try next; without those that the configuration has already.
+// What a user is likely to try next, without what the configuration has already.
 std::vector<config::OptionSet> usual_sets(const config::Config& config);
 
 }  // namespace trl::capi

@@ -43,7 +43,7 @@ class EngineHost final : public engine::Host {
       if (waiting_.size() < kMostWaiting)
         waiting_.push_back({level, std::string(component), std::string(text)});
     } catch (...) {
-      return;  // a line that finds no memory is lost
+      return;  // a line for which there is no memory is lost
     }
   }
   void hand_over(RuntimeLog& log) noexcept {
@@ -108,16 +108,17 @@ void Process::join(const Settings& settings) {
   if (settings.memory_limit && runtimes_ > 0 && *settings.memory_limit != memory_.limit()) {
     throw Error(
         Status::busy,
-        fmt::format("runtime.host_memory_limit: {} asked, but this process has {} while its runtimes live; "
-                    "trl_runtime_set_memory_limit changes it",
-                    *settings.memory_limit, memory_.limit()),
+        fmt::format(
+            "runtime.host_memory_limit: {} requested, but this process has {} while its runtimes live; "
+            "trl_runtime_set_memory_limit changes it",
+            *settings.memory_limit, memory_.limit()),
         "runtime.host_memory_limit");
   }
   // Who asks for none has what there is, and keeps it too.
   const int64_t in_force = threads_.value_or(base::available_cpus());
   if (settings.threads && runtimes_ > 0 && *settings.threads != in_force) {
     throw Error(Status::busy,
-                fmt::format("runtime.threads: {} asked, but this process has {} while its runtimes live",
+                fmt::format("runtime.threads: {} requested, but this process has {} while its runtimes live",
                             *settings.threads, in_force),
                 "runtime.threads");
   }
@@ -146,7 +147,7 @@ void Process::set_memory_limit(int64_t bytes) {
 void Process::limit_memory(std::string_view name, int64_t bytes) {
   const int64_t now = memory_.now();
   if (bytes < 0 || (bytes > 0 && bytes < now)) {
-    fail(Status::invalid_argument, "{}: {} is no memory limit; 0 (none) or at least the {} bytes in use",
+    fail(Status::invalid_argument, "{}: {} is not a memory limit; 0 (none) or at least the {} bytes in use",
          name, bytes, now);
   }
   memory_.set_limit(bytes);

@@ -1,6 +1,6 @@
 // The one place of process state in libtrl.so: the memory counter with its limit, the thread count, the
 // engine, and which thread is inside which call. Made by the first call that needs it and never freed, so
-// that exit order is moot.
+// that exit order does not matter.
 #pragma once
 #include <array>
 #include <atomic>

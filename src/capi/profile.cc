@@ -27,7 +27,7 @@ std::vector<int64_t> max_lengths(const config::Config& config) {
   for (const std::string& text : config.get_list(kKey)) {
     const std::optional<int64_t> value = base::parse_int64(text);
     if (!value || *value < 1 || *value > INT32_MAX)
-      fail_key(kKey, "{}: '{}' is no length; integers from 1 to {} are accepted", kKey, text, INT32_MAX);
+      fail_key(kKey, "{}: '{}' is not a length; integers from 1 to {} are accepted", kKey, text, INT32_MAX);
     out.push_back(*value);
   }
   if (out.size() > data::kMostProfileLimits)

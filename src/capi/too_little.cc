@@ -14,12 +14,13 @@ namespace {
 
 using telemetry::bytes_text;
 
-// A budget that does, as one is written. A little more, since the process itself is not the same twice.
+// A sufficient budget as a user would write it: a little more, since the process itself varies from run to
+// run.
 std::string enough(double bytes) {
   return fmt::format("{:.0f}MB", std::ceil(std::max(1.01 * bytes, bytes + 4e6) / 1e6));
 }
 
-// What lowers a term, where it is not done yet.
+// Options that lower a term and are not set yet.
 std::string lowered_by(const std::string& term, const config::Config& config) {
   const config::TrainingArguments run = config::training_arguments(config);
   std::vector<std::string> out;
@@ -66,7 +67,7 @@ std::string largest_terms(const base::Json& plan, const config::Config& config) 
   return text;
 }
 
-// Keys with which the user has left out ways that would take less.
+// Keys by which the user has ruled out ways that would take less.
 std::string kept_keys(const config::Config& config) {
   std::string text;
   for (const char* key :

@@ -8,8 +8,8 @@
 
 namespace trl::capi {
 
-// Throws Error(invalid_config): memory_budget is below what the plan takes, which no other way takes less
-// than. Names the smallest budget that would do, and what would lower it, the largest terms first.
+// Throws Error(invalid_config): memory_budget is below what the plan takes, and no other way takes less.
+// Names the smallest budget that would suffice, and what would lower it, the largest terms first.
 [[noreturn]] void refuse_too_little(const config::Config& config, int64_t budget, const base::Json& plan,
                                     const std::string& way);
 

@@ -24,7 +24,7 @@ class Trainer {
   Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
           std::shared_ptr<Dataset> eval);
 
-  // Each of these throws Error(busy) while another call is at work on this trainer.
+  // Each of these throws Error(busy) while another call runs on this trainer.
   bool step();  // false: nothing was left, and the run is closed
   void train(trl_event_fn on_event, void* user_data);
   void evaluate();
@@ -37,7 +37,7 @@ class Trainer {
   auto exclusively(Body&& body, bool pausable = false) {
     const std::unique_lock lock(in_use_, std::try_to_lock);
     if (!lock) fail(Status::busy, "trainer is in use on another thread");
-    if (finished_) interrupt_.answered();  // it came after the end
+    if (finished_) interrupt_.answered();  // the request came after the end of the run
     interrupt_.begin(pausable);
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const LogScope scope(runtime_->log());
@@ -70,7 +70,7 @@ class Trainer {
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
-  std::set<std::string, std::less<>> added_;  // adapters that the run itself knows nothing of
+  std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use
   const config::Config config_;
   const std::shared_ptr<Dataset> train_, eval_;
   const std::string model_path_;

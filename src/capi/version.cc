@@ -1,4 +1,4 @@
-// trl_version, trl_build_info, trl_has_feature: what this build is.
+// trl_version, trl_build_info, trl_has_feature.
 #include <algorithm>
 #include <array>
 

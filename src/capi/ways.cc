@@ -38,7 +38,7 @@ std::vector<Lever> forms(const config::Config& config) {
       again("all but attention is computed again", "selective"),
       again("whole layers are computed again", "layers")};
   std::vector<Lever> out;
-  // Under the newer name, or with entries, it is decided what is computed again.
+  // The newer name, or entries, already decide what is computed again.
   const bool decided = config.is_set("activation_checkpointing") || config.is_set(kEntries) ||
                        config.is_set("activation_checkpointing_kwargs");
   for (const Lever& form : all) {
@@ -48,19 +48,19 @@ std::vector<Lever> forms(const config::Config& config) {
   return out;
 }
 
-// Of which a way has one.
+// A way has exactly one of these.
 bool are_alike(const Lever& a, const Lever& b) {
   if (a.leaves || b.leaves) return a.leaves && b.leaves;
   return !a.options.empty() && !b.options.empty() && a.options.front().first == b.options.front().first;
 }
 
-// A micro-batch of so many rows in 2, 4, ... parts, up to one for each row; each in place of the one before.
+// Splits a micro-batch into 2, 4, ... parts, up to one for each row; each replaces the one before.
 std::vector<Lever> parts_of(const RunSize& size) {
   std::vector<Lever> out;
   for (int64_t parts = 2, before = size.rows; before > 1; parts *= 2) {
     const int64_t rows = (size.rows + parts - 1) / parts;
     before = rows;
-    out.push_back({fmt::format("a micro-batch goes in {} parts", (size.rows + rows - 1) / rows),
+    out.push_back({fmt::format("a micro-batch is split into {} parts", (size.rows + rows - 1) / rows),
                    {{std::string(kParts), std::to_string(rows * size.longest)}}});
   }
   return out;

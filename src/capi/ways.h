@@ -17,7 +17,7 @@ struct Lever {
   bool leaves = false;                   // something leaves memory for a file
 };
 
-// One way to keep what backward needs, with levers upon it.
+// One way to keep what backward needs, with the levers that change it.
 struct Way {
   Lever form;
   std::vector<Lever> levers;

@@ -1,5 +1,5 @@
-// Every function with NULL, with a handle of another type and with memory that is no handle: an error, never
-// a crash.
+// Every function with NULL, with a handle of another type and with memory that is not a handle: an error,
+// never a crash.
 #include <fstream>
 #include <functional>
 #include <set>

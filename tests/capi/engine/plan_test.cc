@@ -323,7 +323,7 @@ TEST(Plan, ComparesTheSetsThatAreAskedFor) {
   ASSERT_EQ(sets.size(), 4u);
   EXPECT_EQ(sets[0].at("options"), "optim: adamw_8bit");
   EXPECT_LT(bytes(sets[0], "optimizer state"), bytes(found, "optimizer state"));
-  // One that is refused has the reason in its place, and the next ones are as ever.
+  // One that is refused has the reason in its place, and the next ones are unchanged.
   EXPECT_EQ(sets[1].at("options"), "optim: no_such, gradient_checkpointing: true");
   EXPECT_EQ(sets[1].at("refused").at("key"), "optim");
   EXPECT_NE(sets[1].at("refused").at("message").get<std::string>().find("no_such"), std::string::npos);

@@ -103,7 +103,7 @@ TEST(Reward, SavesAClassifier) {
   EXPECT_EQ(trl_model_open(nullptr, (scratch / "out").c_str(), nullptr, &model, error), TRL_E_UNSUPPORTED);
 }
 
-// Also upon weights in blocks, of which the head is none.
+// Also on weights in blocks; the head is not one of them.
 TEST(Reward, AdaptersTrainTheHead) {
   NEED_MODEL();
   for (const char* four_bit : {"false", "true"}) {

@@ -69,7 +69,7 @@ TEST(SpecialTokens, AreSavedAsTrainerSavesThem) {
   }
 }
 
-// Also where the tokenizer does not say so.
+// Even if the tokenizer does not say so.
 TEST(SpecialTokens, AGenerationEndsAtTheNewOne) {
   NEED_TINY("llama");
   const host::Scratch scratch;

@@ -27,7 +27,7 @@ struct Lines {
   }
 };
 
-// So many rows of so many tokens each.
+// `rows` rows of `tokens` tokens each.
 host::Dataset even_rows(int64_t rows, int64_t tokens) {
   std::vector<int64_t> ids(static_cast<size_t>(tokens));
   std::string lines;
