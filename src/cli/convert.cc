@@ -27,7 +27,8 @@ bool merges(const Config& config) {
     throw Failure(kUsage, "--save.kind " + kind + ": merged is the kind that is for this command");
   for (const char* key : kOpening) {
     if (get(config, key) != get(usual, key))
-      throw Failure(kUsage, fmt::format("--{}: it is for --save.kind merged, which opens the model", key));
+      throw Failure(kUsage,
+                    fmt::format("--{}: it is only for --save.kind merged, which opens the model", key));
   }
   return false;
 }
@@ -61,9 +62,10 @@ int convert(const Words& words) {
       {{"output", "The GGUF file, or of a GGUF file the directory, that is written", &output}}};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
-  if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+  if (path.empty())
+    throw Failure(kUsage, "--model_name_or_path is required: a model directory or a GGUF file");
   if (!output || output->empty())
-    throw Failure(kUsage, "--output is needed: a GGUF file, or a directory where the model is a GGUF file");
+    throw Failure(kUsage, "--output is required: a GGUF file, or a directory where the model is a GGUF file");
 
   const bool merging = merges(config);
   Runtime runtime;

@@ -1,4 +1,4 @@
-// trl estimate: what a run would take in memory, time and disk, before it is made.
+// trl estimate: predicts the memory, time and disk of a run.
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/log.h"
@@ -36,7 +36,7 @@ int estimate(const Words& words) {
       {{"json", "Print the numbers as JSON", &json}}};
   if (parse(line, words, config)) return 0;
   if (get(config, "model_name_or_path").empty())
-    throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+    throw Failure(kUsage, "--model_name_or_path is required: a model directory or a GGUF file");
   Runtime runtime;
   open_runtime(config, runtime);
   Dataset train, eval;

@@ -1,4 +1,4 @@
-// The C handles as owners, and the one way this program fails: Failure, with what goes to stderr and the exit
+// Owners of the C handles, and the one way this program fails: Failure, with the text for stderr and the exit
 // code.
 #pragma once
 #include <trl.h>
@@ -9,7 +9,7 @@
 
 namespace trl::cli {
 
-// Exit codes beside 0; an interrupted run ends with 128 + the signal.
+// Exit codes other than 0; an interrupted run ends with 128 + the signal.
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
@@ -42,8 +42,8 @@ using Model = Handle<trl_model, trl_model_destroy>;
 using Generator = Handle<trl_generator, trl_generator_destroy>;
 using Completions = Handle<trl_completions, trl_completions_destroy>;
 
-// check(trl_config_set(config, key, value, error.out()), error): a wrong key or value is the user's, the rest
-// a failure.
+// check(trl_config_set(config, key, value, error.out()), error): a wrong key or value is a usage error,
+// anything else a failure.
 inline void check(trl_status status, const Error& error) {
   if (status >= 0) return;
   throw Failure(status == TRL_E_INVALID_CONFIG ? kUsage : kFailed, trl_error_message(error.get()));

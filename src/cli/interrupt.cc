@@ -13,7 +13,7 @@ namespace trl::cli {
 
 namespace {
 
-// A handler has no other way to its data. Lock-free atomics: safe in a signal handler.
+// A signal handler can reach its data only through globals. Lock-free atomics are safe there.
 std::atomic<trl_trainer*> g_trainer{nullptr};
 std::atomic<bool> g_polled{false};
 std::atomic<const char*> g_last_words{nullptr};
@@ -35,7 +35,7 @@ void on_signal(int number) {
     say("\n");
     _exit(128 + number);
   }
-  say("\ntrl: stopping at the next safe point; once more to quit at once\n");
+  say("\ntrl: stopping at the next safe point; press Ctrl-C again to quit now\n");
   if (trainer != nullptr) trl_trainer_cancel(trainer);
   errno = before;
 }

@@ -1,5 +1,6 @@
-// Ctrl-C and SIGTERM: the first asks the trainer, or a call that polls, to stop at its next safe point, a
-// second one quits at once. Without either there is nothing to clean up, and the first one quits.
+// Ctrl-C and SIGTERM: the first signal asks the trainer, or a call that polls, to stop at its next safe
+// point; a second one quits at once. If neither is running there is nothing to clean up, and the first signal
+// quits.
 #pragma once
 #include <trl.h>
 
@@ -12,8 +13,8 @@ class Interrupt {
   ~Interrupt();  // the handlers before are put back
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
-  void watch(trl_trainer* trainer);        // which outlives this object
-  void watch_calls(trl_runtime* runtime);  // that make something for it: they are cancelled
+  void watch(trl_trainer* trainer);        // must outlive this object
+  void watch_calls(trl_runtime* runtime);  // calls that make something for it are cancelled
   static int signal_number();              // the first signal that came, or 0
 };
 

@@ -8,7 +8,7 @@ namespace trl::cli {
 // Written at once. false: stdout cannot be written any more.
 bool print(std::string_view text);
 
-// The exit code with what became of stdout: a reader that went away is no failure, anything else is.
+// The exit code, given what happened to stdout: a reader that went away is not a failure, anything else is.
 int with_output(int code);
 
 }  // namespace trl::cli

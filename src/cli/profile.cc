@@ -42,7 +42,7 @@ int profile(const Words& words) {
   const std::string model = get(config, "model_name_or_path");
   if (model.empty())
     throw Failure(kUsage,
-                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
+                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
   fit_terminal(config);
   if (get(config, "profile.peaks").empty())
     check(trl_config_set(config.get(), "profile.peaks", "true", error.out()), error);

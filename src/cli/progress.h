@@ -25,7 +25,7 @@ class Progress {
   bool enabled_;
   bool terminal_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double first_step_ = 0, first_tokens_ = 0;  // where this process began
+  double first_step_ = 0, first_tokens_ = 0;  // the step at which this process began
   double step_ = 0, max_steps_ = 0, loss_ = 0, tokens_ = 0;
   bool has_loss_ = false;
 };

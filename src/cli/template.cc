@@ -45,7 +45,7 @@ int template_command(const Words& words) {
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())
     throw Failure(kUsage,
-                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
+                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
   const int64_t wanted = row_number(row);
   const Interrupt interrupt("stopped");
   Runtime runtime;

@@ -77,8 +77,8 @@ int tokenize(const Words& words) {
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())
     throw Failure(kUsage,
-                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
-  if (!text) throw Failure(kUsage, "--text is needed: the text to cut into tokens");
+                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
+  if (!text) throw Failure(kUsage, "--text is required: the text to cut into tokens");
   const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);

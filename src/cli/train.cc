@@ -61,24 +61,24 @@ int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
 }
 
 void require(const Config& config, const char* key, const char* what) {
-  if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is needed: {}", key, what));
+  if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is required: {}", key, what));
 }
 
-// What cannot be written at the end is better known before the first step.
+// Fails before the first step if the model could not be saved at the end.
 void make_output(const std::string& output) {
   std::error_code error;
   std::filesystem::create_directories(output, error);
   if (!error && access(output.c_str(), W_OK) == 0 && std::filesystem::is_directory(output)) return;
-  throw Failure(kFailed, fmt::format("output_dir: {} cannot be written: {}", output,
-                                     error ? error.message()
-                                           : std::string("it is not a directory that may be written")));
+  throw Failure(kFailed,
+                fmt::format("output_dir: {} cannot be written: {}", output,
+                            error ? error.message() : std::string("it is not a writable directory")));
 }
 
 void warn_of_own_directory(const std::string& model, const std::string& output) {
   std::error_code error;
   if (std::filesystem::equivalent(model, output, error))
     spdlog::warn(
-        "output_dir is the model's own directory: at the end its weights are replaced by the tuned ones");
+        "output_dir is the model's own directory: its weights will be replaced by the tuned ones at the end");
 }
 
 int64_t global_step(const Trainer& trainer) {
@@ -88,7 +88,7 @@ int64_t global_step(const Trainer& trainer) {
   return nlohmann::json::parse(state)["global_step"].get<int64_t>();
 }
 
-// A checkpoint beside the others, and what to do with it.
+// Writes a checkpoint next to the others and says how to use it.
 void keep(const Trainer& trainer, const Config& config) {
   Error error;
   Config options;
@@ -99,17 +99,16 @@ void keep(const Trainer& trainer, const Config& config) {
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
   if (get(config, "save_only_model") == "true") {
     spdlog::warn(
-        "interrupted: the model as it stands lies in {}, without the optimizer's state (save_only_model). To "
-        "go on "
-        "from these weights: --model_name_or_path {}",
+        "interrupted: saved the model as it is in {}, without the optimizer's state (save_only_model). To "
+        "start from these weights: --model_name_or_path {}",
         path, path);
   } else {
-    spdlog::warn("interrupted after step {}. To go on: the same command with --resume_from_checkpoint {}",
+    spdlog::warn("interrupted after step {}. To resume: the same command with --resume_from_checkpoint {}",
                  step, path);
   }
 }
 
-// Rows are read while training goes on: one that cannot be read costs no step that was made.
+// Rows are read during training: one that cannot be read must not cost the steps already done.
 bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
   return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) &&
          global_step(trainer) > begun_at;
@@ -120,7 +119,7 @@ std::string cache_directory() {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
-// The method before the keys: it decides their defaults and what they accept.
+// The method is set before the keys: it decides their defaults and what they accept.
 int train(const std::string& method, const std::string& summary, const Words& words) {
   Config config;
   Error error;

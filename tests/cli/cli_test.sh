@@ -144,8 +144,8 @@ case_tokenize_prints_ids_pieces_and_texts() {
   cut -f1 out | grep -vqE '^[0-9]+$' && die "ids"
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it"; says out '"[CLS]"'
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
-  run 2 tokenize --model_name_or_path "$model"; says err "--text is needed"
-  run 2 tokenize --text a; says err "--model_name_or_path is needed"
+  run 2 tokenize --model_name_or_path "$model"; says err "--text is required"
+  run 2 tokenize --text a; says err "--model_name_or_path is required"
 }
 # What a terminal gets: script makes one.
 case_tokens_are_coloured_on_a_terminal() {
@@ -274,7 +274,7 @@ case_bad_input() {
 }
 case_adapters_that_do_not_fit_are_refused() {
   refused() { local what=$1; shift; run 2 "${sft[@]}" --output_dir m --use_peft "$@"; says err "$what"; [ ! -e m/adapter_config.json ]; }
-  refused "there are embed_tokens, q_proj" --lora_target_modules query
+  refused "the model has embed_tokens, q_proj" --lora_target_modules query
   refused "the output head (lm_head)" --lora_target_modules lm_head
   refused "is not a valid regular expression" --lora_target_modules "q_(proj"
   refused "is not a layer of this model" --lora_target_modules q_proj v_proj --peft_config "{layers_to_transform: [9]}"
@@ -284,11 +284,11 @@ case_adapters_that_do_not_fit_are_refused() {
   refused "'IA3' is not supported" --peft_config "{peft_type: IA3}"
   refused "EVA is not built" --peft_config "{eva_config: {rho: 2}}"
   refused "olora and pissa take a part out of the weights" --peft_config "{init_lora_weights: pissa}" --load_in_4bit
-  run 2 "${sft[@]}" --load_in_4bit; says err "only adapters upon them"
+  run 2 "${sft[@]}" --load_in_4bit; says err "only adapters on top of them"
 }
 case_rows_must_be_named() { run 2 sft --model_name_or_path "$model" --output_dir m; says err "dataset_name"; }
 
-# interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run goes on from it
+# interrupted SIGNAL CODE: after the first record; the checkpoint is a model, and the run resumes from it
 interrupted() {
   local long=(--logging_steps 1 --save_strategy no --num_train_epochs 3)
   "$trl" "${sft[@]}" "${long[@]}" --max_steps 100000 >out 2>err &
@@ -306,7 +306,7 @@ interrupted() {
   grep -q "\"global_step\": $step" "$checkpoint/trainer_state.json" || die "trainer_state.json is not of step $step"
   run 0 generate --model_name_or_path "$checkpoint" --prompt "It opens" --max_new_tokens 2
   run 0 "${sft[@]}" "${long[@]}" --max_steps $((step + 1)) --resume_from_checkpoint "$checkpoint"
-  [ "$(grep -c '"loss"' out)" -eq 1 ] || die "it did not go on from step $step"
+  [ "$(grep -c '"loss"' out)" -eq 1 ] || die "it did not resume from step $step"
   says err "max_steps is $((step + 1)), the checkpoint was made with 100000"
 }
 # while rows are read, before there is a trainer
@@ -394,7 +394,7 @@ case_merges_an_adapter_into_quantised_weights() {
     grep -q quantization_config $path/config.json && die "$path is quantised"; [ -s $path/model.safetensors ] || die "$path"
   done
   cmp -s kept/model.safetensors four/model.safetensors && die "the same weights"
-  run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "--load_in_4bit: it is for --save.kind merged"
+  run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "--load_in_4bit: it is only for --save.kind merged"
   run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"
   run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "need an adapter"; [ ! -e x ] || die "x"
 }
@@ -447,7 +447,7 @@ case_saves_as_gguf() {
 }
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
 case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }
-case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: a file is expected"; }
+case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: the file name is empty"; }
 estimate=(estimate --model_name_or_path "$model" --max_length 128 --max_steps 20 --output_dir nothing)
 case_estimate_tells_memory_time_and_disk() {
   run 0 "${estimate[@]}"; says out "optimizer state"; says out "peak"; says out "tokens/s"; says out "for 20 steps"
@@ -464,7 +464,7 @@ case_estimate_is_of_any_trainer() {
   run 2 "${estimate[@]}" --method dop; says err "'dop'"
 }
 case_estimate_refuses_what_is_wrong() {
-  run 2 estimate; says err "--model_name_or_path is needed"
+  run 2 estimate; says err "--model_name_or_path is required"
   run 2 "${estimate[@]}" --max_length null; says err "max_length"
   run 1 "${estimate[@]}" --report gone/plan.html; says err "gone"
   run 1 "${estimate[@]}" --report .; says err "is a folder"
@@ -538,7 +538,7 @@ case_profile_works_with_a_tokenizer_alone() {
   run 0 profile --model_name_or_path tokenizer --dataset_name "$rows" --json; says out '"no_peaks": "'
 }
 case_profile_refuses_what_is_wrong() {
-  run 2 profile --dataset_name "$rows"; says err "--model_name_or_path is needed"
+  run 2 profile --dataset_name "$rows"; says err "--model_name_or_path is required"
   run 2 profile --model_name_or_path "$model"; says err "give dataset_name"
   run 1 profile --model_name_or_path "$model" --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 "${profile[@]}" --max_lenghts 5; says err "max_length"
