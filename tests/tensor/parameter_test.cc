@@ -183,7 +183,7 @@ TEST_F(Uses, TakeMemoryFromTheFirstAdditionUntilTheGradientIsDropped) {
   EXPECT_EQ(w.gradient()[999].item<float>(), 0.0f);  // nothing was added since
 }
 
-// 256 parts of 1/256 upon 255: each by itself would be lost in bfloat16.
+// 256 parts of 1/256 on top of 255: each by itself would be lost in bfloat16.
 TEST_F(Uses, OfABfloat16GradientAreSummedInFloat32WhileSeveralAreOpen) {
   Parameter w = parameter();
   w.begin_training_in(at::kBFloat16);
