@@ -90,12 +90,12 @@ enum {
 typedef struct trl_kernel_batch {
   uint32_t struct_size; /* bytes of this struct as libtrl knows it: at least those of version 1 */
   uint32_t dtype;       /* of every array but lse: TRL_KERNEL_FLOAT32 or TRL_KERNEL_BFLOAT16 */
-  int64_t tokens;       /* of all documents, which lie one behind the other */
+  int64_t tokens;       /* of all documents, which lie one after the other */
   int64_t documents;
   const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
   const int32_t* prefix; /* NULL, or [documents]: an earlier document that has no prefix itself, all of which
-                            the tokens of document i see before their own (positions go on from its last
+                            the tokens of document i see before their own (positions continue from its last
                             one), or -1 */
   int64_t max_length;    /* tokens of the longest document, or more */
   int64_t heads;         /* of q */

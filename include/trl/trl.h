@@ -116,7 +116,7 @@ enum {
   TRL_E_INTERNAL = -14
 };
 
-/* Frees what user_data points to; runs exactly once, also when the registration failed. May be NULL. */
+/* Frees what user_data points to; runs exactly once, even if the registration failed. May be NULL. */
 typedef void (*trl_destroy_fn)(void* user_data);
 
 /* ---- version and features ------------------------------------------------------------------------ */
@@ -162,7 +162,7 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
 /**
  * Whether this build has a feature.
  *
- * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names are not had.
+ * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
  * @return 1 or 0; cannot fail.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
@@ -225,7 +225,7 @@ TRL_API void trl_error_destroy(trl_error* error) TRL_NOEXCEPT;
 /* ---- configuration ------------------------------------------------------------------------------- */
 
 /**
- * Makes an empty configuration: every key has its default.
+ * Creates an empty configuration: every key has its default.
  *
  * @param out_config [out] owned by the caller, freed by trl_config_destroy.
  * @param error [out] nullable; owned by the caller.
@@ -334,7 +334,8 @@ enum {
  *
  * @param previous [in] NULL for the first option, else what the last call returned.
  * @return the next option, borrowed for the life of the process; NULL at the end, and for what is not an
- * option. Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCEPT;
@@ -416,7 +417,8 @@ TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
  * @param option [in] from trl_option_next.
  * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
  * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option,
- * and for a trainer that does not have it. Contract: borrowed; any thread; does not block; no callbacks;
+ * and for a trainer that does not have it.
+ * Contract: borrowed; any thread; does not block; no callbacks;
  * cannot fail.
  * @since 0.1
  */
@@ -477,7 +479,7 @@ TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_doc_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
- * The version of libtrl that has an option first.
+ * The first version of libtrl that has an option.
  *
  * @param option [in] from trl_option_next.
  * @return borrowed for the life of the process; NULL for what is not an option.
@@ -506,7 +508,7 @@ typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component
                            size_t size);
 
 /**
- * Makes a runtime: threads, memory limit and log of what is created with it.
+ * Creates a runtime: the threads, memory limit and log of what is created with it.
  *
  * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The
  * limit belongs to the process: while a runtime lives, one that asks for another limit is refused. Every
@@ -528,7 +530,7 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
 /**
  * Sends the log lines of a runtime, and of all that is created with it, to a callback.
  *
- * Replaces the callback before it. Without one nothing is logged anywhere.
+ * Replaces the previous callback. Without one nothing is logged anywhere.
  *
  * @param runtime [in] changed.
  * @param log [in] nullable: no log.
@@ -553,7 +555,7 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
  * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
- * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made.
+ * returns TRL_E_CALLBACK. In both cases nothing remains of what was being created.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
 enum { TRL_PROGRESS_STOP = 1 };
@@ -573,14 +575,14 @@ enum { TRL_PROGRESS_STOP = 1 };
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
  * Contract: user_data owned by the library until destroy; any thread; does not block; destroy of the callback
- * before, now or with the last call that it hears of; after an error destroy was called.
+ * before, now or with the last call that it reports on; after an error destroy was called.
  * @since 0.1
  */
 TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_fn progress, void* user_data,
                                             trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Sets the process's limit for large buffers, also while trainers live.
+ * Sets the process's limit for large buffers; trainers may exist.
  *
  * @param runtime [in] any runtime.
  * @param bytes [in] the limit; 0: none; not below what is in use.
@@ -608,7 +610,7 @@ TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* ki
                                       int64_t* out_peak_bytes, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * What the runtime and the engine are, as a JSON object: threads, memory limit, and the engine's libraries
+ * Describes the runtime and the engine as a JSON object: threads, memory limit, and the engine's libraries
  * and kernels.
  *
  * Opens the engine.
@@ -617,14 +619,15 @@ TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* ki
  * @param out_json [out] borrowed until runtime is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND without an engine library, TRL_E_UNSUPPORTED with another libtorch in the
- * process. Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
+ * process.
+ * Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json,
                                         trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a runtime; what was created with it goes on.
+ * Frees a runtime; what was created with it continues to work.
  *
  * @param runtime [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; destroy of the log callback, now or with the last user;
@@ -643,7 +646,7 @@ TRL_API void trl_runtime_destroy(trl_runtime* runtime) TRL_NOEXCEPT;
  *
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_BUSY while a call runs on another thread.
- * Contract: any thread; blocks until the threads are gone; no callbacks; after an error none was ended.
+ * Contract: any thread; blocks until the threads are gone; no callbacks; after an error no thread was ended.
  * @since 0.1
  */
 TRL_API trl_status trl_runtime_shutdown(trl_error** error) TRL_NOEXCEPT;
@@ -656,13 +659,13 @@ TRL_API trl_status trl_runtime_shutdown(trl_error** error) TRL_NOEXCEPT;
  * JSON Lines, one JSON array of objects, CSV with a header, or plain text (a row with the column `text` for
  * each line), each plain, .gz or .zst; Parquet where trl_has_feature says "parquet". The files of a directory
  * and of a glob are read in the order of their names. Rows are read when a trainer is created, or by
- * trl_dataset_get_row_count; a file that has changed until it is read again is an error then.
+ * trl_dataset_get_row_count; a file that has changed by the time it is read again is an error.
  *
  * @param runtime [in] nullable.
  * @param path [in] the file, directory or glob.
  * @param options [in] nullable; `dataset_columns` renames the columns of this dataset, in place of what the
  * trainer's configuration says; `dataset_train_split` is the split that is read of a directory whose files
- * are named by split. Keys that are no dataset's are not read.
+ * are named by split. Keys that do not concern a dataset are not read.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED for a format that is not read.
@@ -695,7 +698,7 @@ TRL_API trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_confi
                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Makes a dataset of bytes in memory.
+ * Creates a dataset from bytes in memory.
  *
  * @param runtime [in] nullable.
  * @param format [in] "jsonl", "json", "csv" or "text".
@@ -713,25 +716,26 @@ TRL_API trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* for
                                            size_t size, const trl_config* options, trl_dataset** out_dataset,
                                            trl_error** error) TRL_NOEXCEPT;
 
-/* The C stream interface of Apache Arrow, whose struct the host has from there. */
+/* The C stream interface of Apache Arrow; the host takes the struct from Arrow's header. */
 struct ArrowArrayStream;
 
 /**
- * Makes a dataset of an Arrow stream of record batches.
+ * Creates a dataset from an Arrow stream of record batches.
  *
  * Columns may be null, boolean, integer, float, utf8 (also large and view), list (also large and of fixed
  * size), struct, map with keys of text, and dictionaries of these; null, NaN and an infinity mean that a row
  * has no such column.
  *
  * @param runtime [in] nullable.
- * @param stream [in] taken over, also when this call fails with another status than TRL_E_BUSY: its release
- * is NULL then. It is read once, by the first call that reads rows, and released after that or with the
+ * @param stream [in] taken over, even if this call fails with another status than TRL_E_BUSY; its release is
+ * then NULL. It is read once, by the first call that reads rows, and released after that or with the
  * dataset.
  * @param options [in] nullable; as for trl_dataset_open.
  * @param out_dataset [out] owned by the caller, freed by trl_dataset_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for a column of another type, TRL_E_CALLBACK when the stream fails, with its
- * code. Contract: caller owns, a trainer keeps it alive; any thread; does not block; get_schema of the stream
+ * code.
+ * Contract: caller owns, a trainer keeps it alive; any thread; does not block; get_schema of the stream
  * now, get_next and release inside later calls; after an error out_dataset is NULL.
  * @since 0.1
  */
@@ -745,7 +749,7 @@ typedef int32_t (*trl_next_record_fn)(void* user_data, trl_record* record);
 typedef int32_t (*trl_rewind_fn)(void* user_data);
 
 /**
- * Makes a dataset of rows that the host gives, one call for each.
+ * Creates a dataset from rows that the host gives, one call for each.
  *
  * @param runtime [in] nullable.
  * @param next [in] gives the next row.
@@ -812,7 +816,7 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
                                              trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Reads and tokenises all rows, as training would, and tells how long they are and what each max_length
+ * Reads and tokenises all rows, as training would, and reports how long they are and what each max_length
  * costs.
  *
  * Percentiles and histograms of prompt, completion and total tokens; for each value of `profile.max_lengths`
@@ -821,10 +825,10 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  * preference rows (chosen and rejected) it has only the lengths and cuts.
  * Reads the keys that make rows and batches (`dataset_text_field`, `completion_only_loss`, `chat_template`,
  * `per_device_train_batch_size`, `train_sampling_strategy`, `seed`, `data_seed` ...) and the group `profile`;
- * writes the files of `profile.svg` and `profile.html`. A few bytes a row are held. Opens no engine, unless
- * `profile.peaks` asks for the predicted peak of a run at each max_length: then the other keys of a run count
- * too, and a step is rehearsed for each, as trl_trainer_plan does. max_lengths[].peak_bytes has it in the
- * JSON, or no_peaks why there is none; that is not an error.
+ * writes the files of `profile.svg` and `profile.html`. A few bytes per row are held in memory. Opens no
+ * engine, unless `profile.peaks` asks for the predicted peak of a run at each max_length: then the other keys
+ * of a run count too, and a step is rehearsed for each, as trl_trainer_plan does. max_lengths[].peak_bytes
+ * has it in the JSON, or no_peaks why there is none; that is not an error.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -833,7 +837,8 @@ TRL_API trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t
  * @param out_text [out] nullable; a plot of `profile.width` columns; borrowed until dataset is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_IO, TRL_E_NOT_FOUND for the folder of a file to
- * write, TRL_E_CALLBACK and others. Contract: borrowed; concurrent on const (rows of a callback: exclusive);
+ * write, TRL_E_CALLBACK and others.
+ * Contract: borrowed; concurrent on const (rows of a callback: exclusive);
  * blocks on the rows; log, next and rewind; after an error the outputs are NULL and the files untouched.
  * @since 0.1
  */
@@ -853,10 +858,10 @@ TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
  * @param options [in] nullable: the defaults.
- * @param row [in] counted from 0; the rows before it are read over.
+ * @param row [in] counted from 0; the rows before it are skipped.
  * @param out_json [out] borrowed until dataset is destroyed.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a row that the dataset has not, TRL_E_INVALID_CONFIG,
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a row that the dataset does not have, TRL_E_INVALID_CONFIG,
  * TRL_E_FORMAT, TRL_E_IO, TRL_E_CALLBACK and others.
  * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
  * rewind; after an error out_json is NULL.
@@ -867,7 +872,7 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a dataset; a trainer made with it goes on.
+ * Frees a dataset; a trainer created with it continues to work.
  *
  * @param dataset [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; destroy of its callback, now or with the last user; cannot
@@ -885,7 +890,7 @@ TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
  * @param path [in] a directory with tokenizer.json or (where the build has SentencePiece) tokenizer.model,
  * or a GGUF file.
  * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
- * the tokenizer's own. Keys that are no tokenizer's are not read.
+ * the tokenizer's own. Keys that do not concern a tokenizer are not read.
  * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG.
@@ -903,7 +908,7 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, co
  * @param tokenizer [in] not changed.
  * @param text [in] nullable when size is 0.
  * @param size [in] bytes in text.
- * @param add_special_tokens [in] 1: also what the tokenizer adds by itself (a begin token ...); 0: not.
+ * @param add_special_tokens [in] 1: with what the tokenizer adds by itself (a begin token ...); 0: without.
  * @param ids [out] receives the first `capacity` ids; nullable when capacity is 0.
  * @param capacity [in] room in ids.
  * @param out_count [out] how many ids there are; when above capacity, call again with as much room.
@@ -961,8 +966,8 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
                                            size_t capacity, size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Renders a conversation with the tokenizer's chat template: of named ones with "tool_use" where tools are
- * given, else with "default".
+ * Renders a conversation with the tokenizer's chat template. If it has several, "tool_use" is taken when
+ * tools are given, and otherwise "default".
  *
  * @param tokenizer [in] not changed.
  * @param json [in] a list of messages, or an object with `messages` and, where wanted, `tools`,
@@ -976,7 +981,8 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
  * much room.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for malformed JSON or what the template raises, TRL_E_NOT_FOUND without a
- * template. Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
+ * template.
+ * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
  * error out_size is 0.
  * @since 0.1
  */
@@ -985,7 +991,7 @@ TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokeni
                                                      size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * What the tokenizer is, as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
+ * Describes the tokenizer as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
  * ids, and chat_template (an object, name to template, where the tokenizer has named ones).
  *
  * @param tokenizer [in] not changed.
@@ -999,7 +1005,7 @@ TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const 
                                           trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a tokenizer; a generator made with it goes on.
+ * Frees a tokenizer; a generator created with it continues to work.
  *
  * @param tokenizer [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
@@ -1014,8 +1020,8 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file.
- * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that are
- * no model's are not read.
+ * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that do
+ * not concern a model are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
@@ -1052,7 +1058,7 @@ TRL_API trl_status trl_model_convert(trl_runtime* runtime, const char* path, con
                                      const trl_config* options, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * What the model is, as a JSON object: parameters (their number) and config (as config.json).
+ * Describes the model as a JSON object: parameters (their number) and config (as config.json).
  *
  * @param model [in] not changed.
  * @param out_json [out] borrowed until model is destroyed.
@@ -1110,10 +1116,10 @@ TRL_API trl_status trl_model_remove_adapter(trl_model* model, const char* name,
 TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Merges an adapter into the model's weights, and uses it: a call then costs what it costs without one. The
- * model keeps copies of the weights that change, so that undoing it gives back their bits. Quantised weights
- * that change become numbers of the model's dtype for that time, with the memory of these, and are not
- * quantised again; trl_model_save with `save.kind` merged needs no such memory.
+ * Merges an adapter into the model's weights and uses it: a call then costs as much as without an adapter.
+ * The model keeps copies of the weights that change, so that undoing the merge restores their bits. Quantised
+ * weights that change become numbers of the model's dtype for that time, with the memory of these, and are
+ * not quantised again; trl_model_save with `save.kind` merged needs no such memory.
  *
  * @param model [in] changed.
  * @param name [in] nullable: undoes the merge; nothing where none is merged.
@@ -1128,7 +1134,7 @@ TRL_API trl_status trl_model_merge_adapter(trl_model* model, const char* name,
 
 /**
  * Saves a model, or its adapter: a directory that transformers or PEFT loads, with the tokenizer and the chat
- * template. Written aside and then moved, so that no half directory is ever seen.
+ * template. Written aside and then moved, so that no incomplete directory is ever seen.
  *
  * @param model [in] the same afterwards.
  * @param path [in] the directory.
@@ -1144,7 +1150,7 @@ TRL_API trl_status trl_model_save(trl_model* model, const char* path, const trl_
                                   trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a model; a generator made with it goes on.
+ * Frees a model; a generator created with it continues to work.
  *
  * @param model [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
@@ -1162,32 +1168,36 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *
  * The JSON object has the members below; a later version may add some. Numbers of bytes are integers, times
  * are in seconds, shares and rates are floating-point numbers.
- *   model: the path of the model; rows, row_tokens: the largest micro-batch, so many rows of so many tokens
- *   parameters, trained_parameters: how many numbers the model has, and how many of them are trained
- *   peak_bytes: the resident memory of the whole process at its most, the sum of terms[].bytes
- *   process_bytes: of them, what the process has without the run
- *   counted_bytes: the most that trl_runtime_memory will count of the run
- *   kinds: object, the most bytes of each kind that trl_runtime_memory knows, not all at one time
- *   terms: array of {name, bytes (at that peak), most_bytes (at any time)}; the first, "process", is what the
- *     process has without the run; "start of the process", where no model was opened before, is what loading
- * the libraries leaves resident until then; resident pages of mapped files (dtype: keep, paged_ optimizers)
- * are terms of their own timeline: array of {at (the share of the arithmetic that is done before, from 0 to
- * 1), stage ("open", "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the
- * order of terms)}, over opening the model and one step, and an evaluation of one batch where the run has
- * evaluations kv_cache: {tokens, bytes}: what generating keeps of one sequence as long as the longest row; no
- * part of training tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its
- * micro-batches steps, tokens, seconds: of the whole run, each where it is known: from max_steps, or from the
- * rows disk: {checkpoint_bytes (of one), checkpoints (that lie there at once), model_bytes (of the final
- *     model), needed_bytes (of all of them), free_bytes (where output_dir will be)}; where something leaves
- *     memory for a file {offloaded_state_bytes, offloaded_activation_bytes, offload_needed_bytes (of both),
- *     offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers {frozen_states_bytes (where
- *     the tokens of an epoch are known), frozen_states_free_bytes}
- *   leaving: where activations leave memory for a file: {bytes (of a step), most_bytes (at once), free_bytes,
- *     write_bytes_per_second, read_bytes_per_second (of its disk)}
- *   way: with memory_budget, the way that was chosen, in words
- *   alternatives: array, a member for each set of `estimate.compare` in its order; where that is null, for
- *     some usual sets that are not refused. Each has options (text: "optim: adamw_8bit, use_peft: true"), and
- *     all members above but alternatives; or, for a set that cannot be run, refused: {key (or ""), message}
+ * - model: the path of the model
+ * - rows, row_tokens: the largest micro-batch: how many rows, and the tokens of each
+ * - parameters, trained_parameters: how many numbers the model has, and how many of them are trained
+ * - peak_bytes: the resident memory of the whole process at its most, the sum of terms[].bytes
+ * - process_bytes: of these, what the process has without the run
+ * - counted_bytes: the most that trl_runtime_memory will count of the run
+ * - kinds: object, the most bytes of each kind that trl_runtime_memory knows, not all at one time
+ * - terms: array of {name, bytes (at that peak), most_bytes (at any time)}. The first, "process", is what the
+ *   process has without the run. "start of the process", if no model was opened before, is what loading the
+ *   libraries leaves resident until then. Resident pages of mapped files (dtype: keep, paged_ optimizers) are
+ *   terms of their own
+ * - timeline: array of {at (the share of the arithmetic that is done before, from 0 to 1), stage ("open",
+ *   "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the order of terms)},
+ * over opening the model, one step, and an evaluation of one batch if the run has evaluations
+ * - kv_cache: {tokens, bytes}: what generation keeps for one sequence as long as the longest row; not a part
+ *   of training
+ * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
+ * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
+ * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),
+ *   needed_bytes (of all of them), free_bytes (where output_dir will be)}; if something leaves memory for a
+ *   file, also {offloaded_state_bytes, offloaded_activation_bytes, offload_needed_bytes (of both),
+ *   offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers, also {frozen_states_bytes (if
+ *   the tokens of an epoch are known), frozen_states_free_bytes}
+ * - leaving: if activations leave memory for a file: {bytes (of a step), most_bytes (at once), free_bytes,
+ *   write_bytes_per_second, read_bytes_per_second (of its disk)}
+ * - way: with memory_budget, the way that was chosen, in words
+ * - alternatives: array, a member for each set of `estimate.compare` in its order; if that is null, for some
+ *   usual sets that are not refused. Each has options (text: "optim: adamw_8bit, use_peft: true") and all
+ *   members above except alternatives; or, for a set that cannot be run, refused: {key (or ""), message}
+ *
  * Times come from the arithmetic of that step and half a second of measuring on this machine. With
  * `memory_budget` the plan is that of the way that such a run would choose.
  *
@@ -1212,11 +1222,12 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
                                     trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Makes a trainer: reads and prepares the rows, opens the model, checks everything.
+ * Creates a trainer: reads and prepares the rows, opens the model, checks everything.
  *
  * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
  * copy is taken, later changes have no effect. Its warnings go to the log. With `resume_from_checkpoint` the
- * trainer stands where that checkpoint was written; a damaged one is refused with TRL_E_FORMAT.
+ * trainer begins at the step at which that checkpoint was written; a damaged one is refused with
+ * TRL_E_FORMAT.
  *
  * @param runtime [in] nullable.
  * @param config [in] copied.
@@ -1263,14 +1274,14 @@ enum {
   TRL_ON_LOG = 2,         /* a record of trainer_state.json's log_history: its numbers */
   TRL_ON_EVALUATE = 3,    /* an evaluation is done: eval_loss, eval_runtime ... */
   TRL_ON_SAVE = 4,        /* a directory was written */
-  TRL_ON_EPOCH = 5,       /* an epoch is done, or was broken off: epoch says how much of it */
+  TRL_ON_EPOCH = 5,       /* an epoch is done, or was cut short: epoch says how much of it */
   TRL_ON_TRAIN_END = 6    /* the summary: train_loss, train_runtime ... */
 };
 
 /* What an event callback asks for; several may be combined. */
 enum { TRL_EVENT_STOP = 1, TRL_EVENT_SAVE = 2, TRL_EVENT_EVALUATE = 4 };
 
-/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to go on, TRL_EVENT_*
+/* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to continue, TRL_EVENT_*
  * bits, or a number below 0, which ends the run as TRL_EVENT_STOP does and makes the call TRL_E_CALLBACK. */
 typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metrics* metrics);
 
@@ -1279,8 +1290,8 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  *
  * Every event may be answered with every bit: TRL_EVENT_SAVE writes a checkpoint into output_dir and
  * TRL_EVENT_EVALUATE evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP
- * ends the run before the next step. Checkpoints are written by themselves as save_strategy says. The model
- * of the end is saved by trl_trainer_save. The log has a line for each event, steps and records as debug
+ * ends the run before the next step. Checkpoints are written automatically, as save_strategy says. The final
+ * model is saved by trl_trainer_save. The log has a line for each event, steps and records as debug
  * lines.
  *
  * @param trainer [in] changed.
@@ -1318,14 +1329,15 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * trainer needs to resume from here bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *
- * Written aside and then moved, so that no half directory is ever seen. Also after TRL_E_CANCELLED.
+ * Written aside and then moved, so that no incomplete directory is ever seen. Works after TRL_E_CANCELLED
+ * too.
  *
  * @param trainer [in] not changed in what it trains.
  * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in
  * output_dir, where save_total_limit counts it and trainer_state.json is written beside it.
  * @param options [in] nullable; the group `save`.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_IO, also where path is a checkpoint of another run, TRL_E_NOT_FOUND, TRL_E_CANCELLED.
+ * @return TRL_OK, TRL_E_IO (also if path is a checkpoint of another run), TRL_E_NOT_FOUND, TRL_E_CANCELLED.
  * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
  * @since 0.1
  */
@@ -1335,10 +1347,10 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
 /**
  * Adds a saved LoRA adapter to the model of a trainer, as trl_model_add_adapter does, to generate with it
  * beside the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option
- * `generate.adapter` names. The run does not train, use or save it. What else there is to do with adapters is
- * said by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which is named
- * "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one, and merged
- * the model with it merged, which leaves the weights of the run as they are.
+ * `generate.adapter` names. The run does not train, use or save it. Everything else about
+ * adapters is set by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which
+ * is named "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one,
+ * and merged the model with it merged, which leaves the weights of the run as they are.
  *
  * @param trainer [in]
  * @param name [in] of the caller's choice, as trl_model_add_adapter takes it.
@@ -1423,7 +1435,7 @@ TRL_API trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_j
                                         trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a trainer; a generator made from it goes on with the weights as they are.
+ * Frees a trainer; a generator created from it continues to work, with the weights as they are.
  *
  * @param trainer [in] nullable; consumed.
  * Contract: exclusive, last use; short; destroy functions of what only it kept alive; cannot fail.
@@ -1458,7 +1470,7 @@ TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* pre
 /* ---- generation ---------------------------------------------------------------------------------- */
 
 /**
- * Makes a generator of a model.
+ * Creates a generator for a model.
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.
@@ -1473,7 +1485,7 @@ TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokeniz
                                         trl_generator** out_generator, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Makes a generator that shares the weights of a trainer: it sees every step at once.
+ * Creates a generator that shares the weights of a trainer: it sees every step at once.
  *
  * @param trainer [in] its weights are kept alive.
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
@@ -1487,7 +1499,7 @@ TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generato
                                               trl_error** error) TRL_NOEXCEPT;
 
 /* One new token of prompt number `prompt`. text holds whole characters; it is empty while one is unfinished,
-   and valid during the call. Returns 0 to go on; anything else ends this prompt's completion. */
+   and valid during the call. Returns 0 to continue; anything else ends this prompt's completion. */
 typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
 
 /**
@@ -1507,7 +1519,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
- * TRL_E_OUT_OF_MEMORY. Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
+ * TRL_E_OUT_OF_MEMORY.
+ * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
  * where the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
  * generator usable.
  * @since 0.1
@@ -1528,8 +1541,8 @@ TRL_API void trl_generator_destroy(trl_generator* generator) TRL_NOEXCEPT;
 
 /**
  * The text of a completion, without the prompt and without special tokens: all that on_token was given. Bytes
- * that are no UTF-8 become U+FFFD where they come; trl_tokenizer_decode replaces with them all bytes of the
- * run, where a tokenizer has tokens for single bytes.
+ * that are not UTF-8 become U+FFFD one by one; trl_tokenizer_decode replaces all bytes of the run, if a
+ * tokenizer has tokens for single bytes.
  *
  * @param completions [in] not changed.
  * @param index [in] the prompt's number.
