@@ -25,7 +25,7 @@ mirror() {
 command -v debootstrap >/dev/null || bash examples/setup.sh debootstrap || cannot "debootstrap cannot be installed"
 from=$(mirror)
 [ -n "$from" ] || cannot "apt's sources name no mirror of Debian 12"
-git -C "$source" rev-parse HEAD >/dev/null 2>&1 || cannot "$source is no git clone"
+git -C "$source" rev-parse HEAD >/dev/null 2>&1 || cannot "$source is not a git clone"
 
 root=$(mktemp -d "${TMPDIR:-/tmp}/trl-fresh.XXXXXX")
 leave() {

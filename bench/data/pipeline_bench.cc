@@ -2,7 +2,7 @@
 // Rows of prompts and completions -> batches, without the engine, each time in a fresh process. JSON lines:
 // pass: reading, tokenising and packing (bfd) all rows, on one thread and on all, and by TRL and datasets in
 // PYTHON; first_batch: from process start to the first batch; memory: the most resident over a file of
-// --gigabytes, not packed (200 random batches while the pass over all rows goes on, and 200 behind it) and
+// --gigabytes, not packed (200 random batches while the pass over all rows is running, and 200 after it) and
 // packed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -109,7 +109,7 @@ void measure_speed(Settings s) {
   const auto bytes = static_cast<double>(fs::file_size(s.work.rows));
   const auto rows = static_cast<double>(s.rows);
   const int threads = s.work.threads;
-  const std::vector<std::string> kinds{"none", "streaming", "cold", "warm"};  // warm right behind cold
+  const std::vector<std::string> kinds{"none", "streaming", "cold", "warm"};  // warm right after cold
   std::map<std::string, Runs> ours, theirs;
   Runs single;
   for (int round = 0; round < s.rounds; ++round) {

@@ -12,7 +12,7 @@ struct PipelineWork {
   int threads = 0;
   int64_t max_length = 1024;
   bool cache = false;
-  int64_t batches = 0;       // that are made behind the first, and again
+  int64_t batches = 0;       // made after the first, and again
   bool to_the_end = false;   // when the pass over all rows is over
   bool digest = false;       // of all prepared rows
   double process_start = 0;  // on now()'s clock

@@ -53,7 +53,7 @@ Cell measure(const Settings& s, const std::string& model, const std::string& row
     throw std::runtime_error("a row of " + run["tokens"].front().dump() + " tokens where " +
                              std::to_string(tokens) + " were meant");
   const std::vector<double> seconds = run.at("seconds");
-  // The fastest step behind the first: what disturbs a machine only adds.
+  // The fastest step after the first: what disturbs a machine only adds.
   const auto fastest = std::min_element(seconds.begin() + 1, seconds.end());
   Cell cell{static_cast<double>(tokens), static_cast<double>(vocab), 0, 0, 0};
   cell.attention =
@@ -153,7 +153,7 @@ int run(int argc, char** argv) {
   app.add_option("--tokens", s.tokens, "of the document, three numbers from 1024 on at least")
       ->check(CLI::Range(16, 1 << 20));
   app.add_option("--vocab", s.vocab, "two sizes or more")->check(CLI::Range(16, 1 << 24));
-  app.add_option("--steps", s.steps, "measured, behind the first")->check(CLI::Range(1, 1000));
+  app.add_option("--steps", s.steps, "measured, after the first")->check(CLI::Range(1, 1000));
   app.add_option("--time-bound", s.time_bound, "relative error that the fits of time may have")
       ->check(CLI::PositiveNumber);
   app.add_flag("--levers", s.levers, "memory under each option that changes it");

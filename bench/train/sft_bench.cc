@@ -141,7 +141,7 @@ double adapter_parameters(const Side& side, const std::vector<Side>& all) {
   return 0;
 }
 
-// How much slower the adapter is upon weights in 4 bits: medians of steps, which took turns.
+// How much slower the adapter is on 4-bit weights: medians of steps that took turns.
 void add_ratio_to_lora(const Side& side, const std::vector<Json>& lines, Json& line) {
   for (const Json& other : lines) {
     if (side.name == side.precision + " qlora" && other.at("setting") == side.precision + " lora")
@@ -226,7 +226,7 @@ int run(int argc, char** argv) {
   app.add_option("--dataset", s.dataset, "JSON lines");
   app.add_option("--columns", s.columns, R"(dataset_columns, as JSON: {"question": "prompt", ...})");
   app.add_option("--precision", s.precisions, "of ours: bf16, autocast, fp32");
-  app.add_option("--steps", s.steps, "measured steps of a run, behind the first");
+  app.add_option("--steps", s.steps, "measured steps of a run, after the first");
   app.add_option("--batch", s.batch, "rows a step where rows are not packed");
   app.add_option("--max_length", s.max_length, "tokens a row at most; 1024 where rows are packed, else 512");
   app.add_flag("--packing", s.packing, "ours by bfd: rows of max_length, accumulated");
@@ -234,7 +234,7 @@ int run(int argc, char** argv) {
   app.add_flag("--no-padding", s.no_padding, "one row of exactly max_length tokens a step, on both sides");
   app.add_option("--lora", s.lora, "trains an adapter of this rank on all linear layers, on both sides");
   app.add_option("--lora-dropout", s.lora_dropout, "of ours, one setting each; the peer has none");
-  app.add_flag("--qlora", s.qlora, "with --lora: ours, upon weights in NF4, too");
+  app.add_flag("--qlora", s.qlora, "with --lora: ours on NF4 weights, too");
   app.add_flag("--full", s.full, "with --lora: ours, all of the model, too");
   app.add_flag("--int8", s.int8, "with --lora: ours with frozen_compute int8, too");
   app.add_option("--peer", s.peer, "a Python that has trl");

@@ -8,7 +8,7 @@ namespace trl::bench {
 
 namespace {
 
-// The mean over the steps behind the first, where there are some.
+// The mean over the steps after the first, where there are some.
 double mean(const Json& steps) {
   double sum = 0, count = 0;
   for (size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i, ++count) sum += steps[i].get<double>();

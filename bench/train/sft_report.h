@@ -11,7 +11,7 @@ struct Architecture {
 Architecture architecture_of(const Json& description);  // of describe_model
 
 Json equality_line(const std::string& precision, const Json& ours, const Json& theirs);
-// Of weights, gradients and optimizer states. adapter: the parameters of the one that is trained upon the
+// Of weights, gradients and optimizer states. adapter: the parameters of the one that is trained on the
 // frozen model; 0: all of the model is. four_bit: the blocks are frozen in NF4.
 double states_bytes(const std::string& precision, const Architecture& model, double adapter, bool four_bit);
 // states: states_bytes, which the memory is compared with.

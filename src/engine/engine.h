@@ -1,4 +1,4 @@
-// The face between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs,
+// The interface between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs,
 // nothing else. Every call is noexcept and answers with a trl::Status as int32_t; a negative one comes with a
 // message through ErrorSink. Each side destroys its own objects (release()). Views are valid during the call
 // unless said otherwise.
@@ -35,9 +35,9 @@ class Host {
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
-  virtual int64_t memory_peak(int32_t kind) noexcept = 0;  // the most so far, of a run with a budget
-  // After try_charge said no on this thread. A negative status, with the reason in `why`: something narrower
-  // than memory_limit() was in the way; ok: memory_limit() was.
+  virtual int64_t memory_peak(int32_t kind) noexcept = 0;  // the most so far in a run with a budget
+  // After try_charge returned false on this thread. A negative status, with the reason in `why`: a limit
+  // narrower than memory_limit() was exceeded; ok: memory_limit() was.
   virtual int32_t why_refused(int32_t /*kind*/, int64_t /*bytes*/, ErrorSink& /*why*/) noexcept { return 0; }
   // The interrupt of the call that this thread is in, which the engine polls during the call; null: none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
@@ -67,7 +67,7 @@ struct SequenceColumn {
   std::span<const float> values;
 };
 
-// One micro-batch, laid out without padding: segments lie one behind the other. A segment sees itself, its
+// One micro-batch, laid out without padding: segments lie one after the other. A segment sees itself, its
 // parent and all that this one sees; where none has a parent, segments are documents. A sequence is what a
 // loss counts as one: the segment that it ends with and those above it. labels are TRL's, not shifted: a
 // token is predicted from the one before it in its sequence, in each sequence that goes through it; -100 is
@@ -106,8 +106,8 @@ class BatchSource {
   // torch's generator, and so does every such pass.
   virtual int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                               ErrorSink& error) noexcept = 0;
-  // Instead of an epoch: each row once, as they lie, so many a batch; the last one may be short. A run starts
-  // its epoch anew afterwards.
+  // Instead of an epoch: each row once, in file order, that many per batch; the last one may be short. A run
+  // starts its epoch anew afterwards.
   virtual int32_t start_pass(int64_t batch_size, ErrorSink& error) noexcept = 0;
   // ok: *batch is valid until the next call; end: the epoch, or the pass, is over.
   virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
@@ -157,7 +157,7 @@ struct ConvertSpec {
 struct ModelSpec {
   std::string_view path;       // Hugging Face directory or one GGUF file
   std::string_view dtype;      // auto, float32, bfloat16
-  bool use_cpu = false;        // also where there is a GPU
+  bool use_cpu = false;        // even if there is a GPU
   int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
   uint64_t seed = 42;          // of what is in new ones, and in a new head
   config::Quantization quantization = {};
@@ -287,7 +287,7 @@ class Trainer {
   ~Trainer() = default;
 };
 
-// A run that is not made: what it would take. All of it is as a TrainerSpec with such batches has it.
+// A run that is planned and not made. Every member is what a TrainerSpec with such batches would have.
 struct PlanSpec {
   std::span<const KeyValue> config;
   ModelSpec model;
@@ -315,7 +315,7 @@ class Engine {
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
   // Ends the threads of kernels that calls on this thread have started; a later call starts them again.
   virtual int32_t end_threads(ErrorSink& error) noexcept = 0;
-  // Refuses a run that this build or machine cannot do, before anything is read; config as TrainerSpec has
+  // Refuses, before anything is read, a run that this build or machine cannot do; config as TrainerSpec has
   // it.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
   // Error(io) where the disks have no room for what the run will write: its checkpoints, as far as these

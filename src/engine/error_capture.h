@@ -1,4 +1,4 @@
-// An ErrorSink that keeps what the other library said, to be thrown on this side.
+// An ErrorSink that keeps the other library's error, to be thrown on this side.
 #pragma once
 #include <new>
 #include <optional>

@@ -71,7 +71,7 @@ std::string default_engine_path() {
 Engine& open_engine(Host& host, const std::string& path) {
   if (!base::file_exists(path)) {
     fail(Status::not_found,
-         "{}: the engine library is not there; it belongs into the folder trl beside libtrl.so", path);
+         "{}: the engine library is missing; it belongs in the folder trl next to libtrl.so", path);
   }
   const bool shared = shares_mapped_torch(path);
   host_has_blas = is_mapped(kBlas);
@@ -81,7 +81,8 @@ Engine& open_engine(Host& host, const std::string& path) {
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
   end_blas_threads();
   const auto entry = reinterpret_cast<EngineOpen>(::dlsym(library, kEngineOpenName));
-  if (entry == nullptr) fail(Status::unsupported, "{}: has no function {}", path, kEngineOpenName);
+  if (entry == nullptr)
+    fail(Status::unsupported, "{}: it does not export the function {}", path, kEngineOpenName);
   Engine* engine = nullptr;
   ErrorCapture error;
   error.check(entry(kInterfaceVersion, &host, shared ? 1 : 0, &engine, &error));

@@ -22,7 +22,7 @@ class AttentionObject final : public engine::Attention {
 
 std::string built_in_attention(bool fused = true);  // the same of the built-in one, or of the plain path
 
-// Why a run computes with libtorch's operators instead of the fused kernels, for the log; empty: it does not.
+// For the log: why a run uses libtorch's operators instead of the fused kernels; empty: it uses the kernels.
 std::string why_plain(bool fused, at::Device device);
 
 }  // namespace trl::entry

@@ -179,7 +179,7 @@ extern "C" __attribute__((visibility("default"))) int32_t trl_engine_open(
   return trl::entry::guard(*host, *error, [&] {
     if (interface_version != trl::engine::kInterfaceVersion) {
       trl::fail(trl::Status::unsupported,
-                "libtrl.so speaks version {} of the engine's interface, libtrl_engine.so version {}",
+                "libtrl.so has version {} of the engine's interface, libtrl_engine.so has version {}",
                 interface_version, trl::engine::kInterfaceVersion);
     }
     trl::tensor::set_host(host);

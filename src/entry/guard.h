@@ -1,4 +1,4 @@
-// The border: nothing is thrown across it, and nothing that libtorch has to say reaches stderr.
+// The boundary of the engine: no exception crosses it, and no message of libtorch reaches stderr.
 #pragma once
 #include <c10/util/Exception.h>
 #include <torch/csrc/api/include/torch/version.h>

@@ -40,7 +40,7 @@ namespace {
 // The one that is used, which kinds of saving are about.
 model::Adapter& adapter_in_use(model::Model& model) {
   if (model::Adapter* const adapter = model.adapters().in_use()) return *adapter;
-  fail_key("save.kind", "save.kind: adapter and merged need an adapter that is in use, and none is");
+  fail_key("save.kind", "save.kind: adapter and merged need an adapter in use, and this model uses none");
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
-      fail(Status::unsupported, "{}: a reward model scores text and cannot generate any", path_);
+      fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", path_);
     warn_of_length(prompts, sampling.max_new_tokens);
     model::Adapters& adapters = model_->adapters();
     const bool alone = sampling.adapter == engine::kNoAdapter;

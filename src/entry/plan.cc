@@ -115,10 +115,10 @@ struct Rehearsed {
   int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence
   int64_t token_state_bytes = 0;              // hidden states of a token, which cache_frozen_layers keeps
   int64_t parameters = 0, trained = 0;
-  int64_t events = 0;  // up to the end of the step, or of the evaluation behind it
+  int64_t events = 0;  // up to the end of the step, or of the evaluation after it
 };
 
-// What is read or written of a block: once each, some of it more often.
+// How often each part of a block is read or written; some parts more than once.
 double traffic_of(const tensor::Taken& taken) {
   const auto bytes = static_cast<double>(taken.bytes);
   if (taken.kind == MemoryKind::gradients) return 3 * bytes;  // made zero, for the norm, for the update
@@ -151,7 +151,7 @@ int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArgu
   return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
 }
 
-// What generating with the model keeps of one sequence of so many tokens.
+// What generation keeps for one sequence of `tokens` tokens.
 int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   const tensor::Rehearsal apart;
   const model::ModelConfig& config = model.config();
@@ -247,13 +247,13 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config) {
   const int64_t start = start_to_come();
   tensor::Rehearsal rehearsal;
   rehearse_run(spec, config, rehearsal, out);
-  // Before the first event of a run, and given back there.
+  // Resident before the first event of a run, and given back at that event.
   std::vector<memory::Holding> holdings, kinds;
   if (const int64_t more = start - base::resident_bytes(); more > 0)
     holdings.push_back({"start of the process", more, 0, 1});
   for (const tensor::Taken& taken : rehearsal.taken()) {
     holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
-    if (taken.stage == tensor::kMappedPages) continue;  // the counter does not know them
+    if (taken.stage == tensor::kMappedPages) continue;  // the counter does not see them
     kinds.push_back({std::string(base::memory_kind_name(taken.kind)), taken.bytes, taken.from, taken.to});
   }
   constexpr int64_t kMoments = 400;
@@ -322,7 +322,7 @@ base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed
   return json;
 }
 
-// Seconds of writing and reading; they may pass beside arithmetic, which is not counted on.
+// Seconds of writing and reading. They may overlap with arithmetic; the plan does not count on that.
 double add_leaving(base::Json& json, const Rehearsed& run, const config::TrainingArguments& arguments) {
   const std::string& directory = arguments.offload->directory;
   const memory::DiskSpeed disk = memory::disk_speed(directory);
@@ -383,9 +383,9 @@ void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
   config::TrainingArguments arguments = config::training_arguments(config);
   const bool known = batches_per_epoch != 0;
   if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
-  // What a run that goes on has left to save, its checkpoint says.
+  // What a resumed run still has to save follows from its checkpoint.
   if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
-  arguments.cache_frozen_layers.clear();  // it looks at its disk itself
+  arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   const tensor::Rehearsal rehearsal;
   const auto model = opened(spec, config);
   SameBatch batches(std::vector<int64_t>{1}, known ? batches_per_epoch : SameBatch::kMany);

@@ -1,5 +1,4 @@
-// The event sink between the trainer and the host: what report_to asks for is written first, then the host
-// hears of it.
+// The event sink between the trainer and the host: writes what report_to asks for, then tells the host.
 #pragma once
 #include <memory>
 #include <string_view>

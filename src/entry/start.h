@@ -1,4 +1,4 @@
-// What the start of the process leaves resident: pages of the libraries that are hardly needed again.
+// Pages of the libraries that the start of the process leaves resident and that are hardly needed again.
 #pragma once
 #include <cstdint>
 

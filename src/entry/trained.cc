@@ -96,15 +96,16 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
            100 * static_cast<double>(trained) / static_cast<double>(all));
 }
 
-// As transformers' Trainer refuses it.
+// Refused as in transformers' Trainer.
 void refuse_quantised(model::Model& model, const config::Config& config) {
   if (config.get_bool("use_peft")) return;
   for (const tensor::Parameter* parameter : model.parameters()) {
     if (parameter->encoded() == nullptr) continue;
-    fail_key("use_peft",
-             "use_peft: false asks for all weights to be trained, and {} is held as {}, which cannot be: "
-             "train adapters upon it (use_peft: true), or open the model without quantisation",
-             parameter->name, parameter->encoded()->form());
+    fail_key(
+        "use_peft",
+        "use_peft: false asks for all weights to be trained, and {} is held as {}, which cannot be trained: "
+        "train adapters on top of it (use_peft: true), or open the model without quantisation",
+        parameter->name, parameter->encoded()->form());
   }
 }
 

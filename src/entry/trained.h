@@ -1,4 +1,4 @@
-// What of a model a configuration trains.
+// Which parts of a model a configuration trains.
 #pragma once
 #include <span>
 #include <string>

@@ -1,5 +1,5 @@
-// What the private module libtrl_sentencepiece.so offers: SentencePiece's library behind plain C, since no
-// process that holds Debian's libtorch may see that library's own names.
+// What the private module libtrl_sentencepiece.so offers: SentencePiece's library behind a plain C interface,
+// because that library's symbols collide with those of Debian's libtorch.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TokenSink {
   void (*put)(void* to, int32_t id, uint32_t begin, uint32_t end);
 };
 
-// A model is immutable: concurrent. Functions that may fail give their reason to error and return null or
+// A model is immutable: concurrent. Functions that may fail pass the reason to error and return null or
 // false.
 struct Module {
   int32_t version;

@@ -101,7 +101,7 @@ static void* train(void* data) {
   for (i = 0; i < 20000; ++i, size += sizeof row - 1) memcpy(rows + size, row, sizeof row - 1);
   snprintf(model, sizeof model, "%s/tests/data/models/llama", source);
   REQUIRE(mkdtemp(out) != NULL && trl_config_create(&config, NULL) == TRL_OK);
-  set(config, "runtime.threads", "3"); /* also where there are fewer processors */
+  set(config, "runtime.threads", "3"); /* even if there are fewer processors */
   set(config, "fused_kernels", data);
   set(config, "output_dir", out);
   set(config, "model_name_or_path", model);

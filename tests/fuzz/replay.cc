@@ -16,7 +16,7 @@ namespace {
 constexpr int kMutationsOfEach = 400;
 
 void run(const std::string& bytes) {
-  // A copy of its own, so that reading behind the end is seen.
+  // A copy of its own, so that reading past the end is seen.
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }

@@ -71,7 +71,7 @@ static int64_t first_seen(const trl_kernel_batch* b, int64_t i) {
   return b->window > 0 && i >= b->window ? i - b->window + 1 : 0;
 }
 
-/* One document behind its prefix and one kv head in float32, in the place of one thread: k and v, their
+/* One document after its prefix and one kv head in float32, in one thread's space: k and v, their
    gradients, a row of scores, and four heads of one token. */
 struct place {
   float *k, *v, *dk, *dv, *scores, *q, *out, *d_out, *dq;
