@@ -38,13 +38,18 @@ TEST(ChatTemplateLanguage, Snippets) {
 // Where we differ from Jinja2 on purpose.
 TEST(ChatTemplateLanguage, Refusals) {
   const std::pair<std::string, std::string> cases[] = {
-      {"\n{% include 'x' %}", "line 2: 'include' is not supported: a chat template stands alone"},
-      {"{% extends 'x' %}", "line 1: 'extends' is not supported: a chat template stands alone"},
-      {"{% import 'x' as y %}", "line 1: 'import' is not supported: a chat template stands alone"},
-      {"{% from 'x' import y %}", "line 1: 'from' is not supported: a chat template stands alone"},
+      {"\n{% include 'x' %}",
+       "line 2: 'include' is not supported: a chat template cannot refer to other templates"},
+      {"{% extends 'x' %}",
+       "line 1: 'extends' is not supported: a chat template cannot refer to other templates"},
+      {"{% import 'x' as y %}",
+       "line 1: 'import' is not supported: a chat template cannot refer to other templates"},
+      {"{% from 'x' import y %}",
+       "line 1: 'from' is not supported: a chat template cannot refer to other templates"},
       {"{{ lipsum() }}", "line 1: lipsum() is random text; a chat template cannot use it"},
       {"{{ [1] | random }}", "line 1: No filter named 'random'."},
-      {"{% block a required %}{% endblock %}", "line 1: block 'a' is required, and no template can fill it"},
+      {"{% block a required %}{% endblock %}",
+       "line 1: block 'a' is required, but no other template can fill it"},
       {"{{ 2 ** 64 }}", "line 1: an integer outside 64 bits"},
       {"{{ 9223372036854775808 + 1 }}", "line 1: arithmetic with an integer outside 64 bits"},
       {"{{ 0xFFFFFFFFFFFFFFFFF }}", "line 1: the integer 0xFFFFFFFFFFFFFFFFF does not fit in 64 bits"},

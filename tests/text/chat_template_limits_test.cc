@@ -71,8 +71,7 @@ TEST(ChatTemplateLimits, Recursion) {
 }
 
 TEST(ChatTemplateLimits, EndlessWork) {
-  const std::string steps =
-      "chat template, line 1: more than 50000000 steps; the template does not come to an end";
+  const std::string steps = "chat template, line 1: more than 50000000 steps; the template does not end";
   EXPECT_EQ(failure("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}")
                 .substr(0, 22),
             "chat template, line 1:");

@@ -47,8 +47,9 @@ TEST(ChatTemplateRender, GlobalNames) {
                 ChatTemplate("{{ range }}").render({base::Json::array()}, {}).text);
   for (const char* name : {"messages", "tools", "add_generation_prompt", "continue_final_message"}) {
     options.variables = {{name, 1}};
-    EXPECT_EQ(failure([&] { names.render(base::Json::array(), options); }),
-              std::string("chat template variables: '") + name + "' is given apart, not as a variable");
+    EXPECT_EQ(
+        failure([&] { names.render(base::Json::array(), options); }),
+        std::string("chat template variables: '") + name + "' has its own argument and cannot be a variable");
   }
 }
 

@@ -120,7 +120,7 @@ TEST(SentencePiece, RefusesWhatIsNoModel) {
     folder.put("tokenizer.model", bytes);
     const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
     EXPECT_EQ(error.status(), Status::format) << bytes.size();
-    EXPECT_NE(error.message().find("tokenizer.model: no SentencePiece model: "), std::string::npos)
+    EXPECT_NE(error.message().find("tokenizer.model: not a SentencePiece model: "), std::string::npos)
         << error.message();
   }
 }
@@ -144,7 +144,7 @@ TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
     return error_of([&] { Tokenizer::from_directory(folder.path()); }).message();
   };
   const auto expect = [&](const std::string& model, const std::string& part) {
-    EXPECT_NE(message(model).find("tokenizer.model: no SentencePiece model: " + part), std::string::npos)
+    EXPECT_NE(message(model).find("tokenizer.model: not a SentencePiece model: " + part), std::string::npos)
         << message(model);
   };
   EXPECT_EQ(message(start), "");
@@ -153,7 +153,7 @@ TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
   expect(start + piece(""), "piece 2 has 0 bytes: 1 to 1024 are read");
   expect(start + piece(std::string("b\0c", 3)), "piece 2 is not UTF-8 text, or has a zero in it");
   expect(start + piece("\xFF"), "piece 2 is not UTF-8 text");
-  expect(start + piece("a", 3), "piece 2 is 'a', which an earlier one is");
+  expect(start + piece("a", 3), "piece 2 is 'a', as an earlier piece is");
   expect(start + piece("b", 7), "piece 2 has the type 7: 1 to 6 are known");
   expect(start + field(1, field(1, "b") + std::string("\x15\x00\x00\xC0\x7F", 5)),
          "piece 2 has a score that is not finite");

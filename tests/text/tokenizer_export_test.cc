@@ -142,7 +142,7 @@ TEST_F(Edited, WhatGgufCannotSayIsRefusedByName) {
   json["pre_tokenizer"]["add_prefix_space"] = true;
   const std::string unknown = message(json);
   EXPECT_TRUE(
-      unknown.starts_with("here: llama.cpp has no name that is known here for this tokenizer: "
+      unknown.starts_with("here: this build knows no llama.cpp name for this tokenizer: "
                           "normalizer null, pre_tokenizer {\"add_prefix_space\":true,"))
       << unknown;
   EXPECT_NE(unknown.find("names are known for default, gpt-2, mpt, "), unknown.npos) << unknown;

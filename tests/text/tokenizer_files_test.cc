@@ -204,7 +204,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
   const std::vector<Broken> cases = {
       {"no JSON", "{\n \"model\": {,}}", Status::format, "tokenizer.json:2:12: not valid JSON"},
       {"cut off", tiny_json().dump().substr(0, 900), Status::format, "not valid JSON"},
-      {"a list", "[1]", Status::format, "a list where an object belongs"},
+      {"a list", "[1]", Status::format, "a list instead of an object"},
       {"empty", "", Status::format, "tokenizer.json:1:1: not valid JSON"},
       {"deep", std::string(100000, '['), Status::format, "nested deeper than 128 levels"},
       {"deep objects",
@@ -240,9 +240,9 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"null merges", json([](Json& j) { j["model"]["merges"] = nullptr; }), Status::format,
        "model: 'merges' is missing"},
       {"merges that are a number", json([](Json& j) { j["model"]["merges"] = 5; }), Status::format,
-       "model.merges: a number where a list belongs"},
+       "model.merges: a number instead of a list"},
       {"merges that are text", json([](Json& j) { j["model"]["merges"] = "a b"; }), Status::format,
-       "model.merges: a string where a list belongs"},
+       "model.merges: a string instead of a list"},
       {"an unknown merge", json([](Json& j) { j["model"]["merges"].push_back("x y"); }), Status::format,
        "model.merges[9]: 'xy' is not in the vocabulary"},
       {"a merge of three", json([](Json& j) { j["model"]["merges"].push_back("a b c"); }), Status::format,
@@ -264,7 +264,8 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        Status::unsupported,
        "model.byte_fallback: true beside continuing_subword_prefix '' and end_of_word_suffix '</w>'"},
       {"a prefix of bytes", json([](Json& j) { j["model"]["continuing_subword_prefix"] = "\xC3\xA9"; }),
-       Status::unsupported, "model.continuing_subword_prefix: '\xC3\xA9': of ASCII characters alone"},
+       Status::unsupported,
+       "model.continuing_subword_prefix: '\xC3\xA9' is not read; only ASCII characters are"},
       {"a merge without the prefix",
        json([](Json& j) { j["model"]["continuing_subword_prefix"] = "########"; }), Status::format,
        "without the prefix '########'"},
@@ -291,7 +292,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"type of a type", json([](Json& j) {
          j["decoder"] = {{"type", 3}};
        }),
-       Status::format, "decoder.type: a number where a string"},
+       Status::format, "decoder.type: a number instead of a string"},
       {"nested sequences", json([&](Json& j) { j["pre_tokenizer"] = deep_sequence; }), Status::format,
        "nested"},
       {"a bad pattern", json([](Json& j) {
@@ -301,7 +302,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
       {"a behavior", json([](Json& j) {
          j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Split"}};
        }),
-       Status::format, "'Split' is none of"},
+       Status::format, "'Split' is not one of"},
       {"an added id", json([](Json& j) { j["added_tokens"] = {added(300, "<x>")}; }), Status::format,
        "'<x>' has the id 300 where 265"},
       {"a huge added id", json([](Json& j) {
@@ -315,7 +316,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
          j["added_tokens"] = {added(265, "<x>")};
          j["added_tokens"][0]["lstrip"] = 1;
        }),
-       Status::format, "added_tokens[0].lstrip: a number where true or false belongs"},
+       Status::format, "added_tokens[0].lstrip: a number instead of true or false"},
       {"a template id", json([](Json& j) {
          j["post_processor"] = {{"type", "TemplateProcessing"},
                                 {"single", {{{"SpecialToken", {{"id", "B"}}}}}},
@@ -369,13 +370,13 @@ TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
   };
   EXPECT_NE(message("{").find("tokenizer_config.json:1:"), std::string::npos);
   EXPECT_NE(
-      message(R"({"eos_token": 3})").find("tokenizer_config.json.eos_token: a number where a string belongs"),
+      message(R"({"eos_token": 3})").find("tokenizer_config.json.eos_token: a number instead of a string"),
       std::string::npos);
   Folder broken;
   broken.put("tokenizer.json", tiny_json().dump()).put("chat_template.jinja", "a\xFF");
   EXPECT_EQ(error_of([&] { Tokenizer::from_directory(broken.path()); }).message(),
             broken.path() + "/chat_template.jinja: invalid UTF-8 at byte 1");
-  EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number where a list belongs"),
+  EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number instead of a list"),
             std::string::npos);
   EXPECT_NE(message(R"({"added_tokens_decoder": {"x": {}}})").find("'x' is not a token id"),
             std::string::npos);

@@ -108,7 +108,7 @@ TEST(TokenizerKinds, NamesTheTextThatNoTokenMakes) {
   const auto words = open(word_piece({{"a", 0}, {"##b", 1}}));
   EXPECT_EQ(words->encode("ab", false), (Ids{0, 1}));
   const Error word = error_of([&] { words->encode("abc", false); });
-  EXPECT_NE(word.message().find("no tokens make the word 'abc', and unk_token '?' is not in the vocabulary"),
+  EXPECT_NE(word.message().find("no tokens form the word 'abc', and unk_token '?' is not in the vocabulary"),
             std::string::npos)
       << word.message();
   EXPECT_EQ(error_of([&] { words->encode("abbbbb", false); }).status(), Status::format);  // too long
@@ -156,25 +156,28 @@ TEST(TokenizerKinds, NamesWhatIsBroken) {
   const auto expect = [&](const Json& json, const char* part) {
     EXPECT_NE(message(json).find(part), std::string::npos) << message(json);
   };
-  expect(unigram(pieces_of(R"([["a", -1], ["b"]])")), "model.vocab[1]: a list of one token and its score");
-  expect(unigram(pieces_of(R"([["a", -1], [1, "b"]])")), "model.vocab[1]: a list of one token and its score");
-  expect(unigram(pieces_of(R"([["a", -1, 2]])")), "model.vocab[0]: a list of one token and its score");
-  expect(unigram(pieces_of(R"(["a"])")), "model.vocab[0]: a list of one token and its score");
-  expect(unigram(pieces_of(R"([["a", [1]]])")), "model.vocab[0]: a list of one token and its score");
+  expect(unigram(pieces_of(R"([["a", -1], ["b"]])")),
+         "model.vocab[1]: expected a list of one token and its score");
+  expect(unigram(pieces_of(R"([["a", -1], [1, "b"]])")),
+         "model.vocab[1]: expected a list of one token and its score");
+  expect(unigram(pieces_of(R"([["a", -1, 2]])")),
+         "model.vocab[0]: expected a list of one token and its score");
+  expect(unigram(pieces_of(R"(["a"])")), "model.vocab[0]: expected a list of one token and its score");
+  expect(unigram(pieces_of(R"([["a", [1]]])")), "model.vocab[0]: expected a list of one token and its score");
   const Json object = {{"a", 1}};
-  expect(unigram(object), "model.vocab: an object where a list of tokens and scores belongs");
+  expect(unigram(object), "model.vocab: an object instead of a list of tokens and scores");
   expect(unigram(Json::array()), "vocabulary is missing or empty");
   Json unknown = unigram(pieces_of(R"([["a", -1]])"));
   unknown["model"]["unk_id"] = 1;
   expect(unknown, "model.unk_id: 1 is out of range: 0 to 0");
   expect(word_piece(pieces_of(R"([["a", -1]])")),
-         "model.vocab: a list where an object of tokens and ids belongs");
+         "model.vocab: a list instead of an object of tokens and ids");
   Json prefix = word_piece({{"a", 0}});
   prefix["model"].erase("continuing_subword_prefix");
   expect(prefix, "model: 'continuing_subword_prefix' is missing");
   Json bpe = tiny_json();
   bpe["model"]["vocab"] = pieces_of(R"([["a", -1]])");
-  expect(bpe, "model.vocab: a list where an object of tokens and ids belongs");
+  expect(bpe, "model.vocab: a list instead of an object of tokens and ids");
 }
 
 std::string base64(const std::string& bytes) {

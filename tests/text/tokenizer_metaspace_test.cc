@@ -78,9 +78,10 @@ TEST(TokenizerMetaspace, RefusesByName) {
     step[key] = value;
     return error_of([&] { open(with_metaspace(step)); }).message();
   };
-  EXPECT_NE(refused("prepend_scheme", "last").find("prepend_scheme: 'last' is none of always, first, never"),
-            std::string::npos);
-  EXPECT_NE(refused("replacement", "ab").find("replacement: 'ab' where one character belongs"),
+  EXPECT_NE(
+      refused("prepend_scheme", "last").find("prepend_scheme: 'last' is not one of always, first, never"),
+      std::string::npos);
+  EXPECT_NE(refused("replacement", "ab").find("replacement: 'ab' instead of one character"),
             std::string::npos);
   EXPECT_NE(refused("add_prefix_space", false).find("'add_prefix_space' is false where"), std::string::npos);
 }

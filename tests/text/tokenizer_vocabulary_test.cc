@@ -138,7 +138,7 @@ TEST(TokenizerVocabulary, NamesWhatIsBroken) {
   expect([](auto& v) { v.merges[0] = "q\xFF z"; }, Status::format,
          "tokenizer.ggml.merges[0] is not valid UTF-8");
   expect([](auto& v) { v.merges[0] = "q z"; }, Status::format, "merges[0]: 'qz' is not in the vocabulary");
-  expect([](auto& v) { v.merges[0] = "qz"; }, Status::format, "merges[0]: 'qz' where two tokens");
+  expect([](auto& v) { v.merges[0] = "qz"; }, Status::format, "merges[0]: 'qz' instead of two tokens");
   expect([](auto& v) { v.eos = 268; }, Status::format,
          "eos_token_id: 268 is out of range: the vocabulary has 268 tokens");
   expect([](auto& v) { v.bos = -7; }, Status::format, "bos_token_id: -7");

@@ -1,5 +1,5 @@
-// The parsed template. One node type for expressions and one for statements; which fields a kind uses stands
-// beside it. Names are numbers (symbols), so that a lookup compares integers.
+// The parsed template. One node type for expressions and one for statements; the comment beside a kind names
+// the fields that it uses. Names are numbers (symbols), so that a lookup compares integers.
 #pragma once
 #include <memory>
 #include <string>

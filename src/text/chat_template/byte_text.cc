@@ -21,7 +21,7 @@ Encoding encoding_of(Run& run, const std::string& name) {
   run.fail("the encoding '{}' is not supported; utf-8, latin-1 and ascii are", name);
 }
 
-// What stands for a character that the encoding lacks.
+// The replacement for a character that the encoding lacks.
 std::string substitute(Run& run, const std::string& errors, const std::string& encoding, char32_t c) {
   const auto code = static_cast<uint32_t>(c);
   if (errors == "ignore") return {};

@@ -123,7 +123,8 @@ Rendered ChatTemplate::render(const base::Json& messages, const RenderOptions& o
   for (const auto& [name, value] : options.variables.items()) {
     if (name == "messages" || name == "tools" || name == "add_generation_prompt" ||
         name == "continue_final_message")
-      fail(Status::invalid_argument, "chat template variables: '{}' is given apart, not as a variable", name);
+      fail(Status::invalid_argument,
+           "chat template variables: '{}' has its own argument and cannot be a variable", name);
     interpreter.define(name, interpreter.from_json(value));
   }
   interpreter.define("messages", interpreter.from_json(chat));

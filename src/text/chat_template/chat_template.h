@@ -33,7 +33,7 @@ class ChatTemplate {
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
-  // Throws Error(format): raise_exception's text, an undefined operation, or a limit that was passed.
+  // Throws Error(format): raise_exception's text, an undefined operation, or a limit that was exceeded.
   Rendered render(const base::Json& messages, const RenderOptions& options) const;
   bool has_generation_markers() const;
   const std::string& source() const;

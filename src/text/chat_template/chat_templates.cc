@@ -19,7 +19,7 @@ const ChatTemplate* ChatTemplates::find(const base::Json& tools) const {
 
 std::string ChatTemplates::why_none() const {
   if (names_.empty()) return "the tokenizer has no chat template";
-  return fmt::format("the tokenizer's chat templates are {}, and none of them is 'default'", names_);
+  return fmt::format("the tokenizer has the chat templates {}, but none named 'default'", names_);
 }
 
 }  // namespace trl::text

@@ -154,7 +154,7 @@ Value attr(Run& run, const Value& value, Arguments arguments) {
   return own_attribute_of(run, value, p.text(0, ""));
 }
 
-// As Python writes numbers of bytes for people: the unit is the first that keeps the number below its base.
+// Numbers of bytes in human-readable form: the unit is the first that keeps the number below its base.
 Value filesizeformat(Run& run, const Value& value, Arguments arguments) {
   const Parameters p(run, "filesizeformat", std::move(arguments), {"binary"});
   if (value.is_undefined()) run.fail_undefined(value);

@@ -1,5 +1,5 @@
-// "%" and str.format. Fields reach values as template expressions do: no attribute that a template could not
-// read.
+// "%" and str.format. Fields reach values as template expressions do, so they cannot read an attribute that a
+// template could not.
 #include "text/chat_template/format.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class PercentValues {
   const Value& named(std::string_view name) {
     if (!values_.is(Kind::mapping)) run_.fail("format requires a mapping");
     const Value* found = values_.mapping().find(name);
-    if (!found) run_.fail("the format string names '{}', which the mapping does not have", name);
+    if (!found) run_.fail("the format string names '{}', which is not in the mapping", name);
     return *found;
   }
   void finish() const {

@@ -1,4 +1,4 @@
-// The lexer: data up to the next tag, then the tag's tokens until its end stands outside all brackets.
+// The lexer: data up to the next tag, then the tag's tokens up to the end of the tag outside all brackets.
 #include "text/chat_template/lexer.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Lexer {
     advance_to(text_.size() - rest.size());
   }
 
-  // What of the data before a tag remains, by the tag's sign.
+  // What remains of the data before a tag, depending on the tag's sign.
   std::string_view kept(std::string_view data, char sign, bool variable) const {
     if (sign == '-') return strip(data, Side::right);
     if (sign == '+' || variable) return data;
@@ -254,7 +254,7 @@ class Lexer {
     advance_to(at + 1);
   }
 
-  // The escape whose letter stands at; returns where the string goes on.
+  // The escape whose letter is at `at`; returns where the string continues.
   size_t escape(size_t at, std::string& value, int line) {
     if (at >= text_.size()) return at;
     const char c = text_[at];

@@ -9,7 +9,7 @@
 
 namespace trl::text::jinja {
 
-inline constexpr int kMaxParseDepth = 100;  // brackets and blocks in each other
+inline constexpr int kMaxParseDepth = 100;  // nested brackets and blocks
 inline constexpr int kMaxExpressionHeight = 300;
 
 class Parser {

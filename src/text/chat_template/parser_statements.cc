@@ -185,7 +185,8 @@ void Parser::statement(Body& body) {
   }
   constexpr std::string_view kOther[] = {"include", "import", "from", "extends"};
   if (std::find(std::begin(kOther), std::end(kOther), tag) != std::end(kOther))
-    fail_at(line(), fmt::format("'{}' is not supported: a chat template stands alone", tag));
+    fail_at(line(),
+            fmt::format("'{}' is not supported: a chat template cannot refer to other templates", tag));
   const std::string inside =
       open_.empty() ? "" : fmt::format("; the innermost open block is '{}'", open_.back());
   fail_at(line(), fmt::format("unknown tag '{}'{}", tag, inside));
@@ -332,7 +333,7 @@ void Parser::parse_generation(Body& body) {
   body.push_back(std::move(node));
 }
 
-// A block stands where it is written: no template inherits from another.
+// A block is rendered where it is written: no template inherits from another.
 void Parser::parse_block(Body& body) {
   auto node = make_statement(StatementKind::block);
   node->text = take_name("the block's name");
@@ -342,7 +343,7 @@ void Parser::parse_block(Body& body) {
   program_.blocks[node->text] = node.get();
   node->recursive = skip_name("scoped");
   if (is_name("required"))
-    fail_at(node->line, fmt::format("block '{}' is required, and no template can fill it", node->text));
+    fail_at(node->line, fmt::format("block '{}' is required, but no other template can fill it", node->text));
   const int saved = std::exchange(breakable_, 0);
   node->body = block({"endblock"});
   breakable_ = saved;

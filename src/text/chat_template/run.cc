@@ -118,7 +118,7 @@ Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
     given_[at] = true;
   }
   for (size_t i = 0; i < required; ++i) {
-    if (!given_[i]) run.fail("{}() misses its argument '{}'", function, names_[i]);
+    if (!given_[i]) run.fail("{}() is missing its argument '{}'", function, names_[i]);
   }
 }
 

@@ -1,4 +1,4 @@
-// What one render owns and may use up: steps, bytes, nesting, objects. Everything that makes text or lists
+// What one render owns and its limits: steps, bytes, nesting, objects. Everything that makes text or lists
 // goes through here, so that a hostile template ends in an error and never in a hang or in exhausted memory.
 #pragma once
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text,
 inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
 inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as Jinja's sandbox has it
 inline constexpr size_t kMaxDigits = 4300;                 // of an integer, as Python has it
-inline constexpr int kMaxNesting = 200;                    // of lists and dicts in each other
+inline constexpr int kMaxNesting = 200;                    // nested lists and dicts
 inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
 
 class Run {
@@ -38,7 +38,7 @@ class Run {
   [[noreturn]] void fail_undefined(const Value& value) const { fail_text(value.undefined_message()); }
 
   void spend(int64_t steps) {
-    if ((steps_ -= steps) < 0) fail("more than {} steps; the template does not come to an end", kMaxSteps);
+    if ((steps_ -= steps) < 0) fail("more than {} steps; the template does not end", kMaxSteps);
   }
   void produce(size_t bytes);
 

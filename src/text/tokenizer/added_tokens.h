@@ -16,7 +16,8 @@
 
 namespace trl::text {
 
-// A longer one is an error: looking for it takes a step for each of its bytes wherever its first one stands.
+// A longer one is an error: searching for it takes a step for each of its bytes wherever its first byte
+// occurs.
 inline constexpr size_t kMaxAddedToken = 1024;  // bytes
 AddedToken read_added_token(const Field& field);
 

@@ -115,14 +115,14 @@ std::string choose_class(const Files& files, const std::string& directory, base:
   const std::string path = base::join_path(directory, "tokenizer_config.json");
   if (is_unread_class(chosen))
     fail(Status::unsupported,
-         "{}: tokenizer_class: transformers rebuilds a {}, not as tokenizer.json has it, and this build "
+         "{}: tokenizer_class: transformers rebuilds a {} instead of using tokenizer.json, and this build "
          "cannot; known are {}, and PreTrainedTokenizerFast takes tokenizer.json as it is",
          path, chosen, known_classes());
   if (chosen != names.named || !overrules(names, *find_file(files, "tokenizer.json"))) return chosen;
   if (log)
     log->warning("text",
                  "{}: tokenizer_class is {}, which marks spaces, but tokenizer.json has ByteLevel steps: "
-                 "these are used, as in transformers",
+                 "the file's steps are used, as in transformers",
                  path, names.named);
   return {};
 }

@@ -29,10 +29,11 @@ enum class Shape {
   deberta      // runs of whitespace as one space, and a mark before the text
 };
 
-// What stands around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
+// What is put around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
 enum class Surround { file, nothing, bos, eos, bos_eos, cls_sep };
 
-// Tokens that become plain special ones whatever the files say of them: none, the extra ones, named ones too.
+// Tokens that become plain special ones whatever the files say about them: none, the extra ones, named ones
+// too.
 enum class Plain { none, extra, all };
 
 struct ClassRow {

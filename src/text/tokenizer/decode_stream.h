@@ -1,6 +1,6 @@
-// Text of tokens that come one by one, in whole characters. All steps together give what decode() gives of
-// all ids at once, but that byte tokens which form no character are replaced as bytes, not as a run, and that
-// a BPEDecoder's last word keeps the space after it.
+// The text of tokens that come one by one, in whole characters. All steps together give what decode() gives
+// for all ids at once, except that byte tokens which form no character are replaced as bytes, not as a run,
+// and that a BPEDecoder's last word keeps the space after it.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -131,7 +131,7 @@ class StripDecoder final : public Decoder {
   bool whole_;  // the tokens were joined before: it is the text whose ends are stripped
 };
 
-// SentencePiece's mark of a space; the one that was put before the text goes again.
+// SentencePiece's mark of a space; the one that was put before the text is removed.
 class MetaspaceDecoder final : public Decoder {
  public:
   explicit MetaspaceDecoder(MetaspaceSettings settings) : settings_(std::move(settings)) {}
@@ -187,7 +187,7 @@ class WordPieceDecoder final : public Decoder {
   bool cleanup_;
 };
 
-// What a model says at each moment of a sound: the same again is one, and the pad token is nothing.
+// CTC: repeated tokens are one token, and the pad token is nothing.
 class Ctc final : public Decoder {
  public:
   Ctc(std::string pad, std::string delimiter, bool cleanup)
@@ -246,14 +246,14 @@ void Decoders::read(const Field& field, bool& joined, int depth) {
   } else if (type == "Strip") {
     const Field content = field.at("content");
     if (base::count_code_points(content.text()) != 1)
-      fail(Status::format, "{}: '{}' where one character belongs", content.where(), content.text());
+      fail(Status::format, "{}: '{}' instead of one character", content.where(), content.text());
     add(std::make_unique<StripDecoder>(content.text(), field.at("start").integer(0, 1 << 20),
                                        field.at("stop").integer(0, 1 << 20), joined));
   } else if (type == "WordPiece") {
     add(std::make_unique<WordPieceDecoder>(field.at("prefix").text(), field.at("cleanup").boolean()));
   } else if (type == "BPEDecoder") {
     const Field suffix = field.at("suffix");
-    if (suffix.text().empty()) fail(Status::unsupported, "{}: '' ends no word", suffix.where());
+    if (suffix.text().empty()) fail(Status::unsupported, "{}: '' cannot end a word", suffix.where());
     add(std::make_unique<BpeDecoder>(suffix.text()));
   } else if (type == "CTC") {
     for (const char* key : {"pad_token", "word_delimiter_token"}) {

@@ -43,11 +43,11 @@ class Export {
     const Json model = part_of(json_.rest, "model");
     const std::string type = model_type(json_);
     if (type != "BPE")
-      fail(Status::unsupported, "{}: the tokenizer's model is {}; GGUF files are written of BPE", origin_,
-           type);
+      fail(Status::unsupported, "{}: the tokenizer's model is {}; GGUF files are written for BPE only",
+           origin_, type);
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (part_of(model, key).is_string() && !part_of(model, key).get<std::string>().empty())
-        fail(Status::unsupported, "{}: the tokenizer has a {}, which GGUF has no place for", origin_, key);
+        fail(Status::unsupported, "{}: the tokenizer has a {}, which a GGUF file cannot store", origin_, key);
     }
     put_tokens(is_true(model, "byte_fallback"));
     put_special();
@@ -76,7 +76,7 @@ class Export {
     }
     if (log_ != nullptr && !cut.empty())
       log_->warning("text",
-                    "{}: lstrip, rstrip and single_word of {} have no place in a GGUF file: spaces beside "
+                    "{}: a GGUF file cannot store lstrip, rstrip and single_word of {}: spaces next to "
                     "these tokens stay",
                     origin_, fmt::join(cut, ", "));
   }
@@ -129,11 +129,10 @@ class Export {
     })
                                                      : nullptr;
     if (pre == nullptr) {
-      fail(
-          Status::unsupported,
-          "{}: llama.cpp has no name that is known here for this tokenizer: normalizer {}, pre_tokenizer {}, "
-          "ignore_merges {}; names are known for {}",
-          origin_, normalizer.dump(), before.dump(), ignore_merges, known_gguf_pres());
+      fail(Status::unsupported,
+           "{}: this build knows no llama.cpp name for this tokenizer: normalizer {}, pre_tokenizer {}, "
+           "ignore_merges {}; names are known for {}",
+           origin_, normalizer.dump(), before.dump(), ignore_merges, known_gguf_pres());
     }
     v_.pre = pre->name;
     for (const auto& [left, right] : json_.merges) v_.merges.push_back(left + " " + right);

@@ -1,4 +1,4 @@
-// The way back from a tokenizer to a vocabulary as GGUF holds it.
+// Converts a tokenizer to a vocabulary as GGUF holds it.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace trl::text {
 
 // A vocabulary that llama.cpp and Tokenizer::from_vocabulary read as this tokenizer. origin: of its files,
-// for messages. log, which may be nullptr, is warned of what GGUF has no place for. Throws
+// for messages. log, which may be nullptr, gets a warning for what GGUF cannot store. Throws
 // Error(unsupported), naming the step, for a tokenizer that no GGUF file can describe.
 PlainVocabulary export_vocabulary(const Tokenizer& tokenizer, const std::string& origin, base::LogSink* log);
 

@@ -1,4 +1,4 @@
-// A value of a JSON file together with its place in it, so that every complaint names file and key.
+// A value of a JSON file together with its place in it, so that every error names file and key.
 #pragma once
 #include <optional>
 #include <string>
@@ -75,7 +75,7 @@ class Field {
 
  private:
   [[noreturn]] void wrong(std::string_view wanted) const {
-    fail(Status::format, "{}: {} where {} belongs", where_, kind_of(*value_), wanted);
+    fail(Status::format, "{}: {} instead of {}", where_, kind_of(*value_), wanted);
   }
 
   const base::Json* value_;

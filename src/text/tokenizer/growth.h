@@ -1,5 +1,5 @@
-// What steps make of a text has an end: a few lines of a hostile file could else ask for all the memory there
-// is.
+// A limit to what the steps make of a text: otherwise a few lines of a hostile file could ask for all the
+// memory there is.
 #pragma once
 #include <cstddef>
 

@@ -94,7 +94,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
   [[noreturn]] void bad_piece() const {
-    fail(Status::format, "{}: model.vocab[{}]: a list of one token and its score belongs there", origin_,
+    fail(Status::format, "{}: model.vocab[{}]: expected a list of one token and its score", origin_,
          out_.pieces.size() - (pair_size_ > 0 ? 1 : 0));
   }
 
@@ -132,7 +132,7 @@ class Reader final : public nlohmann::json_sax<Json> {
     if (text.starts_with("#version")) return true;
     const size_t space = text.find(' ');
     if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-      bad_merge("'{}' where two tokens with a space between belong", text);
+      bad_merge("'{}' instead of two tokens with a space between", text);
     out_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
     return true;
   }
@@ -140,9 +140,9 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool value(Json v) {
     if (in_pieces()) bad_piece();
     if (in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
+      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", origin_, keys_.back(),
            kind_of(v));
-    if (in_merges()) bad_merge("{} where a string belongs", kind_of(v));
+    if (in_merges()) bad_merge("{} instead of a string", kind_of(v));
     add(std::move(v));
     return true;
   }
@@ -171,9 +171,9 @@ class Reader final : public nlohmann::json_sax<Json> {
       return true;
     }
     if (nested && in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has {} where an integer belongs", origin_, keys_.back(),
+      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", origin_, keys_.back(),
            kind_of(v));
-    if (nested && (keys_.size() > 3 || !v.is_array())) bad_merge("{} where a string belongs", kind_of(v));
+    if (nested && (keys_.size() > 3 || !v.is_array())) bad_merge("{} instead of a string", kind_of(v));
     if (keys_.size() >= base::kMaxJsonDepth)
       fail(Status::format, "{}: nested deeper than {} levels", origin_, base::kMaxJsonDepth);
     if (place_ == Place::elsewhere) nodes_.push_back(add(std::move(v)));
@@ -193,7 +193,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   std::string_view text_;
   const std::string& origin_;
   TokenizerJson& out_;
-  bool whole_;  // vocabulary and merges are taken apart
+  bool whole_;  // vocabulary and merges are read separately
   Place place_ = Place::elsewhere;
   std::vector<std::string> keys_;  // the key in each open object or list
   std::vector<Json*> nodes_;       // open objects and lists of the tree
@@ -206,8 +206,7 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
   TokenizerJson out;
   Reader reader(text, origin, out, whole);
   Json::sax_parse(text.begin(), text.end(), &reader);
-  if (!out.rest.is_object())
-    fail(Status::format, "{}: {} where an object belongs", origin, kind_of(out.rest));
+  if (!out.rest.is_object()) fail(Status::format, "{}: {} instead of an object", origin, kind_of(out.rest));
   return out;
 }
 }  // namespace

@@ -24,7 +24,7 @@ struct TokenizerJson {
 
 // Throws Error(format): "<origin>:<line>:<column>: ..." for what is not JSON, else naming origin and key.
 TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin);
-// The model that a file means which does not name its type.
+// The type of model of a file that does not name it.
 const char* model_type(const TokenizerJson& json);
 base::Json read_small_json(std::string_view text, const std::string& origin);
 

@@ -19,7 +19,7 @@ struct MetaspaceSettings {
 inline MetaspaceSettings read_metaspace(const Field& field) {
   MetaspaceSettings settings{field.at("replacement").text()};
   if (base::count_code_points(settings.replacement) != 1)
-    fail(Status::format, "{}.replacement: '{}' where one character belongs", field.where(),
+    fail(Status::format, "{}.replacement: '{}' instead of one character", field.where(),
          settings.replacement);
   const std::string scheme = field.text_or("prepend_scheme", "always");
   if (!field.boolean_or("add_prefix_space", true) && scheme != "never")
@@ -30,7 +30,7 @@ inline MetaspaceSettings read_metaspace(const Field& field) {
   } else if (scheme == "never") {
     settings.scheme = PrependScheme::never;
   } else if (scheme != "always") {
-    fail(Status::format, "{}.prepend_scheme: '{}' is none of always, first, never", field.where(), scheme);
+    fail(Status::format, "{}.prepend_scheme: '{}' is not one of always, first, never", field.where(), scheme);
   }
   return settings;
 }

@@ -13,14 +13,13 @@ namespace trl::text {
 namespace {
 void add(Vocabulary& vocabulary, const std::string& token, int32_t id, const std::string& where) {
   if (!vocabulary.add(token, id))
-    fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id is there twice", where, token,
-         id);
+    fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id occurs twice", where, token, id);
 }
 
 // Of an object, by token.
 Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) {
   if (!json.pieces.empty())
-    fail(Status::format, "{}.vocab: a list where an object of tokens and ids belongs", where);
+    fail(Status::format, "{}.vocab: a list instead of an object of tokens and ids", where);
   if (json.vocabulary.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", where);
   Vocabulary vocabulary;
   vocabulary.reserve(json.vocabulary.size());
@@ -33,7 +32,7 @@ Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) 
 void check_affixes(const BpeOptions& options, const std::string& where) {
   const bool ascii = std::all_of(options.prefix.begin(), options.prefix.end(), [](char c) { return c > 0; });
   if (!ascii)
-    fail(Status::unsupported, "{}.continuing_subword_prefix: '{}': of ASCII characters alone it is read",
+    fail(Status::unsupported, "{}.continuing_subword_prefix: '{}' is not read; only ASCII characters are",
          where, options.prefix);
   if (options.byte_fallback && !(options.prefix.empty() && options.suffix.empty()))
     fail(Status::unsupported,
@@ -63,7 +62,7 @@ std::unique_ptr<Model> read_bpe(const Field& model, const TokenizerJson& json) {
 std::unique_ptr<Model> read_unigram(const Field& model, const TokenizerJson& json) {
   const std::string& where = model.where();
   if (!json.vocabulary.empty())
-    fail(Status::format, "{}.vocab: an object where a list of tokens and scores belongs", where);
+    fail(Status::format, "{}.vocab: an object instead of a list of tokens and scores", where);
   if (json.pieces.empty()) fail(Status::format, "{}: the vocabulary is missing or empty", where);
   if (json.pieces.size() > static_cast<size_t>(kMaxTokenId) + 1)
     fail(Status::format, "{}.vocab: {} tokens: at most {} are read", where, json.pieces.size(),

@@ -9,7 +9,7 @@
 
 namespace trl::text {
 
-// Room that a model needs for one word, kept over the words of a call.
+// Buffers that a model needs for one word, reused for all words of a call.
 struct ModelSpace {
   virtual ~ModelSpace() = default;
 };

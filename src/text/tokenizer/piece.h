@@ -1,5 +1,5 @@
-// What flows through the pipeline: a piece of text and, when offsets are wanted, where each of its bytes came
-// from. Steps hand pieces on by call, so that no list of words exists.
+// What passes through the pipeline: a piece of text and, when offsets are wanted, where each of its bytes
+// came from. Steps hand pieces on by call, so that no list of words exists.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trl::text {
 
-// A callable that is only borrowed for the time of a call.
+// A callable that is borrowed for the duration of a call.
 template <typename Signature>
 class FunctionRef;
 template <typename R, typename... A>

@@ -52,8 +52,8 @@ void Pipeline::read_added(const Field& root) {
     if (token.content.empty()) continue;
     const int32_t id = added_.add(token, model_->vocabulary());
     if (id != stated)
-      fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
-           item.where(), token.content, stated, id);
+      fail(Status::format, "{}: '{}' has the id {}, but vocabulary and order give it {}", item.where(),
+           token.content, stated, id);
   }
 }
 

@@ -1,4 +1,4 @@
-// The steps of one tokenizer.json. Immutable after it is made; every call brings its own room.
+// The steps of one tokenizer.json. Immutable after it is made; every call has its own buffers.
 #pragma once
 #include <memory>
 #include <optional>

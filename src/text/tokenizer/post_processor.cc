@@ -14,7 +14,7 @@ namespace {
 int32_t read_pair(const Field& field, int32_t id_end) {
   const std::vector<Field> pair = field.list();
   if (pair.size() != 2)
-    fail(Status::format, "{}: a list of {} where a token and its id belong", field.where(), pair.size());
+    fail(Status::format, "{}: a list of {} instead of a token and its id", field.where(), pair.size());
   pair[0].text();
   return static_cast<int32_t>(pair[1].integer(0, id_end - 1));
 }
@@ -64,7 +64,7 @@ void PostProcessor::read_template(const Field& field, int32_t id_end) {
   for (const Field& part : field.at("single").list()) {
     if (const std::optional<Field> sequence = part.find("Sequence")) {
       if (sequence->at("id").text() != "A")
-        fail(Status::format, "{}: '{}' where the sequence A belongs", sequence->where(),
+        fail(Status::format, "{}: '{}' instead of the sequence A", sequence->where(),
              sequence->at("id").text());
       parts.emplace_back(std::nullopt);
       continue;

@@ -22,8 +22,8 @@ Behavior read_behavior(const Field& field) {
   if (name == "MergedWithNext") return Behavior::merged_with_next;
   if (name == "Contiguous") return Behavior::contiguous;
   fail(Status::format,
-       "{}: '{}' is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous", field.where(),
-       name);
+       "{}: '{}' is not one of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous",
+       field.where(), name);
 }
 
 class Split final : public PreTokenizer {
@@ -166,7 +166,7 @@ void PreTokenizers::read(const Field& field, int depth) {
   } else if (type == "CharDelimiterSplit") {
     const Field delimiter = field.at("delimiter");
     if (base::count_code_points(delimiter.text()) != 1)
-      fail(Status::format, "{}: '{}' where one character belongs", delimiter.where(), delimiter.text());
+      fail(Status::format, "{}: '{}' instead of one character", delimiter.where(), delimiter.text());
     add(std::make_unique<Split>(literal_pattern(delimiter.text()), Behavior::removed));
   } else if (type == "FixedLength") {
     add(std::make_unique<FixedLength>(

@@ -1,5 +1,5 @@
-// The fields of a serialized Protocol Buffers message, one after the other; groups, which nobody writes any
-// more, are refused.
+// The fields of a serialized Protocol Buffers message, one after the other; groups, which are no longer
+// written, are refused.
 #pragma once
 #include <cstdint>
 #include <string_view>

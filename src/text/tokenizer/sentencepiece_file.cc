@@ -34,7 +34,7 @@ class SentencePieceCheck {
       if (field.kind != Kind::bytes) refuse("its field {} is not a message", field.number);
       kept += field.whole;
       if (field.number == 1) return check_piece(field.bytes);
-      if (seen_[field.number]) refuse("its field {} is there twice", field.number);
+      if (seen_[field.number]) refuse("its field {} occurs twice", field.number);
       seen_[field.number] = true;
       field.number == 2 ? check_trainer(field.bytes) : check_normalizer(field.bytes);
     });
@@ -49,7 +49,7 @@ class SentencePieceCheck {
 
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
-    fail(Status::format, "{}: no SentencePiece model: {}", path_,
+    fail(Status::format, "{}: not a SentencePiece model: {}", path_,
          fmt::format(text, std::forward<Args>(args)...));
   }
 
@@ -86,7 +86,7 @@ class SentencePieceCheck {
       refuse("{} is not UTF-8 text, or has a zero in it", what);
     if (!std::isfinite(score)) refuse("{} has a score that is not finite", what);
     if (type < 1 || type > kLastType) refuse("{} has the type {}: 1 to {} are known", what, type, +kLastType);
-    if (!texts_.insert(text).second) refuse("{} is '{}', which an earlier one is", what, text);
+    if (!texts_.insert(text).second) refuse("{} is '{}', as an earlier piece is", what, text);
     if (type == kUserDefined) user_defined_.push_back(text);
   }
 
@@ -107,7 +107,7 @@ class SentencePieceCheck {
       map = field.bytes;
     });
     if (map.empty()) return;
-    const std::string where = path_ + ": no SentencePiece model: precompiled_charsmap";
+    const std::string where = path_ + ": not a SentencePiece model: precompiled_charsmap";
     Charsmap(map, where).check_for_sentencepiece(where);
   }
 

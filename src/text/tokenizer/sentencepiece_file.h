@@ -1,5 +1,5 @@
-// What a tokenizer.model may hold before SentencePiece's library sees it: the library reads beyond the ends
-// of its tables, or ends the process, where a file is damaged.
+// Checks a tokenizer.model before SentencePiece's library sees it: given a damaged file, the library reads
+// beyond the ends of its tables or ends the process.
 #pragma once
 #include <string>
 #include <string_view>

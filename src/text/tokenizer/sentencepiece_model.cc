@@ -31,20 +31,20 @@ std::string module_path() {
   return {};
 }
 
-// Sanitizers end a process that asks for RTLD_DEEPBIND.
+// Sanitizers abort a process that uses RTLD_DEEPBIND.
 bool is_sanitized() {
   return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
 }
 
 // The library's names and those of the Protocol Buffers in it stay within the module, except under a
-// sanitizer; there no other Protocol Buffers must be about.
+// sanitizer; there no other Protocol Buffers may be loaded.
 const Module& open_module(const std::string& model) {
   const std::string path = module_path();
   if (path.empty())
     fail(Status::unsupported,
          "{}: SentencePiece models are read by {}, which this build lacks: it is made where "
          "libsentencepiece-dev "
-         "is installed; a tokenizer.json beside it is read in any case",
+         "is installed; a tokenizer.json next to it is always read",
          model, sentencepiece::kModuleFile);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | (is_sanitized() ? 0 : RTLD_DEEPBIND));
   if (library == nullptr) fail(Status::unsupported, "{} cannot be opened: {}", path, ::dlerror());
@@ -67,7 +67,7 @@ SentencePieceModel::SentencePieceModel(std::string_view bytes, std::string path)
   std::string error;
   const TextSink reason = sink(error);
   model_.reset(module_->open(checked.data(), checked.size(), &reason), module_->close);
-  if (!model_) fail(Status::format, "{}: no SentencePiece model: {}", path_, base::one_line(error));
+  if (!model_) fail(Status::format, "{}: not a SentencePiece model: {}", path_, base::one_line(error));
 }
 
 std::string SentencePieceModel::piece(int32_t id) const {

@@ -108,7 +108,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     for (const auto& [id, token] : settings.added) {
       if (const int32_t own = add(token); own != id)
-        fail(Status::format, "{}: '{}' has the id {} where {} is the one that vocabulary and order give it",
+        fail(Status::format, "{}: '{}' has the id {}, but vocabulary and order give it {}",
              base::join_path(origin_, "tokenizer_config.json"), token.content, id, own);
     }
     for (const auto* list : {&settings.named, &settings.extra})

@@ -41,7 +41,7 @@ AddedToken read_named(const Field& field) {
 
 void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
   if (!field.is_object())
-    fail(Status::format, "{}: {} where an object belongs", field.where(), kind_of(field.value()));
+    fail(Status::format, "{}: {} instead of an object", field.where(), kind_of(field.value()));
   for (const auto& [key, value] : field.value().items()) {
     const Field token(value, field.where() + "." + key);
     const std::optional<int64_t> id = base::parse_int64(key);
@@ -51,7 +51,7 @@ void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
   }
 }
 
-// Token to id, from the days before added_tokens_decoder.
+// Token to id: the format before added_tokens_decoder.
 void read_added_file(const Field& file, Settings& settings) {
   settings.added_yields = true;
   const auto names = [](const std::vector<AddedToken>& tokens, const std::string& content) {

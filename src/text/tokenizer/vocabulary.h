@@ -8,13 +8,13 @@
 
 namespace trl::text {
 
-// Above every known vocabulary (the largest have 2^18); keeps a lying file from asking for gigabytes.
+// Above every known vocabulary (the largest have 2^18); keeps a malicious file from asking for gigabytes.
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 class Vocabulary {
  public:
   void reserve(size_t tokens);
-  // false: the token or the id is there already. 0 <= id <= kMaxTokenId.
+  // false: the token or the id exists already. 0 <= id <= kMaxTokenId.
   bool add(std::string_view token, int32_t id);
   // The id is free; a token that is there already is found under this id from now on.
   void put(std::string_view token, int32_t id);

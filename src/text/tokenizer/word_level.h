@@ -8,8 +8,8 @@ namespace trl::text {
 
 class WordLevel final : public Model {
  public:
-  // unknown: a word that needs it where the vocabulary lacks it is an error. where: names the model in
-  // messages.
+  // unknown: the unknown token. A word that needs it is an error if the vocabulary lacks it. where: names the
+  // model in messages.
   WordLevel(Vocabulary vocabulary, std::string unknown, std::string where);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }

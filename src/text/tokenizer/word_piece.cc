@@ -48,7 +48,7 @@ void WordPiece::tokenize(const Piece& word, ModelSpace&, Tokens& out) const {
                     base::count_code_points(word.text) <= options_.most_characters;
   if (fits && cover(word, out)) return;
   if (unknown_ < 0)
-    fail(Status::format, "{}: no tokens make the word '{}', and unk_token '{}' is not in the vocabulary",
+    fail(Status::format, "{}: no tokens form the word '{}', and unk_token '{}' is not in the vocabulary",
          where_, base::one_line(word.text.substr(0, 200)), options_.unknown);
   out.ids.resize(before);
   out.ids.push_back(unknown_);

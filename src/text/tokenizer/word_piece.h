@@ -10,7 +10,7 @@
 namespace trl::text {
 
 struct WordPieceOptions {
-  std::string unknown;           // a word that needs it where the vocabulary lacks it is an error
+  std::string unknown;           // a word that needs it is an error if the vocabulary lacks it
   std::string prefix;            // "##"
   size_t most_characters = 100;  // a longer word is unknown
 };
