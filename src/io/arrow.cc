@@ -211,7 +211,7 @@ ArrowRows::ArrowRows(ArrowArrayStream* stream) : stream_(*stream) {
     const int code = stream_.get_schema(&stream_, &schema_);
     if (code != 0) fail_stream("schema", code);
     if (std::string_view(schema_.format) != "+s" || schema_.dictionary != nullptr)
-      fail(Status::format, "the Arrow stream is not a table: its type is {}, where +s is expected",
+      fail(Status::format, "the Arrow stream is not a table: its type is {}, but +s is expected",
            schema_.format);
     check_type(schema_, "", 0);
   } catch (...) {

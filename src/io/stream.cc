@@ -44,7 +44,7 @@ class FileStream final : public SeekableStream {
     struct stat info {};
     if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
       ::close(descriptor_);
-      fail(Status::io, "{}: is a directory, where a file is expected", path);
+      fail(Status::io, "{}: is a directory, but a file is expected", path);
     }
     regular_ = S_ISREG(info.st_mode);
     opened_ = stamp_of(info);

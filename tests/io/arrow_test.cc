@@ -150,7 +150,7 @@ TEST(Arrow, WhatIsRefused) {
   ArrowColumn map{"+m", "m", 0, {}, {{"+s", "entries", 0, {}, {{"i", "key", 0, {}}, {"u", "value", 0, {}}}}}};
   EXPECT_EQ(refused({column(map)}), "Arrow column 'm': a map whose keys are not text (+m)");
   EXPECT_EQ(refused({arrow_text("text", {"a"})}),
-            "the Arrow stream is not a table: its type is u, where +s is expected");
+            "the Arrow stream is not a table: its type is u, but +s is expected");
   ArrowColumn deep = numbers<int8_t>("c", {});
   for (int i = 0; i < 200; ++i) deep = {"+l", "d", 0, {}, {deep}};
   EXPECT_TRUE(refused({column(deep)}).find("nested too deep") != std::string::npos);
