@@ -85,10 +85,10 @@ const base::Json* find_column(const Row& row, std::string_view name) {
 void fail_column(const Row& row, std::string_view name, std::string_view expected) {
   const auto found = row.value.find(name);
   if (found == row.value.end()) {
-    fail(Status::format, "{}: no column '{}', where {} is expected; the row's columns: {}", row.where, name,
+    fail(Status::format, "{}: no column '{}', but {} is expected; the row's columns: {}", row.where, name,
          expected, column_names(row));
   }
-  fail(Status::format, "{}: column '{}' is {}, where {} is expected; the row's columns: {}", row.where, name,
+  fail(Status::format, "{}: column '{}' is {}, but {} is expected; the row's columns: {}", row.where, name,
        described(*found), expected, column_names(row));
 }
 
@@ -217,7 +217,7 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
       refuse_media(row, name, i, message);
       continue;
     }
-    fail(Status::format, "{}: column '{}': message {} is {}, where an object with a 'role' is expected",
+    fail(Status::format, "{}: column '{}': message {} is {}, but an object with a 'role' is expected",
          row.where, name, i + 1, message.is_object() ? "an object without one" : described(message));
   }
   return *value;

@@ -76,7 +76,7 @@ void extract_prompt(Row& row) {
     const std::string chosen = text_column(row, "chosen"), rejected = text_column(row, "rejected");
     for (const char* name : {"chosen", "rejected"}) {
       if (!text_column(row, name).empty()) continue;
-      fail(Status::format, "{}: column '{}' is empty, where text that begins with the prompt is expected",
+      fail(Status::format, "{}: column '{}' is empty, but text that begins with the prompt is expected",
            row.where, name);
     }
     const size_t shared = shared_text(chosen, rejected);

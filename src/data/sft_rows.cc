@@ -157,7 +157,7 @@ void SftRows::normalize(Row& row) const {
   convert_from_value(row);
   const Format format = format_of(row, arguments_.dataset_text_field);
   if (format != format_) {
-    fail(Status::format, "{}: the row's format is {}, where that of {} is {}; all rows must agree", row.where,
+    fail(Status::format, "{}: the row's format is {}, but that of {} is {}; all rows must agree", row.where,
          format_name(format), first_where_, format_name(format_));
   }
 }

@@ -111,11 +111,11 @@ TEST(PreferenceColumns, RowsWithoutAPrompt) {
   EXPECT_EQ(test::message_of([] {
               extracted({{"chosen", ""}, {"rejected", "b"}});
             }),
-            "t.jsonl:3: column 'chosen' is empty, where text that begins with the prompt is expected");
+            "t.jsonl:3: column 'chosen' is empty, but text that begins with the prompt is expected");
   EXPECT_EQ(test::message_of([] {
               extracted({{"chosen", "a"}, {"rejected", ""}});
             }),
-            "t.jsonl:3: column 'rejected' is empty, where text that begins with the prompt is expected");
+            "t.jsonl:3: column 'rejected' is empty, but text that begins with the prompt is expected");
   const base::Json other = message("user", "p");
   const std::string none =
       "t.jsonl:3: columns 'chosen' and 'rejected': no prompt can be told from them; they must begin with the "
@@ -138,7 +138,7 @@ TEST(PreferenceColumns, TextPromptBesideMessages) {
   EXPECT_FALSE(row.value.contains("prompt"));
   row = row_of({{"prompt", "other"}, {"chosen", chosen}, {"rejected", rejected}});
   EXPECT_EQ(test::message_of([&] { drop_text_prompt(row); }),
-            "t.jsonl:3: column 'prompt' is a string, where a list of messages (as in 'chosen' and "
+            "t.jsonl:3: column 'prompt' is a string, but a list of messages (as in 'chosen' and "
             "'rejected', which do "
             "not begin with it) is expected; the row's columns: prompt, chosen, rejected");
 }

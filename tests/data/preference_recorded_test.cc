@@ -327,12 +327,12 @@ TEST(PreferenceRecorded, BadFilesFailAsThere) {
   }
   ASSERT_EQ(messages.size(), 2u);
   const std::string missing = messages["preference_missing_rejected.jsonl"];
-  EXPECT_NE(missing.find("preference_missing_rejected.jsonl:1: no column 'rejected', where text is expected"),
+  EXPECT_NE(missing.find("preference_missing_rejected.jsonl:1: no column 'rejected', but text is expected"),
             std::string::npos)
       << missing;
   const std::string label = messages["unpaired_bad_label.jsonl"];
   EXPECT_NE(
-      label.find("unpaired_bad_label.jsonl:1: column 'label' is a string, where true or false is expected"),
+      label.find("unpaired_bad_label.jsonl:1: column 'label' is a string, but true or false is expected"),
       std::string::npos)
       << label;
 }

@@ -150,7 +150,7 @@ TEST(Prepare, ShortRowsOfCsvAreCounted) {
   };
   EXPECT_EQ(
       test::error_of(lacking).second,
-      "t.csv:3: column 'completion' is null, where what follows the prompt is expected; the row's columns: "
+      "t.csv:3: column 'completion' is null, but what follows the prompt is expected; the row's columns: "
       "prompt, completion");
 }
 
@@ -195,7 +195,7 @@ TEST(Prepare, NumbersThatAreNotFiniteMayStandInOtherColumns) {
   EXPECT_EQ(trained(*shop.prepare("{\"score\": NaN, \"text\":\"b\", \"range\": [-Infinity, Infinity]}")),
             trained(*shop.prepare("{\"text\":\"b\"}")));
   EXPECT_EQ(shop.error("{\"text\":\"a\"}\n{\"text\":NaN}").message(),
-            "t.jsonl:2: column 'text' is a number, where text is expected; the row's columns: text");
+            "t.jsonl:2: column 'text' is a number, but text is expected; the row's columns: text");
   EXPECT_NE(
       shop.error("{\"text\":\"a\"}\n{\"a\":NaN, \"text\":}").message().find("t.jsonl:2:18: not valid JSON"),
       std::string::npos);
@@ -335,7 +335,7 @@ TEST(Prepare, ColumnsThatContradictEachOtherAreAnError) {
   Shop shop(kPlainTemplate);
   EXPECT_EQ(
       shop.error(R"({"prompt":"a","completion":"b","messages":[{"role":"user","content":"c"}]})").message(),
-      "t.jsonl:1: column 'prompt' is a string, where a list of messages (as in 'messages') is expected; the "
+      "t.jsonl:1: column 'prompt' is a string, but a list of messages (as in 'messages') is expected; the "
       "row's columns: prompt, completion, messages");
 }
 
@@ -420,13 +420,13 @@ TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
       "(dataset_columns "
       "renames them)");
   EXPECT_EQ(shop.error(good + "{\"text\":5}").message(),
-            "t.jsonl:2: column 'text' is a number, where text is expected; the row's columns: text");
+            "t.jsonl:2: column 'text' is a number, but text is expected; the row's columns: text");
   EXPECT_EQ(shop.error(good + good + "{\"text\":null,\"x\":1}").message(),
-            "t.jsonl:3: column 'text' is null, where text is expected; the row's columns: text, x");
+            "t.jsonl:3: column 'text' is null, but text is expected; the row's columns: text, x");
   EXPECT_EQ(shop.error(good + "{\"text\":[\"a\"]}").message(),
-            "t.jsonl:2: column 'text' is a list of strings, where text is expected; the row's columns: text");
+            "t.jsonl:2: column 'text' is a list of strings, but text is expected; the row's columns: text");
   EXPECT_EQ(shop.error("{\"messages\":\"hello\"}").message(),
-            "t.jsonl:1: column 'messages' is a string, where a list of messages with 'role' and 'content' is "
+            "t.jsonl:1: column 'messages' is a string, but a list of messages with 'role' and 'content' is "
             "expected; "
             "the row's columns: messages");
   EXPECT_NE(shop.error("{\"messages\":[]}").message().find("is an empty list"), std::string::npos);
@@ -438,14 +438,13 @@ TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
   EXPECT_NE(
       shop.error("{\"prompt\":\"a\",\"completion\":3}").message().find("column 'completion' is a number"),
       std::string::npos);
-  EXPECT_NE(
-      shop.error("{\"prompt\":\"a\",\"completion\":[{\"role\":\"x\"}]}")
-          .message()
-          .find("column 'prompt' is a string, where a list of messages (as in 'completion') is expected"),
-      std::string::npos);
+  EXPECT_NE(shop.error("{\"prompt\":\"a\",\"completion\":[{\"role\":\"x\"}]}")
+                .message()
+                .find("column 'prompt' is a string, but a list of messages (as in 'completion') is expected"),
+            std::string::npos);
   EXPECT_NE(shop.error("{\"text\":\"a\",\"image\":\"x.png\"}").message().find("images"), std::string::npos);
   EXPECT_EQ(shop.error(good + "{\"prompt\":\"a\",\"completion\":\"b\"}").message(),
-            "t.jsonl:2: the row's format is prompt and completion as text, where that of t.jsonl:1 is text; "
+            "t.jsonl:2: the row's format is prompt and completion as text, but that of t.jsonl:1 is text; "
             "all rows must "
             "agree");
 }

@@ -66,8 +66,8 @@ TEST(Source, MalformedJsonNamesFileLineAndColumn) {
       error_in("[{\"a\":1},\n {\"a\":1}, {\"a\":tru}]").starts_with("m.jsonl:2:19: not valid JSON: "));
   EXPECT_TRUE(error_in("{\"a\":\"\\ud800\"}").starts_with("m.jsonl:1:13: not valid JSON: "));
   EXPECT_TRUE(error_in("hello").starts_with("m.jsonl:1:1: not valid JSON: "));
-  EXPECT_EQ(error_in("{}\n[1]\n"), "m.jsonl:2: a list where a row (an object) is expected");
-  EXPECT_EQ(error_in("[{},\n 5]"), "m.jsonl:2 (row 2): a number where a row (an object) is expected");
+  EXPECT_EQ(error_in("{}\n[1]\n"), "m.jsonl:2: a list instead of a row (an object)");
+  EXPECT_EQ(error_in("[{},\n 5]"), "m.jsonl:2 (row 2): a number instead of a row (an object)");
 }
 
 TEST(Source, CallbackRowsAreChecked) {
@@ -80,7 +80,7 @@ TEST(Source, CallbackRowsAreChecked) {
     Row row;
     open_callback_source(host)->next(row);
   };
-  EXPECT_EQ(error_of([&] { one("text"); }).second, "row 1: a string where a row (an object) is expected");
+  EXPECT_EQ(error_of([&] { one("text"); }).second, "row 1: a string instead of a row (an object)");
   EXPECT_EQ(error_of([&] {
               one({{"a", {{"b", "x\xFF"}}}});
             }).second,
