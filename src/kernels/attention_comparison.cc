@@ -26,7 +26,7 @@ at::Tensor random(at::IntArrayRef sizes, uint64_t which) {
   return x;
 }
 
-// What a kernel leaves as it was is found out: all bits set is a NaN in either type.
+// Finds elements that a kernel did not write: all bits set is a NaN in either type.
 at::Tensor no_numbers(at::IntArrayRef sizes, at::ScalarType type) {
   at::Tensor x = tensor::empty(sizes, type, MemoryKind::workspace);
   std::memset(x.data_ptr(), 0xff, x.nbytes());
@@ -143,8 +143,8 @@ class Comparison {
   void check_unwritten(const std::vector<Input>& inputs, const char* pass) const {
     for (const Input& input : inputs) {
       if (std::memcmp(input.before.data_ptr(), input.given.data_ptr(), input.given.nbytes()) == 0) continue;
-      plugin_.refuse(fmt::format("({}) writes to {} in {}, where it is only to be read", plugin_.name(),
-                                 input.name, pass));
+      plugin_.refuse(
+          fmt::format("({}) writes to {} in {}, which it may only read", plugin_.name(), input.name, pass));
     }
   }
 

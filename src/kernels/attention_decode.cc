@@ -84,7 +84,7 @@ void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_
   }
   need(valid && length > 0 && length <= rows, "attention_decode",
        "q, out [heads, d] and pages of keys, values [rows, kv_heads, d] of one type, with at least length "
-       "rows in all, are needed");
+       "rows in all, are required");
   if (!fused(q)) return plain::attention_decode(q, pages, length, options, out);
   const tensor::Timed timed(tensor::Part::attention);
   const int64_t heads = q.size(0), width = q.size(1), kv_heads = pages[0].keys.size(1);

@@ -45,7 +45,7 @@ void AttentionPlugin::refuse(const std::string& why) const {
 AttentionPlugin::AttentionPlugin(const std::string& path)
     : path_(path), library_(open_library(path), ::dlclose) {
   void* const symbol = ::dlsym(library_.get(), "trl_kernel_attention");
-  if (symbol == nullptr) refuse("has no function trl_kernel_attention (trl/kernel.h)");
+  if (symbol == nullptr) refuse("does not export the function trl_kernel_attention (trl/kernel.h)");
   table_ = reinterpret_cast<decltype(&trl_kernel_attention)>(symbol)(TRL_KERNEL_ABI_VERSION);
   check_table();
   name_ = base::one_line(table_->name);
@@ -55,10 +55,10 @@ AttentionPlugin::~AttentionPlugin() = default;
 
 void AttentionPlugin::check_table() const {
   if (table_ == nullptr) {
-    refuse(fmt::format("has no table of version {}, which this build speaks", TRL_KERNEL_ABI_VERSION));
+    refuse(fmt::format("has no table of version {}, which this build uses", TRL_KERNEL_ABI_VERSION));
   }
   if (table_->abi_version != TRL_KERNEL_ABI_VERSION) {
-    refuse(fmt::format("has version {} of trl/kernel.h, this build speaks version {}", table_->abi_version,
+    refuse(fmt::format("has version {} of trl/kernel.h, this build uses version {}", table_->abi_version,
                        TRL_KERNEL_ABI_VERSION));
   }
   if (table_->struct_size < sizeof(trl_kernel_attention_v1)) {
@@ -71,7 +71,7 @@ void AttentionPlugin::check_table() const {
     if (!given) refuse(fmt::format("has a table without {}", member));
   }
   if (types_of(table_->dtypes).empty()) {
-    refuse(fmt::format("names no type that is known (dtypes is {})", table_->dtypes));
+    refuse(fmt::format("does not name a known type (dtypes is {})", table_->dtypes));
   }
   if (table_->max_head_dim < 0) {
     refuse(fmt::format("has a max_head_dim of {}; accepted: 1 or more, or 0 for any", table_->max_head_dim));
@@ -80,7 +80,7 @@ void AttentionPlugin::check_table() const {
 
 void AttentionPlugin::require(const AttentionNeeds& needs) const {
   if ((table_->dtypes & kernel_dtype(needs.type)) == 0) {
-    refuse(fmt::format("computes in {} alone, this run in {} (bf16, dtype)", types_of(table_->dtypes),
+    refuse(fmt::format("computes only in {}, and this run in {} (bf16, dtype)", types_of(table_->dtypes),
                        types_of(kernel_dtype(needs.type))));
   }
   if (table_->max_head_dim > 0 && needs.head_dim > table_->max_head_dim) {

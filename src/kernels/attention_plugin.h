@@ -25,7 +25,7 @@ struct AttentionNeeds {
 class AttentionPlugin {
  public:
   // Throws Error(not_found) for a missing file; Error(unsupported) for what is not a shared library, lacks
-  // the function, or speaks another version.
+  // the function, or has another version.
   explicit AttentionPlugin(const std::string& path);
   ~AttentionPlugin();
   AttentionPlugin(const AttentionPlugin&) = delete;

@@ -7,7 +7,7 @@ namespace trl::kernels {
 
 namespace {
 
-// More is a mistake in a sum and no request.
+// More is a mistake in a calculation, not a request.
 constexpr int64_t kMostWorkspace = int64_t{1} << 40;
 // Known bytes before and after a workspace, which show that a kernel wrote there before the heap does.
 constexpr int64_t kGuard = 4096;
@@ -36,10 +36,10 @@ class AttentionPlugin::Call {
     batch_.cu_seqlens = segments.cu_seqlens.data();
     if (!segments.prefix.empty()) {
       if ((plugin.table().flags & TRL_KERNEL_PREFIX) == 0)
-        plugin.refuse("takes no documents that share a prefix (TRL_KERNEL_PREFIX)");
+        plugin.refuse("does not take documents that share a prefix (TRL_KERNEL_PREFIX)");
       for (const int32_t p : segments.prefix) {
         if (p >= 0 && segments.prefix[static_cast<size_t>(p)] >= 0)
-          plugin.refuse("takes no prefix that has one itself");
+          plugin.refuse("does not take a prefix that has one itself");
       }
       batch_.prefix = segments.prefix.data();
     }
@@ -63,11 +63,11 @@ class AttentionPlugin::Call {
     check_guards();
     if (code == 0) return;
     message_[sizeof message_ - 1] = '\0';
-    throw Error(
-        Status::callback,
-        fmt::format("{}: {} of plug-in {} ({}) failed with {}: {}", kAttentionKey, pass_, plugin_.path(),
-                    plugin_.name(), code, message_[0] != '\0' ? base::one_line(message_) : "it says nothing"),
-        kAttentionKey, code);
+    throw Error(Status::callback,
+                fmt::format("{}: {} of plug-in {} ({}) failed with {}: {}", kAttentionKey, pass_,
+                            plugin_.path(), plugin_.name(), code,
+                            message_[0] != '\0' ? base::one_line(message_) : "it gave no reason"),
+                kAttentionKey, code);
   }
 
  private:

@@ -1,4 +1,4 @@
-// The tokens of each expert side by side: which rows of all are whose.
+// The tokens of each expert side by side: which row belongs to which expert.
 #pragma once
 #include <vector>
 

@@ -144,7 +144,7 @@ struct Terms {
 struct Forward {
   at::Tensor y, gate_up;
 };
-// x has the type of the products already. y: without values where nobody will read them.
+// x has the type of the products already. y: without values if they will not be read.
 Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Groups& groups,
                         const ExpertWeights& weights, const Terms& terms, Activation kind, Wanted wanted) {
   Forward f;

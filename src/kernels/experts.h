@@ -1,5 +1,5 @@
-// Mixtures of experts: who goes where, the experts' products, and the loss that keeps them evenly busy. Costs
-// grow with the chosen experts, not with all there are.
+// Mixtures of experts: which token goes to which expert, the experts' products, and the loss that keeps them
+// evenly busy. Costs grow with the chosen experts, not with all there are.
 #pragma once
 #include "kernels/kernels.h"
 

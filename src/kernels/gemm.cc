@@ -115,7 +115,7 @@ int64_t sum_piece(const Multiplication& m) {
   return m.a.transposed && m.more.empty() ? std::min(m.a.cols, kSumPiece) : m.a.cols;
 }
 
-// The tile of C from (row, col) on. Without steps: this machine's oneDNN has not all of the products.
+// The tile of C from (row, col) on. Without steps: this machine's oneDNN lacks some of the products.
 Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64_t row, int64_t col) {
   Tile tile{{}, c};
   tile.wide = sum_piece(m) < m.a.cols && c.type == at::kBFloat16;
@@ -138,7 +138,7 @@ Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64
   return tile;
 }
 
-// Empty: this machine's oneDNN has not all of the products.
+// Empty: this machine's oneDNN lacks some of the products.
 std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
   const Matrix c{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
   const Tiling tiling(c.rows, c.cols, sum_piece(m), m.a.transposed, many);

@@ -16,7 +16,7 @@ inline std::atomic<bool> onednn_is_shared{false};  // leave_primitives_to_host()
 inline dnnl::engine silent_engine() {
   dnnl::set_verbose(0);
   dnnl::set_jit_dump(0);
-  constexpr int kUsual = 1024, kKept = 128;  // another number than the usual one is somebody's wish
+  constexpr int kUsual = 1024, kKept = 128;  // a number other than the default was set on purpose
   if (!onednn_is_shared && dnnl::get_primitive_cache_capacity() == kUsual)
     dnnl::set_primitive_cache_capacity(kKept);
   return dnnl::engine(dnnl::engine::kind::cpu, 0);

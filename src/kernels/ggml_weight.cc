@@ -36,7 +36,7 @@ class GgmlWeight final : public tensor::Encoded {
  private:
   int64_t block() const { return std::max<int64_t>(1, kind_->block); }
 
-  // False: the part has not whole blocks, or plain numbers.
+  // False: the part does not consist of whole blocks, or holds plain numbers.
   bool decode_blocks(const tensor::Part2d& part, at::ScalarType type, void* to,
                      int64_t stride) const noexcept {
     if (part.column % block() != 0 || part.columns % block() != 0) return false;

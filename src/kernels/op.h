@@ -29,7 +29,7 @@ inline Type type_of(const at::Tensor& x) { return type_of(x.scalar_type()); }
 
 inline at::ScalarType scalar_type(Type type) { return type == Type::f32 ? at::kFloat : at::kBFloat16; }
 
-// Wrong shapes are a fault of the engine and never of its user.
+// Wrong shapes are a bug of the engine, never the user's fault.
 inline void need(bool condition, const char* op, const char* what) {
   if (!condition) fail(Status::internal, "{}: {}", op, what);
 }
@@ -163,7 +163,7 @@ template <typename State>
 State taken(AutogradContext* context, const char* key) {
   const auto entry = context->saved_data.find(key);
   if (entry == context->saved_data.end())
-    fail(Status::internal, "backward came a second time through a graph that keeps nothing any more");
+    fail(Status::internal, "backward ran a second time through a graph that no longer keeps anything");
   const auto capsule = entry->second.toCapsule();
   State state = std::move(static_cast<Capsule<State>*>(capsule.get())->state);
   context->saved_data.erase(entry);

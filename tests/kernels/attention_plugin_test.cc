@@ -84,7 +84,7 @@ TEST(AttentionPlugin, what_a_call_may_only_read_is_as_it_was) {
   for (const auto& [name, why] : {std::pair("writes_v", "(broken) writes to v in forward"),
                                   std::pair("writes_out", "(broken) writes to out in backward"),
                                   std::pair("writes_lse", "(broken) writes to lse in backward")})
-    expect_refused(name, needs(), std::string(why) + ", where it is only to be read");
+    expect_refused(name, needs(), std::string(why) + ", which it may only read");
 }
 
 TEST(AttentionPlugin, what_lies_beside_its_workspace_is_as_it_was) {
@@ -155,24 +155,24 @@ TEST(AttentionPlugin, what_is_no_plugin_is_refused) {
   EXPECT_EQ(text, Status::unsupported);
   EXPECT_NE(no_elf.find("invalid ELF header"), std::string::npos) << no_elf;
   EXPECT_EQ(refusal("kernel.so", needs()).first, Status::not_found);  // not looked for in the system
-  expect_refused("no_function", needs(), "has no function trl_kernel_attention (trl/kernel.h)");
+  expect_refused("no_function", needs(), "does not export the function trl_kernel_attention (trl/kernel.h)");
 }
 
 TEST(AttentionPlugin, a_table_that_does_not_fit_is_refused) {
-  expect_refused("no_table", needs(), "has no table of version 1, which this build speaks");
-  expect_refused("newer", needs(), "has version 2 of trl/kernel.h, this build speaks version 1");
+  expect_refused("no_table", needs(), "has no table of version 1, which this build uses");
+  expect_refused("newer", needs(), "has version 2 of trl/kernel.h, this build uses version 1");
   expect_refused("short_table", needs(), "has a table of 8 bytes (struct_size), version 1 has 56");
   expect_refused("no_name", needs(), "has a table without name");
   expect_refused("empty_name", needs(), "has a table without name");
   expect_refused("negative_heads", needs(), "has a max_head_dim of -3; accepted: 1 or more, or 0 for any");
   expect_refused("no_backward", needs(), "has a table without backward");
-  expect_refused("no_types", needs(), "names no type that is known (dtypes is 64)");
+  expect_refused("no_types", needs(), "does not name a known type (dtypes is 64)");
 }
 
 TEST(AttentionPlugin, what_it_cannot_do_is_refused_where_it_is_needed) {
   double agreement = 0;
   expect_refused("only_float32", needs(at::kBFloat16),
-                 "computes in float32 alone, this run in bfloat16 (bf16, dtype)");
+                 "computes only in float32, and this run in bfloat16 (bf16, dtype)");
   EXPECT_NO_THROW(open_attention_plugin(plugin_path("only_float32"), needs(), &agreement));
   expect_refused("small_heads", needs(), "takes a head_dim of at most 8, that of the model is 20");
   EXPECT_NO_THROW(open_attention_plugin(plugin_path("small_heads"), {at::kFloat, 6, 2, 8, 0}, &agreement));
