@@ -6,7 +6,7 @@ namespace trl::loss {
 
 SftLoss sft_loss(const at::Tensor& hidden, kernels::Parameter& head, const kernels::HeadTargets& targets,
                  double num_items, const TokenCost& cost, const kernels::HeadOptions& options) {
-  // A window without a target has the loss 0, not 0 / 0 (SFTTrainer.compute_loss clamps in the same way).
+  // A window without a target has loss 0, not 0 / 0 (SFTTrainer.compute_loss clamps in the same way).
   const double share = 1.0 / std::max(num_items, 1.0);
   const auto term_of = [cost, share](int64_t, const kernels::TokenValues& v) {
     const double weight = share * (cost.dft ? std::exp(v.log_prob) : 1 - cost.smoothing);
