@@ -1,5 +1,5 @@
 // Activations that leave memory between forward and backward: for a file, or, from another device, for the
-// host's memory. A thread of its own writes them while forward goes on, and while backward runs it brings
+// host's memory. A dedicated thread writes them while forward goes on, and while backward runs it brings
 // them back, the last ones first.
 #pragma once
 #include <condition_variable>

@@ -29,7 +29,7 @@ OffloadFile::Extent OffloadFile::write(std::span<const char> bytes) {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == ENOSPC) {
         fail(Status::io,
-             "{}: the disk is full: {} bytes are to leave memory beside the {} that have, and {} are free",
+             "{}: the disk is full: {} more bytes must leave memory, {} already have, and {} are free",
              directory(), bytes.size(), used() - in_blocks(extent.bytes), free_bytes());
       }
       if (got < 0) base::fail_errno(directory(), "what leaves memory cannot be written");
@@ -64,7 +64,7 @@ void OffloadFile::read(const Extent& extent, char* to) {
                                 static_cast<off_t>(extent.offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) base::fail_errno(directory(), "what left memory cannot be read");
-    if (got == 0) fail(Status::io, "{}: what left memory ends early", directory());
+    if (got == 0) fail(Status::io, "{}: the file of what left memory ends early", directory());
     done += got;
   }
   ::posix_fadvise(file_.descriptor(), extent.offset, extent.bytes, POSIX_FADV_DONTNEED);

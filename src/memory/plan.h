@@ -1,4 +1,5 @@
-// What a step takes, from a list of holdings: who holds how much from when to when. Knows no trainer.
+// What a step takes, from a list of holdings: who holds how much from when to when. Does not know the
+// trainer.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -56,8 +56,9 @@ std::string_view unpack(std::string_view file, std::span<char> states) {
   uint64_t sum = 0;
   if (file.size() < sizeof header + sizeof sum) return "it ends early";
   std::memcpy(&header, file.data(), sizeof header);
-  if (header.magic != kMagic) return "it does not begin as it should";
-  if (header.stored != file.size() - sizeof header - sizeof sum) return "its length is not what it says";
+  if (header.magic != kMagic) return "it does not begin with the expected bytes";
+  if (header.stored != file.size() - sizeof header - sizeof sum)
+    return "its length is not the one in its header";
   std::memcpy(&sum, file.data() + file.size() - sizeof sum, sizeof sum);
   if (sum != base::xxh3_64(file.substr(0, file.size() - sizeof sum))) return "its checksum is wrong";
   if (header.raw != states.size()) return "it holds states of another size";
@@ -133,7 +134,8 @@ void StateFiles::write(const std::string& key, std::string_view states) {
     });
   } catch (const Error& error) {
     if (failed_.exchange(true) || options_.log == nullptr) return;
-    options_.log->warning("cache", "cache_frozen_layers: {}; nothing more is kept, the run goes on without",
+    options_.log->warning("cache",
+                          "cache_frozen_layers: {}; nothing more is kept, and the run continues without it",
                           error.message());
   }
 }
@@ -144,7 +146,7 @@ void StateFiles::begin() {
   if (!base::file_exists(file_of_owner())) base::replace_file(file_of_owner(), about_, options_.write_fault);
 }
 
-// What runs that were killed left half written.
+// Removes what killed runs left half-written.
 void StateFiles::clear() const {
   const int64_t now = ::time(nullptr);
   for (const std::string& folder : base::list_directory(options_.directory)) {

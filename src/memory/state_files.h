@@ -1,5 +1,5 @@
 // Hidden states on disk, a file for each document under a key that says what they were computed from. A file
-// appears whole, two processes that write it write the same, and one that is damaged is as good as none.
+// appears whole, two processes that write it write the same bytes, and a damaged one counts as missing.
 #pragma once
 #include <atomic>
 #include <mutex>

@@ -13,7 +13,7 @@ namespace trl::memory {
 
 namespace {
 
-// Where a file system has no files without names, one with a name that is taken away at once.
+// On a file system without unnamed files, a named file that is unlinked at once.
 int open_in(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
@@ -28,16 +28,17 @@ void check_is_on_disk(const std::string& directory) {
   if (::statfs(directory.c_str(), &info) != 0) return;
   const auto type = static_cast<uint64_t>(info.f_type);
   if (type != TMPFS_MAGIC && type != RAMFS_MAGIC) return;
-  fail_key("offload_dir",
-           "offload_dir: {} is on a {}, whose files are memory, so what leaves for it frees none: name a "
-           "directory on a disk",
-           directory, type == TMPFS_MAGIC ? "tmpfs" : "ramfs");
+  fail_key(
+      "offload_dir",
+      "offload_dir: {} is on a {}, whose files are kept in memory, so moving data there frees none: name a "
+      "directory on a disk",
+      directory, type == TMPFS_MAGIC ? "tmpfs" : "ramfs");
 }
 
 int opened(const std::string& directory) {
   check_is_on_disk(directory);
   const int file = open_in(directory);
-  if (file < 0) base::fail_errno(directory, "no file can be made in it for what leaves memory");
+  if (file < 0) base::fail_errno(directory, "no file can be created in it for what leaves memory");
   return file;
 }
 

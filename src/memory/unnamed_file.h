@@ -19,7 +19,7 @@ class UnnamedFile {
   int descriptor() const { return descriptor_; }
   const std::string& directory() const { return directory_; }  // the one that it is in
   int64_t free_bytes() const;                                  // of the disk
-  // Takes the disk's room for so many bytes, which are zeros. Throws Error(io) naming the bytes needed, for
+  // Reserves disk space for that many bytes, which are zeros. Throws Error(io) naming the bytes needed, for
   // what, and those free.
   void reserve(int64_t bytes, const std::string& what) const;
 

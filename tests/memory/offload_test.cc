@@ -68,10 +68,10 @@ TEST(OffloadFile, RefusesADirectoryInMemory) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_config);
     EXPECT_EQ(error.key(), "offload_dir");
-    EXPECT_EQ(
-        error.message(),
-        "offload_dir: /dev/shm is on a tmpfs, whose files are memory, so what leaves for it frees none: name "
-        "a directory on a disk");
+    EXPECT_EQ(error.message(),
+              "offload_dir: /dev/shm is on a tmpfs, whose files are kept in memory, so moving data there "
+              "frees none: name "
+              "a directory on a disk");
   }
 }
 
