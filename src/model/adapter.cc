@@ -119,7 +119,7 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
   for (const adapter::Target& target : selection_.targets) {
     const Slot& slot = slots_[target.module];
     if (slot.low_rank == nullptr)
-      fail(Status::unsupported, "{}: there are no adapters for modules of its kind", slot.module.name);
+      fail(Status::unsupported, "{}: modules of its kind cannot have an adapter", slot.module.name);
     terms_.push_back({target.module, target.parameter});
     terms_.back().factors.scale = target.scaling;
     terms_.back().factors.dropout.rate = config_.lora_dropout;

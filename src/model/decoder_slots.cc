@@ -8,7 +8,7 @@ namespace {
 
 using adapter::ModuleKind;
 
-// "model.layers.0.mlp.up_proj.weight" -> "model.layers.0.mlp.up_proj". In a class that sees, the language
+// "model.layers.0.mlp.up_proj.weight" -> "model.layers.0.mlp.up_proj". In a multimodal class, the language
 // model is a part.
 std::string module_name(const std::string& parameter, const Family& family) {
   const std::string name =

@@ -47,7 +47,7 @@ constexpr Names kGpt2Names = {.embedding = "transformer.wte",
                               .down = "mlp.c_proj"};
 constexpr Prefix kGpt2Prefixes[] = {{"transformer.", ""}};
 
-// What must hold of a config.json, for there is no kernel for anything else.
+// What a config.json must say, because there is no kernel for anything else.
 constexpr FlagKey kCausal[] = {{"use_bidirectional_attention", false}};
 constexpr FlagKey kGpt2Needs[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
@@ -74,7 +74,7 @@ constexpr Family kGemma3Text = {
                .logits_softcap = {"final_logit_softcapping", 0}},
     .needed = kCausal};
 
-// The same inside a model that sees.
+// The same inside a multimodal model.
 constexpr Prefix kGemma3Prefixes[] = {{"model.", "model.language_model."},
                                       {"model.", "language_model.model."},
                                       {"lm_head.", "language_model.lm_head."}};

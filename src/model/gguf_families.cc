@@ -48,7 +48,7 @@ constexpr GgufFamily kRows[] = {
      .free_heads = true,
      .window_pattern = 6,
      .wide_layers = 62},
-    // The language model of one that sees.
+    // The language model of a multimodal one.
     {.model_type = "gemma3",
      .architecture = "gemma3",
      .activation = Activation::gelu_tanh,

@@ -32,28 +32,28 @@ class Check {
   void heads() const {
     need(c_.labels == 0, "it is a classifier");
     need(row_.head != GgufHead::tied || c_.tie_word_embeddings,
-         "llama.cpp takes the embedding for its head, and tie_word_embeddings is false");
+         "llama.cpp uses the embedding as its head, and tie_word_embeddings is false");
     need(row_.head != GgufHead::own || !c_.tie_word_embeddings,
-         "llama.cpp wants a head of its own, and tie_word_embeddings is true");
+         "llama.cpp needs a separate head, and tie_word_embeddings is true");
     need(row_.free_heads || c_.head_dim * c_.num_attention_heads == c_.hidden_size,
-         "llama.cpp wants heads of hidden_size / num_attention_heads, and head_dim is {}", c_.head_dim);
+         "llama.cpp needs heads of hidden_size / num_attention_heads, and head_dim is {}", c_.head_dim);
     need(!c_.qk_norm || c_.family->names.q_norm.find("{}") == std::string_view::npos,
          "norms of single heads are not written");
-    need(c_.activation == row_.activation, "llama.cpp has another activation for it than \"{}\"",
+    need(c_.activation == row_.activation, "llama.cpp uses another activation than \"{}\" says",
          c_.family->activation_key);
   }
 
   void biases() const {
     const bool all = c_.attention_qkv_bias && c_.attention_out_bias && c_.mlp_bias;
-    need(row_.biases != GgufBiases::all || all, "llama.cpp wants biases for every projection");
+    need(row_.biases != GgufBiases::all || all, "llama.cpp needs biases for every projection");
     const bool beyond = c_.attention_out_bias || c_.mlp_bias;
-    need(row_.biases != GgufBiases::of_inputs || !beyond, "llama.cpp adds biases to Q, K and V alone");
+    need(row_.biases != GgufBiases::of_inputs || !beyond, "llama.cpp adds biases only to Q, K and V");
   }
 
   void scales() const {
     const double ratio = gguf_attention_ratio(c_, row_);
     need(row_.multipliers || ratio == 1 || c_.family->names.qkv.empty(),
-         "llama.cpp scales attention by {}, and {} is asked for", c_.attention_scale / ratio,
+         "llama.cpp scales attention by {}, and this model by {}", c_.attention_scale / ratio,
          c_.attention_scale);
     need(!row_.softcaps || (c_.attention_softcap > 0 && c_.logits_softcap > 0),
          "llama.cpp always caps its attention and its logits, and one of the two has no cap");
@@ -80,7 +80,7 @@ class Check {
     if (!row_.experts) return;
     const bool everywhere =
         std::find(c_.expert_layers.begin(), c_.expert_layers.end(), false) == c_.expert_layers.end();
-    need(everywhere, "llama.cpp wants experts in every layer");
+    need(everywhere, "llama.cpp needs experts in every layer");
     need(c_.experts.normalised == row_.normalised, "llama.cpp {} the shares of a token's experts",
          row_.normalised ? "normalises" : "does not normalise");
   }

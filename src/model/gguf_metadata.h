@@ -1,4 +1,4 @@
-// A configuration as the metadata of a GGUF file, in the words that llama.cpp reads (gguf_config.h is the way
+// A configuration as the metadata of a GGUF file, in the words that llama.cpp reads (gguf_config.h reads it
 // back).
 #pragma once
 #include <string>

@@ -24,8 +24,8 @@ struct KvCache {
   std::vector<LayerCache> layers;
   std::vector<int32_t> ids;  // of the positions held
 
-  // Makes room for `more` further positions, in a new page if needed; an Error leaves all as it was. The
-  // type is that of the first call.
+  // Makes room for `more` further positions, in a new page if needed; an Error leaves everything unchanged.
+  // The type is that of the first call.
   void reserve(int64_t more, int64_t kv_heads, int64_t head_dim, at::ScalarType compute, at::Device device);
 };
 

@@ -274,7 +274,7 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name,
                                std::shared_ptr<const tensor::Encoded> values) {
   if (!device_.is_cpu()) {
     fail(Status::unsupported,
-         "{} is {}, which is the CPU's in this build, and the model is on {}; give use_cpu: true",
+         "{} is {}, which this build supports only on the CPU, and the model is on {}; give use_cpu: true",
          source_.place(name), values->form(), device_.str());
   }
   tensor::Parameter* const parameter =
@@ -418,10 +418,11 @@ void Loader::report_others(base::LogSink* log) const {
       log->warning("model", "tensor {} is not used by this family", name);
   }
   if (beyond == 0) return;
-  log->warning("model",
-               "weights of {} layers are there, and config.json has num_hidden_layers {}: {} tensors of the "
-               "layers after it are not read",
-               last + 1, layers, beyond);
+  log->warning(
+      "model",
+      "the files have weights of {} layers, and config.json has num_hidden_layers {}: {} tensors of the "
+      "remaining layers are not read",
+      last + 1, layers, beyond);
 }
 
 }  // namespace trl::model

@@ -138,8 +138,8 @@ class Model {
     return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
   }
 
-  // Throws Error(io) where weights lie in a file that was cut since: what was computed with them is not to be
-  // relied on. forward() and extend() ask by themselves before and after; who runs a backward asks again.
+  // Throws Error(io) where weights lie in a file that was cut since: what was computed with them cannot be
+  // trusted. forward() and extend() ask by themselves before and after; who runs a backward asks again.
   virtual void check_files() const = 0;
 
   virtual Output forward(const ForwardInput& input, const ForwardOptions& options) = 0;

@@ -1,4 +1,4 @@
-// A norm that a family may lack: then it has no weight, and gives back what it is given.
+// A norm that a family may lack: then it has no weight and returns its input.
 #pragma once
 #include "kernels/kernels.h"
 

@@ -49,7 +49,7 @@ void settle_head(ModelFiles& files, const WeightSource& weights, Head head) {
 OpenedFiles open_directory(const std::string& path, Head head) {
   const std::string config_path = base::join_path(path, "config.json");
   if (!base::file_exists(config_path)) {
-    fail(Status::not_found, "{}: holds no config.json; give a Hugging Face model directory or a .gguf file",
+    fail(Status::not_found, "{}: it has no config.json; give a Hugging Face model directory or a .gguf file",
          path);
   }
   ModelFiles files;

@@ -62,7 +62,7 @@ class Parts {
   std::set<std::string>& used_;
 };
 
-// What a quant_state says.
+// The content of a quant_state.
 class State {
  public:
   State(const Parts& parts, const std::string& part) : place_(parts.place(part)) {

@@ -59,7 +59,7 @@ TEST(Open, NamesWhatIsMissing) {
   expect_error("/nonexistent/model", Status::not_found,
                "/nonexistent/model: no such file or directory; give a");
   const TemporaryDirectory empty;
-  expect_error(empty.path(), Status::not_found, "holds no config.json; give a Hugging Face model directory");
+  expect_error(empty.path(), Status::not_found, "it has no config.json; give a Hugging Face model directory");
   expect_error(empty.write("m.gguf", "not one"), Status::format, "m.gguf: not a GGUF file");
   const Copy copy("llama");
   base::remove_tree(copy.directory.file("model.safetensors"));
@@ -205,8 +205,8 @@ TEST(Open, TiedHeadAndUnusedTensors) {
   Model::open(copy.directory.path(), "float32", &fewer);
   EXPECT_EQ(fewer.lines, (std::vector<std::string>{
                              "tensor score.weight is not used by this family",
-                             "weights of 2 layers are there, and config.json has num_hidden_layers 1: 9 "
-                             "tensors of the layers after it are not read"}));
+                             "the files have weights of 2 layers, and config.json has num_hidden_layers 1: 9 "
+                             "tensors of the remaining layers are not read"}));
   config["num_hidden_layers"] = 2;
   copy.write(config);
   std::vector<float> other(448 * 64, 0.5f);
