@@ -1,4 +1,4 @@
-// l2_norm() of tensors that are never there all at once.
+// l2_norm() of tensors that never exist all at once.
 #pragma once
 #include <ATen/ATen.h>
 
