@@ -44,7 +44,7 @@ std::vector<adapter::Module> modules_of(const model::ModelConfig& config) {
 
 void refuse(const std::string& path, std::string_view what) {
   fail(Status::unsupported,
-       "{}: llama.cpp has no place in an adapter's file for {}: merge the adapter and "
+       "{}: llama.cpp's adapter files cannot store {}: merge the adapter and "
        "convert the model instead",
        path, what);
 }

@@ -33,7 +33,7 @@ io::ElementType element_type(const at::Tensor& tensor) {
     case at::kByte:
       return io::ElementType::u8;
     default:
-      fail(Status::internal, "an optimizer's state of type {} has no place in a file",
+      fail(Status::internal, "an optimizer state of type {} cannot be stored in a file",
            c10::toString(tensor.scalar_type()));
   }
 }
@@ -153,7 +153,7 @@ void check_owner(const std::string& directory, const std::string& run) {
   if (!manifest && lost_manifest(directory)) return;
   if (manifest && manifest->run == run) return;
   fail(Status::io, "{}: {}; nothing was written there: give another output_dir, or move it away", directory,
-       manifest ? "is a checkpoint of another run" : "is there already and is not a checkpoint of this run");
+       manifest ? "is a checkpoint of another run" : "exists already and is not a checkpoint of this run");
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ Checkpoint::Checkpoint(std::string directory) : directory_(std::move(directory))
   std::optional<Manifest> manifest = read_manifest(directory_);
   if (!manifest) {
     fail(Status::format,
-         "{}: holds no checksums.json, so it is not a checkpoint that can be resumed; a model directory is "
+         "{}: not a libtrl checkpoint that can be resumed (it has no checksums.json); a model directory is "
          "given "
          "as model_name_or_path",
          directory_);

@@ -34,10 +34,9 @@ void report_others(const model::OpenedFiles& opened, base::LogSink* log) {
       log->warning("checkpoint", "tensor {} is not used by this family, and not converted", name);
   }
   if (carried > 0)
-    log->warning(
-        "checkpoint",
-        "{} tensors of the part that sees are not converted: the file holds the language model alone",
-        carried);
+    log->warning("checkpoint",
+                 "{} tensors of the vision part are not converted: the file holds the language model alone",
+                 carried);
 }
 
 io::ElementType element_type(const io::GgmlType& type) {

@@ -52,7 +52,7 @@ void refuse_checkpoint(const std::string& directory, std::string_view key) {
   if (!base::file_exists(base::join_path(directory, kManifestName))) return;
   throw Error(
       Status::io,
-      fmt::format("{} is a checkpoint, which a model saved into it would break: give another directory",
+      fmt::format("{} is a checkpoint, and saving a model into it would break it: give another directory",
                   directory),
       std::string(key));
 }
@@ -77,19 +77,18 @@ void prepare_directory(const std::string& output_dir, const std::string& run, Ot
       continue;
     }
     if (found == Owner::none) {
-      throw Error(
-          Status::io,
-          fmt::format(
-              "{} is none of this library's checkpoints (it holds no checksums.json): move it away, give "
-              "another output_dir, or save_strategy no",
-              path),
-          "output_dir");
+      throw Error(Status::io,
+                  fmt::format("{} is not a libtrl checkpoint (it has no checksums.json): move it away, give "
+                              "another output_dir, or save_strategy no",
+                              path),
+                  "output_dir");
     }
     throw Error(
         Status::io,
-        fmt::format("{} is of another run: resume_from_checkpoint auto resumes from it; else give another "
-                    "output_dir, overwrite_output_dir true to remove it, or save_strategy no",
-                    path),
+        fmt::format(
+            "{} belongs to another run: resume_from_checkpoint auto resumes from it; otherwise give another "
+            "output_dir, overwrite_output_dir true to remove it, or save_strategy no",
+            path),
         "output_dir");
   }
   for (const std::string& path : leaving) base::remove_directory(path);
@@ -104,7 +103,7 @@ std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSi
       return found;
     } catch (const Error& error) {
       if (error.status() == Status::cancelled) throw;  // which says nothing about the checkpoint
-      log.warning("checkpoint", "{}; it is passed over", error.message());
+      log.warning("checkpoint", "{}; it is skipped", error.message());
     }
   }
   return std::nullopt;

@@ -18,7 +18,7 @@ void refuse_checkpoint(const std::string& directory, std::string_view key = "");
 enum class Others { keep, refuse, remove };
 
 // Before the first step of `run`: what an interrupted save left is removed. Throws Error(io) where Others is
-// refuse and there are some; a directory of that name that is none of ours is never removed.
+// refuse and there are some; a directory of that name that is not ours is never removed.
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others);
 
 // The newest one that a run can resume from; each newer one that is damaged is a warning. none: there is

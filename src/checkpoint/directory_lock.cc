@@ -42,7 +42,7 @@ std::shared_ptr<void> lock_directory(const std::string& directory) {
   if (::flock(mine->fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return nullptr;
     throw Error(Status::io,
-                fmt::format("output_dir: another run is writing into {}: wait for its end, or give another "
+                fmt::format("output_dir: another run is writing into {}: wait until it ends, or give another "
                             "directory",
                             directory),
                 "output_dir");

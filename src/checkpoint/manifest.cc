@@ -15,7 +15,7 @@ using File = base::StagedDirectory::File;
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
-// Of what the manifest says itself.
+// The checksum of the manifest's own content.
 std::string own_sum(const Json& run, const Json& files) {
   return hex(base::xxh3_64(Json{{"run", run}, {"files", files}}.dump()));
 }
@@ -37,10 +37,10 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
   try {
     Manifest manifest{json.at("run").get<std::string>(), {}};
     if (json.contains("xxh3") && json["xxh3"] != own_sum(json["run"], json.at("files")))
-      fail(Status::format, "{}: the checkpoint is damaged: the file is not what was written (checksum)",
-           path);
+      fail(Status::format,
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
     for (const auto& [name, file] : json.at("files").items()) {
-      if (!base::is_plain_path(name))  // what a manifest says is not to be believed
+      if (!base::is_plain_path(name))  // a manifest cannot be trusted
         fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
       const std::string sum = file.at("xxh3").get<std::string>();
       size_t used = 0;
@@ -52,7 +52,7 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {  // of nlohmann, or of stoull
-    fail(Status::format, "{}: is not a list of checksums: {}", path, error.what());
+    fail(Status::format, "{}: not a list of checksums: {}", path, error.what());
   }
 }
 
@@ -72,8 +72,8 @@ void verify(const std::string& directory, const Manifest& manifest) {
            file.size);
     }
     if (base::file_xxh3(path) != file.xxh3) {
-      fail(Status::format, "{}: the checkpoint is damaged: the file is not what was written (checksum)",
-           path);
+      fail(Status::format,
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
     }
   }
 }

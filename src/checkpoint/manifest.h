@@ -1,5 +1,5 @@
-// checksums.json: which files a checkpoint consists of, and which run wrote it. A directory without it is no
-// checkpoint of this library.
+// checksums.json: which files a checkpoint consists of, and which run wrote it. A directory without it is not
+// a checkpoint of this library.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,7 +23,7 @@ std::optional<Manifest> read_manifest(const std::string& directory);
 // Throws Error(format) naming the first file that is missing, truncated or changed.
 void verify(const std::string& directory, const Manifest& manifest);
 
-// Without one: whether the directory is a checkpoint of ours that has lost it, or an empty one, and so
+// For a directory without one: whether it is one of our checkpoints that has lost the file, or empty, and so
 // damaged.
 bool lost_manifest(const std::string& directory);
 

@@ -36,8 +36,8 @@ bool has_own_head(model::Model& model) {
   return std::find(all.begin(), all.end(), &model.head()) == all.end();
 }
 
-// As loaded, but for what this save decides: the type of the weights, and the class that they are the weights
-// of.
+// As loaded, except for what this save decides: the type of the weights, and the class that they are the
+// weights of.
 Json saved_config(model::Model& model) {
   Json config = model.config_json();
   if (has_own_head(model)) {

@@ -157,11 +157,10 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
       convert_adapter_to_gguf(adapter.path(), test::golden_path("models/llama"), adapter.file("out.gguf"),
                               "auto", nullptr);
     });
-    EXPECT_EQ(error,
-              std::pair(Status::unsupported,
-                        fmt::format("{}: llama.cpp has no place in an adapter's file for {}: merge the "
-                                    "adapter and convert the model instead",
-                                    adapter.path(), what)));
+    EXPECT_EQ(error, std::pair(Status::unsupported,
+                               fmt::format("{}: llama.cpp's adapter files cannot store {}: merge the "
+                                           "adapter and convert the model instead",
+                                           adapter.path(), what)));
     EXPECT_FALSE(base::file_exists(adapter.file("out.gguf")));
   }
 }

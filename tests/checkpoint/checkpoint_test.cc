@@ -210,7 +210,7 @@ TEST_F(Checkpoints, WhatIsNotOursIsNeitherReplacedNorRemoved) {
   rotate(root(), "aaaa", 1, "");
   EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-1", "checkpoint-2", "checkpoint-4"}));
   EXPECT_EQ(bytes_of(path("checkpoint-1")), before);
-  EXPECT_THROW(prepare_directory(root(), "cccc", Others::remove), Error);  // checkpoint-2 is none of ours
+  EXPECT_THROW(prepare_directory(root(), "cccc", Others::remove), Error);  // checkpoint-2 is not ours
   EXPECT_EQ(base::list_directory(root()), (Names{"checkpoint-1", "checkpoint-2", "checkpoint-4"}));
   base::remove_tree(path("checkpoint-2"));
   prepare_directory(root(), "aaaa", Others::remove);
@@ -240,7 +240,7 @@ TEST_F(Checkpoints, NoModelIsSavedOverOne) {
   const auto before = bytes_of(path("checkpoint-1"));
   EXPECT_EQ(test::error_of([&] { save_model(path("checkpoint-1"), *example.model, kFiles); }).second,
             path("checkpoint-1") +
-                " is a checkpoint, which a model saved into it would break: give another directory");
+                " is a checkpoint, and saving a model into it would break it: give another directory");
   EXPECT_THROW(prepare_directory(path("checkpoint-1"), "aaaa", Others::keep), Error);
   EXPECT_EQ(bytes_of(path("checkpoint-1")), before);
 }
@@ -248,9 +248,9 @@ TEST_F(Checkpoints, NoModelIsSavedOverOne) {
 TEST_F(Checkpoints, ALockIsOfOneProcessAtATime) {
   const int other = ::open(root().c_str(), O_RDONLY | O_DIRECTORY);  // a lock of another descriptor
   ASSERT_EQ(::flock(other, LOCK_EX), 0);
-  EXPECT_EQ(
-      test::error_of([&] { lock_directory(root()); }).second,
-      "output_dir: another run is writing into " + root() + ": wait for its end, or give another directory");
+  EXPECT_EQ(test::error_of([&] { lock_directory(root()); }).second,
+            "output_dir: another run is writing into " + root() +
+                ": wait until it ends, or give another directory");
   ::close(other);
   auto first = lock_directory(root());
   EXPECT_NE(first, nullptr);

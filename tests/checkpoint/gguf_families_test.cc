@@ -197,17 +197,17 @@ Error refusal_of(const std::string& recorded, const std::string& edits) {
 
 TEST(GgufFamilies, WhatLlamaCppComputesOtherwiseIsRefused) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"gemma", R"({"tie_word_embeddings": false})", "llama.cpp takes the embedding for its head"},
-      {"gemma", R"({"hidden_act": "silu"})", "llama.cpp has another activation for it than \"hidden_act\""},
+      {"gemma", R"({"tie_word_embeddings": false})", "llama.cpp uses the embedding as its head"},
+      {"gemma", R"({"hidden_act": "silu"})", "llama.cpp uses another activation than \"hidden_act\" says"},
       {"gemma2", R"({"query_pre_attn_scalar": 12, "final_logit_softcapping": null})", "has no cap"},
-      {"olmo2", R"({"tie_word_embeddings": true})", "llama.cpp wants a head of its own"},
-      {"phi3", R"({"head_dim": 10})", "llama.cpp wants heads of hidden_size / num_attention_heads"},
-      {"gpt_neox_sequential", R"({"tie_word_embeddings": false})", "llama.cpp wants biases for every"},
-      {"qwen3_window", "{}", "llama.cpp adds biases to Q, K and V alone"},
+      {"olmo2", R"({"tie_word_embeddings": true})", "llama.cpp needs a separate head"},
+      {"phi3", R"({"head_dim": 10})", "llama.cpp needs heads of hidden_size / num_attention_heads"},
+      {"gpt_neox_sequential", R"({"tie_word_embeddings": false})", "llama.cpp needs biases for every"},
+      {"qwen3_window", "{}", "llama.cpp adds biases only to Q, K and V"},
       {"smollm3", "{}", "llama.cpp has a rotary embedding in layer 1"},
       {"stablelm_head_norms", "{}", "norms of single heads are not written"},
       {"llama_yarn", "{}", "rope type \"yarn\" is not written; these are: default, linear, llama3"},
-      {"qwen3_moe", "{}", "llama.cpp wants experts in every layer"},
+      {"qwen3_moe", "{}", "llama.cpp needs experts in every layer"},
       {"qwen2_moe", R"({"mlp_only_layers": [], "norm_topk_prob": true})", "llama.cpp does not normalise"}};
   for (const auto& [recorded, edits, part] : cases) {
     SCOPED_TRACE(std::string(recorded) + edits);
@@ -233,7 +233,7 @@ TEST(GgufFamilies, ANameDoesNotPromiseTokens) {
   EXPECT_EQ(name_with({"<unk>", "<s>", "</s>", "<|endoftext|>"}), "my-Phi-3-tuned");
 }
 
-// Its weights have other prefixes, and the part that sees stays behind.
+// Its weights have other prefixes, and the vision part is left out.
 TEST(GgufFamilies, TheLanguageModelOfOneThatSees) {
   const test::SeededModel seeded("gemma3");
   Json config = seeded.json["config"];
