@@ -23,7 +23,7 @@ class BackwardStep {
   // Runs backward, which is not interrupted once an update may have been made. Returns the norm of all
   // gradients. updates: none: the norm alone is wanted, and all is as before.
   double run(const std::optional<Updates>& updates, const std::function<void()>& backward);
-  // A run failed in the middle: some parameters are updated and some are not.
+  // A backward failed halfway: some parameters are updated and some are not.
   bool torn() const { return torn_; }
 
  private:

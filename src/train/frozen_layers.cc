@@ -74,11 +74,12 @@ void check(const Setup& setup) {
              "rows take: "
              "give dataset_streaming: false");
   if (model.frozen_layers() == 0) {
-    fail_key(kKey,
-             "cache_frozen_layers: no layer is frozen below what is trained ({}): train the upper layers "
-             "alone, as with "
-             "peft_config: {{layers_to_transform: [...]}}",
-             first_trained(model));
+    fail_key(
+        kKey,
+        "cache_frozen_layers: no frozen layer lies below the first trained one ({}): train the upper layers "
+        "alone, as with "
+        "peft_config: {{layers_to_transform: [...]}}",
+        first_trained(model));
   }
 }
 

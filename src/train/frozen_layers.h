@@ -15,7 +15,7 @@ namespace trl::train {
 class FrozenLayers {
  public:
   // While the trainer of this model lives. Reads all rows once to say how many bytes they take, and throws
-  // Error(io) where the disk has not so many left, Error(invalid_config) where nothing can be kept. In a
+  // Error(io) if the disk has less room, Error(invalid_config) if nothing can be kept. In a
   // rehearsal no states are on disk, as in a first run.
   explicit FrozenLayers(const Setup& setup);
 

@@ -1,4 +1,4 @@
-// What differs between training methods. The loop asks for three things; a method owns no loop, no file and
+// What differs between training methods. The loop asks for three things; a method has no loop, no files and
 // no configuration of its own.
 #pragma once
 #include <memory>

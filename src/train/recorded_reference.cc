@@ -95,9 +95,10 @@ class RecordedReference final : public Reference {
     for (size_t i = 0; i < out.size(); ++i) {
       const auto sequence = static_cast<size_t>(part.targets.sequences[i]);
       if (next[sequence] >= values[sequence].size())
-        fail(Status::invalid_argument,
-             "precompute_ref_log_probs: the rows are not those that the reference was asked for before the "
-             "first step");
+        fail(
+            Status::invalid_argument,
+            "precompute_ref_log_probs: these are not the rows that the reference was computed for before the "
+            "first step");
       out[i] = values[sequence][next[sequence]++];
     }
     return out;

@@ -22,19 +22,18 @@ std::string_view raw(std::span<const T> values) {
 ReferenceFile::ReferenceFile(const std::string& path) : file_(path) {
   const std::string_view bytes = file_.bytes();
   const auto damaged = [&](const char* what) {
-    fail(Status::format, "{}: {}: it is not a file of a reference's log-probabilities, or it is damaged",
-         path, what);
+    fail(Status::format, "{}: {}: not a file of a reference's log-probabilities, or damaged", path, what);
   };
   if (bytes.size() < kReferenceMagic.size() + kReferenceFooter || !bytes.starts_with(kReferenceMagic))
-    damaged("its first bytes are others");
+    damaged("its first bytes differ");
   const std::string_view body = bytes.substr(0, bytes.size() - kReferenceFooter);
   uint64_t footer[3];
   std::memcpy(footer, body.data() + body.size(), sizeof footer);
   const uint64_t room = body.size() - kReferenceMagic.size();
   if (footer[0] > room / sizeof(float) || footer[1] > room / sizeof(ReferenceEntry) ||
       footer[0] * sizeof(float) + footer[1] * sizeof(ReferenceEntry) != room)
-    damaged("its length is another");
-  if (footer[2] != base::xxh3_64(body)) damaged("its checksum is another");
+    damaged("its length differs");
+  if (footer[2] != base::xxh3_64(body)) damaged("its checksum differs");
   values_ = footer[0];
   entries_ = footer[1];
 }

@@ -110,7 +110,7 @@ base::Json Trainer::fingerprint() const {
 }
 
 void Trainer::warn_of_changes(const Json& before) const {
-  constexpr const char* kEnd = "the run will not be the one that was interrupted";
+  constexpr const char* kEnd = "the run will differ from the one that was interrupted";
   const Json now = fingerprint();
   for (const auto& [name, value] : now.at("options").items()) {
     const Json& was = before.at("options");
@@ -143,8 +143,8 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
   }
   if (setup_.log == nullptr) return;
   if (stop_) {
-    setup_.log->info("checkpoint", "{} is at step {} and the run has {}: nothing is left to train", directory,
-                     state_.global_step, plan_.max_steps);
+    setup_.log->info("checkpoint", "{} is at step {} and the run has {} steps: nothing is left to train",
+                     directory, state_.global_step, plan_.max_steps);
   } else {
     setup_.log->info("checkpoint", "resuming from {}, step {} of {}", directory, state_.global_step,
                      plan_.max_steps);
@@ -211,7 +211,7 @@ bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& be
   if (!changed("optim") && !changed("optim_8bit_embeddings") &&
       (!changed("optim_args") || from.has(optimizer_->state())))
     return true;
-  warn("the optimizer begins anew: its states in {} are those of optim {}, optim_args {}", from.directory(),
+  warn("the optimizer starts anew: its states in {} belong to optim {}, optim_args {}", from.directory(),
        before.value("optim", "null"), before.value("optim_args", "null"));
   return false;
 }

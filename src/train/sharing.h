@@ -11,8 +11,8 @@
 
 namespace trl::train {
 
-// Which beginnings a run shares; none: no row shares anything, for a reason that the log is told unless
-// share_prefix: false is it. share_prefix: true in such a run is Error(invalid_config). log: may be null.
+// Which beginnings a run shares; none: no row shares anything, for a reason that is logged unless it is
+// share_prefix: false. share_prefix: true in such a run is Error(invalid_config). log: may be null.
 std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& arguments, model::Model& model,
                                            const kernels::AttentionPluginPtr& attention, base::LogSink* log);
 

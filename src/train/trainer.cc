@@ -107,7 +107,7 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
 
 namespace {
 
-// What a rehearsal writes lies nowhere.
+// A rehearsal writes to no real memory.
 Setup checked(Setup setup) {
   check_device(setup.arguments, setup.model->device());
   if (setup.arguments.makes_offload_dir && tensor::Rehearsal::current() == nullptr)
@@ -165,16 +165,16 @@ bool Trainer::step() {
 std::string Trainer::torn(const std::string& why) const {
   return fmt::format(
       "optimizer_in_backward: step {} ended in the middle of its updates, so some weights are those after it "
-      "and the others those before it, and this trainer cannot go on ({}); {}",
+      "and the others those before it, and this trainer cannot continue ({}); {}",
       state_.global_step + 1, why,
       last_checkpoint_.empty()
-          ? "no checkpoint was saved: begin the run again"
+          ? "no checkpoint was saved: start the run again"
           : fmt::format("resume from the last checkpoint: resume_from_checkpoint: {}", last_checkpoint_));
 }
 
 void Trainer::check_whole() const {
   if (backward_step_ && backward_step_->torn())
-    fail(Status::invalid_argument, "{}", torn("an earlier call said why"));
+    fail(Status::invalid_argument, "{}", torn("an earlier call gave the reason"));
 }
 
 bool Trainer::run_step() {

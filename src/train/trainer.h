@@ -107,7 +107,7 @@ class Trainer {
   Pass learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate);
   std::optional<double> previous_scale() const;
   double grad_scale(double norm) const;
-  void check_whole() const;  // Error: a step was torn
+  void check_whole() const;  // Error: a step was left half done
   std::string torn(const std::string& why) const;
   void begin_collecting(const std::vector<MicroBatch>& window);
   double grad_norm() const;

@@ -283,7 +283,7 @@ TEST(FrozenLayers, WhereNothingCanBeKept) {
        R"({"r": 4, "target_modules": ["q_proj"], "layers_to_transform": [1], "modules_to_save": ["embed_tokens"]})"}) {
     const auto [status, message] = error(below, scratch / "cache");
     EXPECT_EQ(status, Status::invalid_config) << below;
-    EXPECT_NE(message.find("no layer is frozen below"), std::string::npos) << below << message;
+    EXPECT_NE(message.find("no frozen layer lies below"), std::string::npos) << below << message;
   }
   EXPECT_FALSE(base::file_exists(scratch / "cache"));
   const auto [status, message] = error(kUpper, "/proc/trl-cache");  // a disk with no room

@@ -282,11 +282,10 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
   EXPECT_EQ(resumed({}, {0, 62}), Names{});
   EXPECT_EQ(
       resumed({{"seed", "7"}, {"per_device_train_batch_size", "2"}}, {0, 62}),
-      (Names{
-          "per_device_train_batch_size is 2, the checkpoint was made with 4: the run will not be the one "
-          "that "
-          "was interrupted",
-          "seed is 7, the checkpoint was made with 42: the run will not be the one that was interrupted"}));
+      (Names{"per_device_train_batch_size is 2, the checkpoint was made with 4: the run will differ from the "
+             "one that was interrupted",
+             "seed is 7, the checkpoint was made with 42: the run will differ from the one that was "
+             "interrupted"}));
   Names shape = resumed({{"packing", "true"}, {"max_length", "32"}, {"dataset_streaming", "true"}}, {0, 62});
   ASSERT_EQ(shape.size(), 3u);
   std::sort(shape.begin(), shape.end());
@@ -305,7 +304,7 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
                                         "was interrupted"});
   EXPECT_EQ(resumed({}, {1, 63}),
             Names{"the content of the training dataset is not what the checkpoint was made "
-                  "with: the run will not be the one that was interrupted"});
+                  "with: the run will differ from the one that was interrupted"});
 }
 
 // States of another optimizer are left behind, and it is said.
@@ -321,7 +320,7 @@ TEST_F(Saving, AnotherOptimizerBeginsAnew) {
   other.sft.setup.options = config::result_options(test::tiny_config(changed));
   EXPECT_EQ(other.train().state().global_step, 3);
   const std::string anew = fmt::format(
-      "the optimizer begins anew: its states in {} are those of optim rmsprop, optim_args null", from);
+      "the optimizer starts anew: its states in {} belong to optim rmsprop, optim_args null", from);
   EXPECT_EQ(std::count(other.log.lines.begin(), other.log.lines.end(), anew), 1);
 }
 
@@ -339,7 +338,7 @@ TEST_F(Saving, FormsOfAnOptimizerThatAreOneAndThatAreNot) {
     other.sft.setup.options = config::result_options(test::tiny_config(changed));
     EXPECT_EQ(other.train().state().global_step, 3);
     return std::count_if(other.log.lines.begin(), other.log.lines.end(), [](const std::string& line) {
-      return line.starts_with("the optimizer begins anew");
+      return line.starts_with("the optimizer starts anew");
     });
   };
   EXPECT_EQ(warnings({{"optim", "adamw_bnb_8bit"}}), 0);

@@ -17,7 +17,7 @@ template <typename T>
 T named(const std::string& name, std::initializer_list<std::pair<const char*, T>> names) {
   for (const auto& [text, value] : names)
     if (name == text) return value;
-  fail(Status::internal, "'{}' has no meaning here", name);
+  fail(Status::internal, "'{}' is not supported here", name);
 }
 
 loss::DpoLoss loss_named(const std::string& name) {

@@ -33,7 +33,7 @@ class RewardBatchLoss final : public BatchLoss {
         scores_(rows_.size()),
         batches_(divisors.batches) {
     if (rows_.empty() || rows_.size() % 2 != 0)
-      fail(Status::internal, "a batch of {} sequences, where pairs are expected", rows_.size());
+      fail(Status::internal, "a batch of {} sequences, but pairs are expected", rows_.size());
     if (const auto margin = batch.columns.find("margin"); margin != batch.columns.end())
       margins_.assign(margin->second.begin(), margin->second.end());
   }
@@ -143,7 +143,8 @@ class Reward final : public Method {
         center_(context.arguments.preference.center_rewards_coefficient),
         padding_(padding_of(context.model)) {
     if (context.model.config().labels != 1)
-      fail(Status::internal, "a reward model has one score, and this one {}", context.model.config().labels);
+      fail(Status::internal, "a reward model has one score, and this one has {}",
+           context.model.config().labels);
   }
 
   Divisors plan(std::span<const MicroBatch> window, bool) const override {
