@@ -104,11 +104,12 @@ TEST(AttentionPlugin, IsRefusedWithTheReason) {
   };
   const std::vector<Case> cases = {
       {"plugin:/nowhere/kernel.so", TRL_E_NOT_FOUND, "'/nowhere/kernel.so' is not there"},
-      {plugin("no_function"), TRL_E_UNSUPPORTED, "no_function.so has no function trl_kernel_attention"},
-      {plugin("newer"), TRL_E_UNSUPPORTED, "newer.so has version 2 of trl/kernel.h, this build speaks"},
+      {plugin("no_function"), TRL_E_UNSUPPORTED,
+       "no_function.so does not export the function trl_kernel_attention"},
+      {plugin("newer"), TRL_E_UNSUPPORTED, "newer.so has version 2 of trl/kernel.h, this build uses"},
       {plugin("only_float32"),
        TRL_E_UNSUPPORTED,
-       "computes in float32 alone, this run in bfloat16",
+       "computes only in float32, and this run in bfloat16",
        {{"bf16", "true"}}},
       {plugin("wrong_scale"), TRL_E_UNSUPPORTED, "wrong_scale.so (broken) gives wrong numbers: out of token"},
       {plugin("wrong_dk"), TRL_E_UNSUPPORTED, "wrong_dk.so (broken) gives wrong numbers: dk of token 53, "},
