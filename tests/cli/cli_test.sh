@@ -339,7 +339,7 @@ case_resumes_from_the_newest_checkpoint() {
   run 1 "${sft[@]}" --max_steps 3 --resume_from_checkpoint model/checkpoint-3
   says err "model/checkpoint-3/model.safetensors: the checkpoint is damaged"
   run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --resume_from_checkpoint auto
-  says err "is passed over"
+  says err "it is skipped"
   cmp model/model.safetensors whole || die "other weights"
   run 2 "${sft[@]}" --max_steps 3 --output_dir fresh --resume_from_checkpoint true
   says err "fresh holds no checkpoint"
