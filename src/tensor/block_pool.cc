@@ -194,7 +194,7 @@ Block BlockPool::take(int64_t wanted, MemoryKind kind) {
   if (!stored) block.data = pages_ == Pages::real ? allocate(block.bytes) : allocate_nothing(block.bytes);
   if (block.data == nullptr) {
     host_->release(static_cast<int32_t>(kind), block.bytes);
-    fail(Status::out_of_memory, "{} bytes of {}: the system has no memory left, {} bytes in use", block.bytes,
+    fail(Status::out_of_memory, "{} bytes of {}: the system is out of memory; {} bytes in use", block.bytes,
          base::memory_kind_name(kind), host_->memory_now());
   }
   ++out_;

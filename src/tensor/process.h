@@ -1,4 +1,4 @@
-// The one place where the engine keeps state of the process: one object per type, made by the first use and
+// The one place where the engine keeps process-wide state: one object per type, made by the first use and
 // never destroyed (threads of the host may still compute while it exits). Thread-safe construction; the rest
 // is the type's.
 #pragma once

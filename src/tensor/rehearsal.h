@@ -1,7 +1,7 @@
 // The same code, run without computing anything: what would be taken, and when. While a Rehearsal lives on a
 // thread, tensors that this thread makes have addresses but no pages, and parallel_for calls nothing, so that
-// a step of any size is gone through in a moment. What it finds is not a second model of the code: it is the
-// code. Whatever would change the world outside such tensors asks current() first.
+// a step of any size is gone through in a moment. It is not a second model of the code: it runs the
+// code itself. Whatever would change the world outside such tensors asks current() first.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,5 @@
 // Activations that a graph keeps until its backward. Every op saves them here, so that one policy decides
-// where they lie in the meantime, and whoever plans memory can count them.
+// where they are kept in the meantime, and a memory plan can count them.
 #pragma once
 #include <ATen/ATen.h>
 
