@@ -159,7 +159,7 @@ typedef struct trl_kernel_attention_v1 {
   int32_t (*backward)(const trl_kernel_batch* batch, const trl_kernel_attention_backward* arrays);
 } trl_kernel_attention_v1;
 
-/* The one function that a plug-in exports. abi_version: the newest version that libtrl speaks.
+/* The one function that a plug-in exports. abi_version: the newest version that libtrl supports.
    Returns the table of that version or of an older one, or NULL: it has none. */
 TRL_KERNEL_EXPORT const trl_kernel_attention_v1* trl_kernel_attention(uint32_t abi_version);
 

@@ -16,7 +16,7 @@ static inline void put(const trl_kernel_batch* b, trl_kernel_output x, float val
     ((uint16_t*)x.data)[at] = round_to_bfloat16(value);
 }
 
-/* The same in an array that is only to be read. */
+/* The same in an array that it may only read. */
 static inline void write_to(const trl_kernel_batch* b, trl_kernel_input x) {
   const trl_kernel_output other = {(void*)x.data, x.token_stride, x.head_stride};
   put(b, other, 0.5f);
