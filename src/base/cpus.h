@@ -5,7 +5,7 @@
 
 namespace trl::base {
 
-// The affinity mask and the quotas of the cgroup and of those above it, whichever is less; at least 1.
+// The smaller of the affinity mask and the quotas of the cgroup and all cgroups above it; at least 1.
 int available_cpus();
 
 // What the quotas allow; a large number without any. groups: lines of /proc/self/cgroup; mounts: where the

@@ -37,7 +37,7 @@ class Error : public std::exception {
   Status status() const { return status_; }
   const std::string& message() const { return message_; }
   const std::string& key() const { return key_; }           // configuration key at fault, or empty
-  int32_t callback_code() const { return callback_code_; }  // what a host's callback returned, or 0
+  int32_t callback_code() const { return callback_code_; }  // the value that a host's callback returned, or 0
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -53,7 +53,7 @@ template <typename... Args>
   throw Error(status, fmt::format(text, std::forward<Args>(args)...));
 }
 
-// The same for a configuration key.
+// As fail(), for a configuration key.
 template <typename... Args>
 [[noreturn]] void fail_key(std::string_view key, fmt::format_string<Args...> text, Args&&... args) {
   throw Error(Status::invalid_config, fmt::format(text, std::forward<Args>(args)...), std::string(key));

@@ -9,7 +9,7 @@ struct XXH3_state_s;  // xxhash.h
 namespace trl::base {
 
 uint64_t xxh3_64(std::string_view bytes);
-// The same of bytes that come in pieces.
+// The same checksum for bytes that come in pieces.
 class Xxh3 {
  public:
   Xxh3();

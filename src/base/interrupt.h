@@ -16,7 +16,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
   // One relaxed load. false: the call continues.
   bool pending() const noexcept { return asked_.load(std::memory_order_relaxed) != 0; }
-  // To be asked when pending(). Waits while the call is held. false: the call must end, and every later
+  // Called when pending(). Waits while the call is held. false: the call must end, and every later
   // answer is false too.
   virtual bool goes_on() noexcept = 0;
   // Reports the call's progress in one of its phases; total -1: not known. Has an effect only on the call's

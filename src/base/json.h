@@ -16,7 +16,7 @@ inline constexpr int kMaxJsonDepth = 128;
 // parsed values are walked recursively. A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
-// The same; NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
+// As parse_json(); NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
 Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                        int64_t first_column = 1);
 // The same, but an integer beyond 64 bits keeps its digits (large_integer); the other functions turn it into

@@ -26,11 +26,11 @@ struct JsonNesting {
       --depth;
     }
   }
-  // Where the next byte stands that feed() or a reader of lines must see.
+  // The position of the next byte that feed() or a reader of lines must see.
   size_t next_event(std::string_view text, size_t at) const;
 };
 
-// Where the first bracket stands that is nested deeper than `limit`; npos: none.
+// The position of the first bracket that is nested deeper than `limit`; npos: none.
 size_t find_deeper(std::string_view json, int limit);
 
 }  // namespace trl::base

@@ -1,4 +1,4 @@
-// JSON whose objects may have very many names: a Json searches all names that it has for each new one.
+// JSON for objects with very many names: a Json searches all its names for each new one.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -7,6 +7,6 @@
 namespace trl::base {
 
 using SortedJson = nlohmann::json;
-SortedJson read_sorted_json_file(const std::string& path);  // errors are those of read_json_file
+SortedJson read_sorted_json_file(const std::string& path);  // throws what read_json_file throws
 
 }  // namespace trl::base

@@ -22,9 +22,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   int size() const { return size_; }
 
-  // body(begin, end) over [0, count) in pieces of at most grain, on the caller and the workers; returns when
-  // all are done and rethrows the exception of the lowest piece that threw, so that errors do not depend on
-  // the threads.
+  // Runs body(begin, end) over [0, count) in pieces of at most grain, on the caller and the workers; returns
+  // when all are done and rethrows the exception of the lowest piece that threw, so that errors do not depend
+  // on the threads.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:

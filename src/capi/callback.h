@@ -1,5 +1,5 @@
-// Functions of the host: how they are called, and how one is held with its user_data and the destroy function
-// that runs exactly once, when the last owner goes.
+// Functions of the host: how they are called, and how one is stored with its user_data and the destroy
+// function, which runs exactly once, when the last owner is destroyed.
 #pragma once
 #include <cxxabi.h>
 
@@ -20,7 +20,7 @@ namespace trl::capi {
 // back into it would crash.
 void stay_out_of_ended_interpreter() noexcept;
 
-// All functions of the host are called with this. What they throw becomes Error(callback). which: "event",
+// Calls a function of the host. What it throws becomes Error(callback). which: "event",
 // "log" ...
 template <class Body>
 auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
@@ -35,8 +35,8 @@ auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   }
 }
 
-// The same where nothing may be thrown: the failure is kept, and the call that runs on this thread returns
-// it.
+// The same for places where nothing may be thrown: the failure is kept, and the call that runs on this thread
+// returns it.
 template <class Body>
 void call_host_and_keep(std::string_view which, Body&& body) noexcept {
   try {

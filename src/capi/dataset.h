@@ -22,7 +22,7 @@ class Dataset {
   // Its rows at their start, for as long as the source lives. Rows of a callback have one reader at a time:
   // Error(busy).
   std::unique_ptr<data::Source> source(const data::Spool& spool) const;
-  // The same, each file as a source of its own.
+  // The same rows, each file as a separate source.
   std::vector<std::unique_ptr<data::Source>> shards(const data::Spool& spool) const;
   // Rows that can be read again in any order; the same table as long as the files are the same. The rows of a
   // callback and of an Arrow stream are read here, on the calling thread.

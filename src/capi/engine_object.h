@@ -1,4 +1,4 @@
-// Objects of the engine are released, not deleted.
+// Owns an object of the engine, which is released, not deleted.
 #pragma once
 #include <memory>
 

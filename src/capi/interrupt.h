@@ -15,9 +15,10 @@ class Interrupt : public base::Interrupt {
   void end() noexcept { ask(kEnd); }  // for the end of the process alone
 
   bool paused() const noexcept { return (asked_.load() & kPause) != 0; }
-  void answered() noexcept { take_back(kCancel); }  // a request is answered once
+  void answered() noexcept { take_back(kCancel); }  // each request ends one call
   void fail() noexcept final { ask(kFail); }
-  // A call begins. A pause holds only training calls, so that the host can still use the trainer otherwise.
+  // Begins a call. A pause holds only training calls, so that the host can still use the trainer in other
+  // ways.
   void begin(bool pausable) noexcept {
     take_back(kFail);
     holds_.store(pausable);

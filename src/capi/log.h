@@ -1,5 +1,5 @@
-// The log of one runtime. Lines written on a thread inside a call go to the host's callback at once; those of
-// other threads wait for the next such moment. Without a callback nothing is kept.
+// The log of one runtime. Lines written on a thread inside a call go to the host's callback at once; lines of
+// other threads wait until a thread is inside a call. Without a callback nothing is kept.
 #pragma once
 #include <memory>
 #include <mutex>

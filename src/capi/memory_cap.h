@@ -1,4 +1,5 @@
-// memory_budget in force: what the calls of a run may take, and what is said where that is not enough.
+// Enforces memory_budget: limits what the calls of a run may take, and words the error when that is not
+// enough.
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-// From a dataset handle to the batches of a run: what a trainer needs of the rows before it opens the model.
+// Turns a dataset handle into the batches of a run, before the trainer opens the model.
 #pragma once
 #include <memory>
 

@@ -23,13 +23,14 @@ namespace trl::capi {
 class EngineHost;
 class RuntimeLog;
 
-// What a runtime settles for the whole process; nullopt: nothing.
+// Settings that a runtime makes for the whole process; nullopt: not set.
 struct Settings {
   std::optional<int64_t> memory_limit;
   std::optional<int64_t> threads;
 };
 
-// What the engine is used for. The first use of each makes objects that last to the end of the process.
+// Purposes that the engine is used for. The first use of each creates objects that last until the process
+// ends.
 enum class Use : uint8_t { open, train, evaluate, save, generate };
 
 class Process {
@@ -38,12 +39,12 @@ class Process {
   ~Process();
   base::MemoryCounter& memory() { return memory_; }
   Interrupt& interrupt() { return interrupt_; }  // of calls that have none of their own
-  // A runtime begins; throws Error(busy) when a living one settled something else.
+  // Registers a runtime; throws Error(busy) if a living one has other settings.
   void join(const Settings& settings);
-  void leave() noexcept;  // it ends; with the last one all is open again
+  void leave() noexcept;  // unregisters it; after the last one, settings are free again
   int threads();
   void set_memory_limit(int64_t bytes);
-  // The engine, opened on first use, with the threads in force. Throws what the loader says.
+  // The engine, opened on first use, with the current number of threads. Throws what the loader throws.
   engine::Engine& engine();
   // Runs body, a call of the engine, which answers with a status.
   int32_t use_engine(Use use, const std::function<int32_t()>& body);

@@ -1,4 +1,4 @@
-// How large the largest micro-batch of a run is, and how long the run.
+// The size of the largest micro-batch of a run, and the length of the run.
 #pragma once
 #include <cstdint>
 
@@ -17,17 +17,17 @@ struct RunSize {
   double epoch_tokens = 0;        // of all rows, once; 0: not known
 };
 
-// Of rows that nobody has read: each as long as max_length lets it be.
+// For rows that have not been read: each is as long as max_length allows.
 RunSize largest_batch(const config::Config& config);
 
-// Of the rows of a run, which are waited for where max_length is null. evaluation: nullable.
+// For the rows of a run; waits for all of them if max_length is null. evaluation: nullable.
 // Error(invalid_config): their lengths are not known.
 RunSize largest_batch(const config::Config& config, Batches& rows, Batches* evaluation);
 
 // Reads all rows. They are never padded here, whatever the layout.
 RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
 
-// The same of methods whose rows have several sequences: prepares all rows as the run does. tokenizer: the
+// The same for methods whose rows have several sequences: prepares all rows as the run does. tokenizer: the
 // run's.
 RunSize prepared_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
 

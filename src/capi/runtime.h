@@ -1,4 +1,4 @@
-// A runtime: the log, the worker pool for text and data, and a hold on what the process has settled.
+// A runtime: the log, the worker pool for text and data, and its share in the process-wide settings.
 #pragma once
 #include <memory>
 #include <set>

@@ -1,4 +1,4 @@
-// What a configuration of a run says of its model and tokenizer, before either is opened.
+// What the configuration of a run says about its model and tokenizer, before either is opened.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
 
 bool takes_tokens_over(const config::Config& config);  // those of another model
 
-// That the embedding gets for the run's tokens; 0: as many as the model has.
+// The rows that the embedding gets for the run's tokens; 0: as many as the model has.
 int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer);
 
 }  // namespace trl::capi

@@ -9,7 +9,7 @@
 
 namespace trl::capi {
 
-// Something that saves memory and costs time.
+// A change that saves memory and costs time.
 struct Lever {
   std::string name;  // for the log
   std::vector<std::pair<std::string, std::string>> options = {};

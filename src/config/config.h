@@ -26,7 +26,7 @@ class Config {
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
 
   bool is_set(std::string_view key) const;
-  // Canonical text; the default of the method where it was not set.
+  // Canonical text; if the key was not set, the method's default.
   std::string get(std::string_view key) const;
   std::optional<std::string> get_text(std::string_view key) const;  // nullopt: null
   bool get_bool(std::string_view key) const;
@@ -43,7 +43,7 @@ class Config {
   // Throws Error(invalid_config) where something was set that the method does not have, or does not accept.
   void check_method() const;
 
-  std::string to_json() const;  // what was set, typed
+  std::string to_json() const;  // the keys that were set, typed
   const std::map<std::string, std::string>& values() const {
     return values_;
   }                                                                       // canonical name -> canonical text
@@ -51,7 +51,7 @@ class Config {
 
  private:
   struct Spelling {
-    std::string name;  // as it was written
+    std::string name;  // the text as it was written
     int source;        // the file or other origin: within one, two names of a key must not differ
   };
   static constexpr int kCalls = 0;  // all calls of set()

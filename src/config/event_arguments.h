@@ -5,6 +5,7 @@
 
 namespace trl::config {
 
-void read_events(const Config& config, TrainingArguments& out);  // out.lr_scheduler_type is read before
+void read_events(const Config& config,
+                 TrainingArguments& out);  // out.lr_scheduler_type must have been read before
 
 }  // namespace trl::config

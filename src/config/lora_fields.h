@@ -18,13 +18,13 @@ class LoraFields {
   // origin: the option or the file, with which messages begin; object must live as long as this does.
   LoraFields(const base::Json& object, std::string_view origin, Status status);
 
-  // What is null or not given leaves `out` as it is.
+  // These leave `out` unchanged if the field is null or missing.
   void integer(std::string_view name, std::string_view range, int64_t& out);
   void number(std::string_view name, std::string_view range, double& out);
   void flag(std::string_view name, bool& out);
   void text(std::string_view name, std::string& out);
-  void texts(std::string_view name, std::vector<std::string>& out);  // a text is a list of one
-  void integers(std::string_view name, std::vector<int64_t>& out);   // an integer is a list of one
+  void texts(std::string_view name, std::vector<std::string>& out);  // a text counts as a list of one
+  void integers(std::string_view name, std::vector<int64_t>& out);   // an integer counts as a list of one
   void modules(std::string_view name, std::optional<ModuleNames>& out);
   void pattern(std::string_view name, std::vector<std::pair<std::string, int64_t>>& out);
   void pattern(std::string_view name, std::vector<std::pair<std::string, double>>& out);

@@ -50,8 +50,8 @@ struct Option {
 
 std::span<const Option> options();
 
-// What an option has in these trainers in place of what its row says. Where the default is a list, so is the
-// value, of the words that are accepted.
+// The values that an option has in these trainers instead of those in its row. Where the default is a list,
+// so is the value, of the words that are accepted.
 struct TrainerValues {
   std::string_view name;
   uint32_t trainers;
@@ -66,7 +66,7 @@ std::string_view doc_of(const Option& option, std::string_view trainer);
 bool is_of(const Option& option, std::string_view trainer);  // whether the trainer has the option
 const Option* find_option(std::string_view name_or_alias);   // dashes are underscores; null: unknown
 
-// A value written as it was in an earlier release, and what it is called now. `name` is the name it was
+// A value as it was written in an earlier release, and its current name. `name` is the name it was
 // written with: an alias whose values changed too (group_by_length: true), or a current name
 // (packing_strategy: ffd).
 struct OldValue {

@@ -20,7 +20,7 @@ struct SplitPart {
 // At least one part. Throws Error(invalid_config) with the key.
 std::vector<SplitPart> parse_split(std::string_view key, std::string_view split);
 
-// The first row and the one after the last, of so many (after datasets' arrow_reader.py: hundredths are
+// The first row and the one after the last, out of this many (as in datasets' arrow_reader.py: hundredths are
 // rounded half to even). Throws Error(invalid_config) where pct1_dropremainder meets fewer than 100 rows.
 struct RowRange {
   int64_t from = 0, to = 0;

@@ -1,5 +1,5 @@
-// The typed view of a training configuration: read once at create; nothing deeper sees strings. Names are
-// TRL's.
+// The typed view of a training configuration: read once when a trainer is created; no deeper layer sees
+// strings. Names are TRL's.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -45,7 +45,7 @@ struct TrainingArguments {
   Recompute recompute = {.form = Recomputed::layers};
   std::optional<ActivationOffload> offload;  // of activations
   bool makes_offload_dir = false;            // offload_dir is given, and something leaves for it
-  Levers levers = {};                        // no options: what a memory plan sets
+  Levers levers = {};                        // not an option: set by a memory plan
   std::string cache_frozen_layers;           // a directory; empty: none
   bool cache_frozen_layers_zstd = false;
   AttentionArguments attention;
@@ -106,10 +106,10 @@ struct TrainingArguments {
   bool greater_is_better = false;
   std::optional<std::string> resume_from_checkpoint;  // a path, "true" or "auto"
   bool ignore_data_skip = false;
-  bool overwrite_output_dir = false;  // checkpoints of another run make way
+  bool overwrite_output_dir = false;  // checkpoints of another run are removed
 };
 
-// For float32 weights, as soon as they are known to be.
+// Called as soon as the weights are known to be float32.
 [[noreturn]] void refuse_stochastic_rounding();
 
 // Reads and cross-checks; throws Error(invalid_config).
@@ -118,14 +118,14 @@ TrainingArguments training_arguments(const Config& config);
 // offload_dir, or what takes its place; empty: nothing leaves memory.
 std::string offload_directory(const TrainingArguments& arguments);
 
-// Two of a row with two answers, and of one whose answer another prompt has, too.
+// Sequences per row: two for a row with two answers, and two for one whose answer another prompt gets too.
 int64_t sequences_per_row(const TrainingArguments& arguments);
 
 // logging_steps, warmup_steps and the like as updates: below 1 they are a share of max_steps, rounded up;
-// what is beyond 64 bits never comes.
+// a step beyond 64 bits never comes.
 int64_t update_count(double steps, int64_t max_steps);
 
-// Without evaluation rows there may be no evaluation.
+// Throws if the configuration asks for an evaluation although there are no evaluation rows.
 void refuse_evaluation(const TrainingArguments& arguments);
 
 // Name and effective value of every option that the weights of a run depend on, beside those that make the

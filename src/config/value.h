@@ -1,6 +1,6 @@
-// Text to the canonical text of an option's value, and what this build makes of it. Canonical: true/false,
-// shortest decimal, JSON list or object, the text itself, or null; reading canonical text gives the same text
-// again.
+// Converts text to the canonical text of an option's value, and says whether this build supports it.
+// Canonical: true/false, shortest decimal, JSON list or object, the text itself, or null; reading canonical
+// text gives the same text again.
 #pragma once
 #include <optional>
 #include <string>

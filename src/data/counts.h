@@ -22,9 +22,9 @@ struct Event {
     blank,            // a completion has no text
     same,             // both completions of a pair are the same
     beside_pair,      // it has a completion beside the pair, which is not read
-    beside_ids,       // text beside the token ids of a pair
-    label_of_pair,    // a label beside the pair
-    logps_of_pair,    // what a reference gave the pair
+    beside_ids,       // text next to the token ids of a pair
+    label_of_pair,    // a label next to the pair
+    logps_of_pair,    // log-probabilities of a reference for the pair
     short_row,        // of CSV: fewer cells than the header has names
     untrained,        // it would have been dropped if that had been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left
@@ -54,12 +54,12 @@ struct Counts {
   const Met& operator[](Event::Kind event) const { return met[event]; }
   int64_t dropped() const;
   void add_row(const RowText& row);  // that was read
-  // Adds to the rows that an event has met; `first` is called for the first of them.
+  // Counts a row for an event; `first` is called for the event's first row.
   template <class First>
   void add(Event::Kind event, const First& first) {
     if (met[event].rows++ == 0) met[event].first = first();
   }
-  void add(const Events& events, const RowText& row);  // of a row that is dropped, why, and nothing else
+  void add(const Events& events, const RowText& row);  // the reason why a row is dropped, and nothing else
   void add(const Counts& later);                       // of the rows after these
   base::Json to_json() const;
   static Counts from_json(const base::Json& json);  // throws Error(format)

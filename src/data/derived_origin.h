@@ -9,7 +9,7 @@
 
 namespace trl::data {
 
-// Its table is rebuilt whenever one of theirs is.
+// Its table is rebuilt whenever a table of one of them is.
 class DerivedOrigin : public Origin {
  public:
   explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}

@@ -20,8 +20,8 @@ std::optional<FileFormat> loader_format(std::string_view name);
 
 // The file; the files of a directory and the folders in it; or those that a glob (* ? [] **) matches: sorted
 // by name. Where the files or folders of a directory are named by split (train-00000.jsonl, test/a.jsonl),
-// those of `split`. format: of all of them; none: by the ending before .gz or .zst, where a single file of
-// another name is JSON. Throws not_found, and unsupported for a format that is not read.
+// those of `split`. format: the format of all files; none: by the ending before .gz or .zst; a single file
+// with another ending is JSON. Throws not_found, and unsupported for a format that is not read.
 std::vector<RowFile> find_files(const std::string& path, std::string_view split = "train",
                                 std::optional<FileFormat> format = {});
 bool names_split(const std::string& directory, std::string_view split);  // whether such files are there

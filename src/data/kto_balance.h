@@ -6,8 +6,8 @@
 
 namespace trl::data {
 
-// Warns where all rows have one label, and, in TRL's words, where the weights do not make up for there being
-// more rows of one label (Eq. 8 of Ethayarajh et al. 2024). name: of the dataset.
+// Warns where all rows have one label, and, in TRL's words, where the weights do not compensate for more rows
+// of one label than of the other (Eq. 8 of Ethayarajh et al. 2024). name: of the dataset.
 void tell_balance(const Counts& counts, std::string_view name, const LabelWeights& weights,
                   base::LogSink& log);
 

@@ -1,4 +1,4 @@
-// Rows of several origins as one, and a part of one set aside, by the rules of those who write it so: TRL's
+// Rows of several origins as one, and a part of one set aside, by the rules of the formats that do so: TRL's
 // datasets (get_dataset), open-r1's dataset_mixture and alignment-handbook's dataset_mixer.
 #pragma once
 #include <memory>

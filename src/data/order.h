@@ -19,7 +19,7 @@ struct OrderOptions {
   bool drop_last = false;
   uint64_t seed = 42;          // random: data_seed, or seed; group_by_length: seed
   int64_t group_batch = 8;     // group_by_length: rows of one update; of an evaluation: of one batch
-  bool may_be_empty = false;   // of an evaluation: having no batch is allowed
+  bool may_be_empty = false;   // of an evaluation, which may have no batch
   bool own_generator = false;  // group_by_length: of an evaluation, whose passes are all alike
   int64_t rank = 0;            // of the process, which takes batches rank, rank + ranks, ...
   int64_t ranks = 1;

@@ -1,5 +1,5 @@
-// Micro-batches of rows that are prepared and kept, in the order of a run. What a batch is made of, the
-// derived classes say.
+// Micro-batches of rows that are prepared and kept, in the order of a run. Derived classes say what a
+// batch is made of.
 #pragma once
 #include "data/batch_stream.h"
 #include "data/prefix_window.h"

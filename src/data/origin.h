@@ -22,7 +22,7 @@ class Origin {
   std::unique_ptr<Source> source() const;
   // Each file as a source of its own.
   std::vector<std::unique_ptr<Source>> shards() const;
-  // The same one as long as the files are the same.
+  // The same table as long as the files are unchanged.
   virtual std::shared_ptr<const Table> table(const Spool& spool) const = 0;
 };
 

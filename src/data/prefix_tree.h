@@ -15,13 +15,13 @@ struct TokenRows {
 };
 
 struct TreeLimits {
-  int64_t least = 1;         // tokens that a document has in common with those whose tree it joins
+  int64_t least = 1;         // the least number of tokens that a document shares with the tree it joins
   double share = 0;          // that these are of the document, at least
   int64_t most = INT64_MAX;  // tokens of a tree of several documents
 };
 
-// A beginning that is worth it (share_prefix: auto). Fewer tokens, such as those that begin every chat, are
-// not worth that rows are one tree, whose attention is divided among fewer threads.
+// The least common beginning that is worth sharing (share_prefix: auto). A few tokens, such as those that
+// begin every chat, do not make up for a tree of rows, whose attention is divided among fewer threads.
 inline constexpr TreeLimits kWorthwhile{16, 1.0 / 16};
 
 // Segments in depth-first order: one sees itself, its parent, and all that this one sees.

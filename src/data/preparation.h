@@ -1,5 +1,5 @@
-// The pass over all rows that makes prepared rows of them, on a thread of its own where that is worth it, and
-// reading those rows while it runs. One pass for every kind of rows.
+// The pass over all rows that prepares them, on a separate thread if that pays off, while prepared rows are
+// already being read. One pass for every kind of rows.
 #pragma once
 #include <atomic>
 #include <condition_variable>

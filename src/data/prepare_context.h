@@ -14,7 +14,7 @@
 
 namespace trl::data {
 
-// What a row of each label counts for (KTO).
+// The weight of a row of each label (KTO).
 struct LabelWeights {
   double desirable = 1, undesirable = 1;
 };
@@ -37,8 +37,8 @@ struct PrepareContext {
   // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
   // does.
   std::optional<bool> completion_only_loss;
-  std::optional<LabelWeights> label_weights;  // KTO's training rows: whether they are balanced is told
-  bool may_be_empty = false;                  // evaluation rows of which nothing is left are allowed
+  std::optional<LabelWeights> label_weights;  // KTO's training rows: the log says whether they are balanced
+  bool may_be_empty = false;                  // evaluation rows may all be dropped
 };
 
 }  // namespace trl::data

@@ -43,7 +43,7 @@ class RowMeasurer {
   PrepareContext context_;
   bool preference_ = false;
   Format format_ = Format::text;
-  bool all_trained_ = false;  // completion_only_loss: false, though prompt and completion are told apart
+  bool all_trained_ = false;  // completion_only_loss is false, but rows have prompt and completion
   std::optional<SftRows> rows_;
 };
 

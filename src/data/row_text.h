@@ -1,5 +1,5 @@
 // What the rows of every method share on their way to token ids: EOS, messages rendered with what their row
-// adds to the chat template, and where two tokenisations part.
+// adds to the chat template, and where two tokenisations differ.
 #pragma once
 #include <cstdint>
 #include <span>

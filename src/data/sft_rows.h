@@ -60,7 +60,7 @@ class SftRows {
   std::string first_where_;
   Format format_ = Format::text;
   bool completion_only_ = false;
-  std::array<bool, 4> beside_{};      // labels, masks and seq_lengths beside input_ids
+  std::array<bool, 4> beside_{};      // labels, masks and seq_lengths next to input_ids
   std::optional<Renderer> renderer_;  // of conversations
 };
 

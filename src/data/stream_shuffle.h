@@ -14,8 +14,7 @@ template <class T>
 using Pull = std::function<bool(T&)>;  // false: the end
 
 inline constexpr size_t kShuffleBuffer = 1000;
-inline constexpr size_t kShuffleInputs =
-    10;  // at most; where there are more files, an input is several of them
+inline constexpr size_t kShuffleInputs = 10;  // at most; with more files, an input consists of several
 inline constexpr size_t kPackedChunk = kShuffleBuffer / kShuffleInputs;
 
 template <class T>
@@ -69,7 +68,7 @@ std::vector<std::vector<size_t>> neighbours(const std::vector<size_t>& of);
 // are not shuffled.
 std::vector<size_t> shard_order(size_t shards, uint64_t seed, int shuffles, int64_t epoch);
 
-// What permutes the buffers in this epoch.
+// The generator that permutes the buffers in this epoch.
 NumpyGenerator epoch_generator(uint64_t seed, int64_t epoch);
 
 }  // namespace trl::data

@@ -23,14 +23,14 @@ class Table {
   // The texts of these rows, in this order; neighbours are read together. Throws Error(io) where a file has
   // changed since it was opened.
   virtual void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const = 0;
-  virtual int64_t total_bytes() const = 0;  // about how much text all rows hold
+  virtual int64_t total_bytes() const = 0;  // approximate bytes of text of all rows
   virtual uint64_t digest() const = 0;      // of everything that is read: files' bytes and what selects rows
   virtual const std::string& name() const = 0;
 };
 
 Row first_row(const Table& table);  // throws Error(format) where there is none
 
-// Where rows go that cannot be read again where they came from (compressed files, CSV, a host's rows).
+// Where to keep rows that cannot be read from their source again (compressed files, CSV, a host's rows).
 struct Spool {
   std::string directory;  // of the file that takes what is more than memory_bytes; empty: memory takes all
   size_t memory_bytes = size_t{32} << 20;
@@ -48,7 +48,7 @@ std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  //
 // Rows of other tables: one after the other; or those of `rows` in that order.
 struct Part {
   std::shared_ptr<const Table> table;
-  int64_t take = 0;                  // so many rows
+  int64_t take = 0;                  // the number of rows
   std::vector<std::string> columns;  // the only ones that are read; empty: all
   int64_t skip = 0;                  // the row that is the first of them
 };

@@ -26,7 +26,8 @@ class ErrorSink {
   ~ErrorSink() = default;
 };
 
-// What libtrl.so owns for the process and lends to the engine. Outlives every engine object. any thread.
+// Process-wide services that libtrl.so owns and lends to the engine. Outlives every engine object. any
+// thread.
 class Host {
  public:
   virtual void log(int32_t level, std::string_view component,
@@ -203,7 +204,7 @@ class Model {
   // aside and moved into `directory`.
   virtual int32_t save(std::string_view directory, SaveKind kind, std::span<const NamedBytes> files,
                        ErrorSink& error) noexcept = 0;
-  // One that was saved, under a name of its own; it is not used before use_adapter().
+  // Adds a saved adapter under a name of its own; it is not used before use_adapter().
   virtual int32_t add_adapter(std::string_view name, std::string_view directory,
                               ErrorSink& error) noexcept = 0;
   virtual int32_t remove_adapter(std::string_view name, ErrorSink& error) noexcept = 0;
@@ -216,7 +217,7 @@ class Model {
   ~Model() = default;
 };
 
-// The most that a run is predicted to take, in bytes. peak 0: nobody asked.
+// The most that a run is predicted to take, in bytes. peak 0: no prediction was asked for.
 struct Prediction {
   int64_t peak = 0;                                    // resident, of the whole process
   int64_t process = 0;                                 // of it, what the memory counter does not see

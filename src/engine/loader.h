@@ -10,7 +10,7 @@ namespace trl::engine {
 std::string default_engine_path();
 
 // Opens the engine; it is never closed. Whoever owns the process's state (capi/) calls this once and keeps
-// the answer; another call after a failure tries again. Throws Error: not_found (no such file), unsupported
+// the answer; a call after a failure tries again. Throws Error: not_found (no such file), unsupported
 // (another libtorch is mapped, or a library that the engine needs is missing). host is lent for the rest of
 // the process.
 Engine& open_engine(Host& host, const std::string& path = default_engine_path());

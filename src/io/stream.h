@@ -18,7 +18,7 @@ class ByteStream {
   virtual const std::string& name() const = 0;  // for messages
 };
 
-// What tells a file from another one, and from what it was before it was written to.
+// Identifies a file and its version, to notice when it was replaced or changed.
 struct FileStamp {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -28,7 +28,7 @@ struct FileStamp {
 };
 FileStamp file_stamp(const std::string& path);  // throws not_found, io
 
-// Bytes that can be read from any place.
+// Bytes that can be read from any position.
 class SeekableStream : public ByteStream {
  public:
   virtual void seek(int64_t offset) = 0;

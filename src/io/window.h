@@ -14,7 +14,7 @@ class Window {
   explicit Window(std::unique_ptr<ByteStream> stream)
       : stream_(std::move(stream)), buffer_(std::make_unique_for_overwrite<char[]>(kBytes)) {}
 
-  // Reads on where everything was consumed; true: there is nothing more.
+  // Reads more once everything was consumed; true: the stream is at its end.
   bool at_end() {
     if (begin_ < end_) return false;
     offset_ += static_cast<int64_t>(end_);

@@ -26,7 +26,7 @@ enum class DpoLoss : uint8_t {
   sigmoid_norm,  // sigmoid of what a token differs by, on average
 };
 
-// Wang et al. 2023: what a log-ratio counts for.
+// Wang et al. 2023: how a log-ratio counts.
 enum class Divergence : uint8_t { reverse_kl, forward_kl, js_divergence, alpha_divergence };
 
 struct DpoOptions {

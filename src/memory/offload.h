@@ -17,7 +17,7 @@
 
 namespace trl::memory {
 
-// Of one trainer. Parameters and the gradient that the head makes are not among what is saved here or leaves.
+// One per trainer. Parameters, and the gradient that the head makes, are neither saved here nor moved.
 class Offload final : public tensor::SavedPolicy {
  public:
   // Throws what OffloadFile does. on_the_way: bytes that wait to be written before forward waits for them,

@@ -47,7 +47,7 @@ struct Prefix {
   std::string_view ours, theirs;
 };
 
-// What config.json says under `key`; what holds where it says nothing. Without a key, `otherwise` always.
+// The value of config.json under `key`, and the value if it has none. Without a key, always `otherwise`.
 struct FlagKey {
   const char* key = nullptr;
   bool otherwise = false;
@@ -65,7 +65,7 @@ struct Sizes {
   SizeKey vocab = {"vocab_size"};
   SizeKey hidden = {"hidden_size"};
   SizeKey intermediate = {"intermediate_size"};
-  int64_t intermediate_of_hidden = 0;  // so many times the hidden size where it is not there; 0: it must be
+  int64_t intermediate_of_hidden = 0;  // a multiple of the hidden size if it is missing; 0: it must be given
   SizeKey layers = {"num_hidden_layers"};
   SizeKey heads = {"num_attention_heads"};
   SizeKey kv_heads = {"num_key_value_heads"};  // or as many as heads
@@ -73,7 +73,7 @@ struct Sizes {
   int64_t head_dim = 0;  // where "head_dim" is not there; 0: hidden / heads
 };
 
-// Which layers see a window.
+// Which layers have a sliding window.
 enum class WindowRule : uint8_t {
   none,
   every_layer,

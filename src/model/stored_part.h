@@ -1,4 +1,4 @@
-// What a parameter is in files: one tensor, or one for every part of it, as experts are.
+// How files store a parameter: as one tensor, or as one for every part of it, as experts are.
 #pragma once
 #include <ATen/ATen.h>
 

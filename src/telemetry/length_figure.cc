@@ -118,7 +118,7 @@ class HistogramFigure {
   double place(double length) const { return x_at(length + (bars_.width == 1 ? 0.5 : 0)); }
   double y_at(double rows) const { return plot_.y + plot_.height * (1 - rows / static_cast<double>(most_)); }
 
-  // Words that would touch others stand a line higher.
+  // Words that would touch others are moved up a line.
   void place_marks() {
     std::array<double, 4> taken{-1e9, -1e9, -1e9, -1e9};
     for (const int percent :

@@ -1,4 +1,4 @@
-// Parts of the page of a plan.
+// Parts of a plan's page.
 #pragma once
 #include <string>
 #include <string_view>

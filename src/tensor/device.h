@@ -1,6 +1,6 @@
 // Where weights and what is computed from them live, and the way from and to the host. The one place that
-// asks which devices there are; all else goes by the device of the tensors at hand. Batches stay on the host,
-// where their ids are checked, and an op that needs them elsewhere takes them there.
+// asks which devices there are; all other code uses the device of the tensors it is given. Batches stay on
+// the host, where their ids are checked, and an op that needs them elsewhere takes them there.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -3,8 +3,8 @@
 
 namespace trl::tensor {
 
-// The first member of an object, which ends when all others are gone: gives back what is free then, the
-// stored blocks and malloc's pages. Does nothing in a rehearsal, which has no pages.
+// Declared as the first member of an object, so that it is destroyed after all others: gives back what is
+// free then, the stored blocks and malloc's pages. Does nothing in a rehearsal, which has no pages.
 class GivesBack {
  public:
   GivesBack() = default;

@@ -1,6 +1,7 @@
-// A weight of a model. Its values are read and written in scopes, so that where they lie and in which form is
-// the parameter's own affair. Gradients are not autograd's: the backward of each kernel adds to them through
-// a Use (use.h), so that a gradient takes memory from its first addition on, and until it is dropped.
+// A weight of a model. Its values are read and written in scopes, so that only the parameter
+// knows where and in which form they are stored. Gradients are not autograd's: the backward of each kernel
+// adds to them through a Use (use.h), so that a gradient takes memory from its first addition on, and until
+// it is dropped.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -8,8 +8,8 @@
 namespace trl::tensor {
 
 // One use of a parameter by a node of a graph. Made when the node is; its backward adds, and ends it. Uses of
-// a parameter without a gradient do nothing. A node that goes without its backward takes its use along, and
-// no event follows from that.
+// a parameter without a gradient do nothing. A node that is destroyed without its backward ends its use,
+// and no event follows.
 //
 // The event comes once in a backward pass, after the last addition, whether the parameter is used once or
 // often (a tied embedding and head, two passes in one graph), and whether its layer is kept or computed again

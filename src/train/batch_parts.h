@@ -11,7 +11,7 @@ namespace trl::train {
 
 // Cut between documents, or trees of them, in the fewest parts of at most that many tokens (none: no bound),
 // the longest of which is as short as that number of parts allows. One that is longer is a part by itself.
-// Views of the batch's tensors; what is said of all of the batch stays.
+// The parts are views of the batch's tensors; members about the whole batch stay.
 std::vector<MicroBatch> parts_of(const MicroBatch& batch, std::optional<int64_t> most_tokens);
 
 using PartForward = std::function<model::Output(const MicroBatch& part)>;

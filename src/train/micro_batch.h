@@ -1,5 +1,5 @@
-// A micro-batch of the engine's own: the source's views are valid until its next call only, and a step that
-// failed is tried again with the same rows.
+// The engine's own copy of a micro-batch: the source's views are valid until its next call only, and a step
+// that failed is tried again with the same rows.
 #pragma once
 #include <ATen/ATen.h>
 

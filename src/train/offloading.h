@@ -15,8 +15,8 @@ class Offloading {
   // What a batch of that many tokens sends to the disk, before it is compressed. 0: it is not a disk that
   // it leaves for. The first call counts what a few tokens leave behind, by a forward of them.
   int64_t bytes(int64_t tokens, Method& method);
-  // Throws Error(io) if that has no room on the disk. What is compressed is let go, and fails where the disk
-  // is full.
+  // Throws Error(io) if the disk has no room for it. Compressed activations are not refused here; they fail
+  // when the disk is full.
   void need_room(const MicroBatch& batch, Method& method);
 
  private:

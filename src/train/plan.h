@@ -1,4 +1,4 @@
-// How long a run is and when it logs, evaluates and saves: Trainer's arithmetic, done once (trainer.py
+// The length of a run, and when it logs, evaluates and saves: Trainer's arithmetic, done once (trainer.py
 // set_initial_training_values, TrainerState.compute_steps).
 #pragma once
 #include <cstdint>

@@ -28,7 +28,7 @@ class Reference {
 // causal outlives it.
 std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal);
 
-// The same before anything is trained, when the policy itself may stand for it.
+// The same before anything is trained, when the policy itself can serve as the reference.
 struct FirstReference {
   std::unique_ptr<Reference> reference;
   std::string identity;  // the same for the same numbers

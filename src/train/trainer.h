@@ -53,10 +53,11 @@ struct Setup {
   base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
   const base::WriteFault* write_fault = nullptr;             // of the tests
-  int64_t predicted_peak = 0;                                // resident bytes; 0: nobody asked
+  int64_t predicted_peak = 0;                                // resident bytes; 0: not asked for
 };
 
-// Our kernels, and those of plug-ins, are for the CPU: what asks for them is refused with a model elsewhere.
+// Our kernels, and those of plug-ins, run on the CPU: options that ask for them are refused with a model
+// elsewhere.
 void check_device(const config::TrainingArguments& arguments, at::Device device);
 
 class Trainer {
