@@ -72,6 +72,16 @@ case "$way" in
     fi
     if ninja -C "$work/out" -t targets all | grep -q _test; then echo "a subdirectory builds tests"; exit 1; fi
     ;;
+  command_name)  # configured and not built: the build makes, and the install copies, a command of that name alone
+    configure() { cmake -G Ninja -S "$source" -B "$work/out" -DTRL_ENGINE=OFF -DTRL_BUILD_TESTS=OFF -DTRL_BUILD_BENCH=OFF "$@"; }
+    configure -DTRL_COMMAND_NAME=ltrl > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    ninja -C "$work/out" -t targets all > "$work/targets"
+    grep -q '^bin/ltrl: ' "$work/targets"
+    if grep -q '^bin/trl: ' "$work/targets"; then echo "the command is still called trl"; exit 1; fi
+    grep -rqF '/bin/ltrl"' "$work/out" --include=cmake_install.cmake
+    if configure -DTRL_COMMAND_NAME=a/b > "$work/log" 2>&1; then echo "a/b is accepted as a name"; exit 1; fi
+    grep -q 'TRL_COMMAND_NAME=a/b: give a file name' "$work/log"
+    ;;
   example)
     install_and_move
     cp -r "$source/examples/c/sft" "$work/sft"
