@@ -24,7 +24,7 @@ constexpr Shape kShapes[] = {{"square", 1024, 1024, 1024}, {"square", 2048, 2048
                              {"mlp up", 1024, 4864, 896},  {"mlp down", 1024, 896, 4864},
                              {"square", 4096, 4096, 4096}, {"head tile", 512, 16384, 896}};
 
-// C = A B^T, as a linear layer has it.
+// C = A B^T, as in a linear layer.
 double onednn_seconds(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, double seconds) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);

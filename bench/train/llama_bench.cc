@@ -21,7 +21,7 @@ struct Settings : PeerSettings {
   int rows = 8;
 };
 
-// Rows of one token more: what comes after the last one is its target, as llama_opt has it.
+// Rows of one token more: what comes after the last one is its target, as in llama_opt.
 void write_rows(const std::vector<int32_t>& ids, const Settings& s, const std::string& path) {
   std::ofstream out(path);
   for (int64_t row = 0; row < s.rows; ++row) {

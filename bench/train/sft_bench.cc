@@ -78,7 +78,7 @@ const Peer& peer_named(const std::string& name) {
   throw std::runtime_error("--peer-settings: " + name + " is not one of default, best, fp32");
 }
 
-// Ours and TRL's losses step by step, of the same batches in the same precision: as our runs have them
+// Ours and TRL's losses step by step, of the same batches in the same precision: as in our runs
 // (packed where they are). Two steps: the second shows the gradients of the first.
 // Whether they are equal.
 bool show_equality(const Settings& s, const std::string& precision) {

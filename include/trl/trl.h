@@ -850,7 +850,7 @@ TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl
  * Tokenises one row as SFT does, to see what it trains on.
  *
  * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 where the token is not trained on),
- * `pieces` (each token as the vocabulary has it; empty where it has none) and `texts` (what each token adds
+ * `pieces` (each token as in the vocabulary; empty where it has none) and `texts` (what each token adds
  * to the text; the bytes of a character come with the token that ends it). Reads the keys that make examples
  * (`dataset_text_field`, `completion_only_loss`, `assistant_only_loss`, `chat_template`, `max_length` ...);
  * the row is cut as in training, but neither dropped nor packed.
@@ -945,7 +945,7 @@ TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const in
                                         size_t* out_size, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * A token as the vocabulary has it: of a byte-level tokenizer in its alphabet for bytes, of a SentencePiece
+ * A token as in the vocabulary: of a byte-level tokenizer in its alphabet for bytes, of a SentencePiece
  * one with the mark of a space.
  *
  * @param tokenizer [in] not changed.
@@ -1421,7 +1421,7 @@ TRL_API void trl_trainer_pause(trl_trainer* trainer) TRL_NOEXCEPT;
 TRL_API void trl_trainer_resume(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * The state of the training as JSON, as trainer_state.json has it: global_step, max_steps, epoch, log_history
+ * The state of the training as JSON, as in trainer_state.json: global_step, max_steps, epoch, log_history
  * ... What is not finite is null here, where that file has the bare words NaN and Infinity.
  *
  * @param trainer [in] not changed in what it trains.

@@ -49,7 +49,7 @@ struct Selection {
       tokens;                    // trainable rows of embeddings and of the head
   bool head_has_tokens = false;  // those of the embedding are the tied head's too, and stored once
   bool head_is_saved = false;    // the tied head and the embedding are saved whole as one
-  // target_modules as the adapter's file has it: all-linear and null stand for what they meant here.
+  // target_modules as in the adapter's file: all-linear and null stand for what they meant here.
   config::ModuleNames target_modules;
   std::vector<std::string> warnings;
 };

@@ -1,4 +1,4 @@
-// Brackets of JSON outside strings, as far as they can be told from text that may not be JSON at all.
+// Brackets of JSON outside strings, as far as they can be recognised in text that may not be JSON at all.
 #pragma once
 #include <cstddef>
 #include <string_view>

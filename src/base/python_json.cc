@@ -93,7 +93,7 @@ class ExactBuilder final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return put(value); }
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& text) override {
-    // Its decimal point cannot tell: the parser writes it as the locale has it.
+    // Its decimal point does not help: the parser writes the locale's.
     if (text.find_first_not_of("-0123456789") != std::string::npos) return put(value);
     return put(Json::binary({text.begin(), text.end()}));
   }

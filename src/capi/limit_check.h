@@ -8,7 +8,7 @@
 namespace trl::capi {
 
 // Where a limit is set, a run whose longest row alone does not fit is refused before its model is opened, and
-// one whose largest batch may not fit is warned of. Nothing is said of a run that cannot be planned.
+// the log warns of one whose largest batch may not fit. A run that cannot be planned passes.
 // evaluation: nullable. Error(out_of_memory).
 void check_memory_limit(const config::Config& config, Batches& rows, Batches* evaluation,
                         int64_t embedding_rows, const std::vector<int32_t>& new_tokens);

@@ -8,7 +8,7 @@
 namespace trl::capi {
 
 // Resident bytes of the process; nothing: none was given. auto: what the machine, or the cgroup, has free,
-// less a margin. Never above runtime.host_memory_limit, nor what the cgroup allows, which is warned of.
+// less a margin. Never above runtime.host_memory_limit, nor what the cgroup allows; both give a warning.
 std::optional<int64_t> memory_budget(const config::Config& config);
 
 }  // namespace trl::capi

@@ -40,7 +40,7 @@ void need_countable(const RunSize& size) {
       size.rows, size.longest, kMost);
 }
 
-// What the engine is told of a run.
+// The description of a run for the engine.
 struct Told {
   Told(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
       : path(needed_model_path(config)), dtype(config::model_dtype(config)) {

@@ -9,7 +9,7 @@
 
 namespace trl::capi {
 
-// What the engine says of one configuration. embedding_rows: 0: as the model has them.
+// What the engine says of one configuration. embedding_rows: 0: as in the model.
 // time: false: no times are predicted.
 base::Json plan_of(const config::Config& config, const RunSize& size, int64_t embedding_rows,
                    const std::vector<int32_t>& new_tokens, bool time = true,

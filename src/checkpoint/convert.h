@@ -8,7 +8,7 @@
 
 namespace trl::checkpoint {
 
-// type: as gguf_type() has it.
+// type: as in gguf_type().
 void convert_to_gguf(const std::string& path, const std::string& target, std::string_view type,
                      const engine::GgufVocabulary& vocabulary, base::LogSink* log);
 // type: "f32", "f16", "bf16"; "auto": as stored, and float32 for block types. files: of the tokenizer.

@@ -1,4 +1,4 @@
-// A saved adapter as PEFT has it: adapter_config.json and adapter_model.safetensors, without the weights of
+// A saved adapter as in PEFT: adapter_config.json and adapter_model.safetensors, without the weights of
 // the model. Files of the caller (tokenizer, chat template) may lie beside them.
 #pragma once
 #include <span>

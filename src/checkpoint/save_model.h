@@ -15,7 +15,7 @@ namespace trl::checkpoint {
 // Throws Error(invalid_argument) for a name that no file of the caller may have in a saved directory.
 void check_file_name(std::string_view name);
 
-// Of the weights in the files of a model, and in its GGUF file of a type, as gguf_type() has it.
+// Of the weights in the files of a model, and in its GGUF file of a type, as in gguf_type().
 int64_t weight_bytes(model::Model& model);
 int64_t gguf_bytes(model::Model& model, std::string_view type);
 
@@ -39,7 +39,7 @@ void save_files(const std::string& directory, const DirectoryFiles& files);
 
 // model.gguf alone, which holds all of it: save_format gguf.
 struct GgufFormat {
-  std::string type;  // as gguf_type() has it; auto: the type of the weights
+  std::string type;  // as in gguf_type(); auto: the type of the weights
   engine::GgufVocabulary vocabulary;
 };
 void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,

@@ -33,7 +33,7 @@ int template_command(const Words& words) {
   const CommandLine line{
       "template",
       "Print a row of a dataset as training sees it, one token a line: its id, whether it is "
-      "trained on, its piece as the vocabulary has it, and what it adds to the text, both as JSON.",
+      "trained on, its piece as in the vocabulary, and what it adds to the text, both as JSON.",
       "",
       {"ScriptArguments", "DatasetMixtureConfig", "runtime"},
       {"model_name_or_path", "dataset_columns", "dataset_select_columns", "dataset_text_field",

@@ -9,7 +9,7 @@ namespace trl::cli {
 struct TokenLine {
   int32_t id;
   std::optional<bool> trained;  // nullopt where nothing is trained
-  std::string piece;            // as the vocabulary has it
+  std::string piece;            // as in the vocabulary
   std::string text;             // what it adds to the text
 };
 void print_token(const TokenLine& token);

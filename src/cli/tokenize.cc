@@ -65,7 +65,7 @@ int tokenize(const Words& words) {
   bool plain = false;
   const CommandLine line{
       "tokenize",
-      "Print the tokens of a text, one a line: its id, its piece as the vocabulary has it, and what it adds "
+      "Print the tokens of a text, one a line: its id, its piece as in the vocabulary, and what it adds "
       "to the "
       "text, both as JSON.",
       "",

@@ -21,7 +21,7 @@ namespace trl::cli {
 
 namespace {
 
-// `env:` of a configuration file: variables for what the command starts, as TRL's launcher has it.
+// `env:` of a configuration file: environment variables that the command sets, as TRL's launcher does.
 void export_environment(const Config& config) {
   const std::string text = get(config, "env");
   if (text.empty()) return;

@@ -33,7 +33,7 @@ struct DataArguments {
   Sampling sampling = Sampling::random;  // train_sampling_strategy
   Packing packing = Packing::none;       // packing and packing_strategy, of the training rows
   Packing eval_packing = Packing::none;
-  bool padding_free = false;      // as TRL has it in the end: packing by bfd and bfd_split sets it
+  bool padding_free = false;      // the effective value: packing by bfd and bfd_split sets it
   bool streaming = false;         // dataset_streaming, streaming
   std::string dataset_cache_dir;  // empty: none
   int64_t dataset_cache_limit = 0;

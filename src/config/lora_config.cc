@@ -178,7 +178,7 @@ base::Json flags(const Config& config) {
   all["lora_alpha"] = config.get_int("lora_alpha");
   all["lora_dropout"] = config.get_double("lora_dropout");
   all["target_modules"] = list_or_null(config, "lora_target_modules");
-  // As TRL has it: a list of one is that one, so that "all-linear" and an expression can be given.
+  // As in TRL: a list of one is that one, so that "all-linear" and an expression can be given.
   if (all["target_modules"].size() == 1) {
     const std::string only = config.get_list("lora_target_modules").front();
     if (!is_one_name(only)) all["target_modules"] = only;

@@ -7,7 +7,7 @@
 namespace trl::config {
 
 enum class Optim : uint8_t { adamw, sgd, rmsprop, adagrad, adafactor, lion, ademamix };
-// as_weights: in the type of the weight. eight_bit: codes in blocks, float32 where bitsandbytes has that.
+// as_weights: in the type of the weight. eight_bit: codes in blocks, float32 where bitsandbytes uses that.
 enum class OptimStates : uint8_t { as_weights, float32, eight_bit };
 
 struct OptimName {

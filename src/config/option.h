@@ -56,7 +56,7 @@ struct TrainerValues {
   std::string_view name;
   uint32_t trainers;
   std::string_view default_value;
-  std::string_view accepted, doc;  // empty: as the row has it
+  std::string_view accepted, doc;  // empty: as in the row
 };
 std::span<const TrainerValues> trainer_values();
 // trainer: "sft", "dpo", ...; any other name: as the row says.

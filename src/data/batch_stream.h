@@ -13,7 +13,7 @@
 
 namespace trl::data {
 
-// Of training rows and of evaluation rows, as the configuration has them.
+// Of training rows and of evaluation rows, as in the configuration.
 OrderOptions train_order(const config::TrainingArguments& training, const config::DataArguments& data);
 OrderOptions eval_order(const config::TrainingArguments& training, const config::DataArguments& data);
 BatchLayout layout_of(const config::DataArguments& data);

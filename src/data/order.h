@@ -1,4 +1,4 @@
-// Which rows make up each micro-batch of an epoch, as Trainer's samplers and Accelerate's shards have it.
+// Which rows make up each micro-batch of an epoch, as in Trainer's samplers and Accelerate's shards.
 #pragma once
 #include <cstdint>
 #include <span>

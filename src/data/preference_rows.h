@@ -20,7 +20,7 @@ class DpoRows {
   // any thread. Changes the row, as those below do.
   void examples(Row& row, std::vector<Made<PreferenceExample>>& out) const;
   bool one_each() const { return true; }  // each row is one example
-  // As RowKind has it; and of a row, more tokens than what decides on dropping it has.
+  // As in RowKind; and of a row, more tokens than what decides on dropping it has.
   size_t least_bytes_to_drop() const;
   size_t most_tokens(Row& row) const;
 

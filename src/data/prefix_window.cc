@@ -11,7 +11,7 @@ namespace {
 
 using Group = std::vector<size_t>;  // places of rows in the order
 
-// Whether so many common tokens at the beginning of two rows are worth a tree.
+// Whether this many common tokens at the beginning of two rows are worth a tree.
 bool alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   const auto parted = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto shared = parted.first - a.begin();

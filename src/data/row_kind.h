@@ -15,7 +15,7 @@ class RowKind {
   virtual ~RowKind() = default;
   // All that its records depend on beside the rows, the tokenizer and the options of the data, as text.
   virtual std::string identity() const = 0;
-  // Whether a row is one record unless it is dropped, and a row that is dropped can be told by itself.
+  // Whether a row is one record unless it is dropped, and whether a row is dropped depends on that row alone.
   virtual bool row_by_row() const = 0;
   // A row whose JSON has fewer bytes than this is never dropped; SIZE_MAX: none ever is. Where row_by_row().
   virtual size_t least_bytes_to_drop() const = 0;

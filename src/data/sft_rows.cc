@@ -55,7 +55,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
   const Row given = row;
   convert_from_value(row);
   format_ = format_of(row, arguments_.dataset_text_field);
-  if (!context.completion_only_loss)  // told of the training rows
+  if (!context.completion_only_loss)  // as the training rows decided
     tell_unread(given, find_column(given, "conversations") != nullptr &&
                            find_column(row, "conversations") == nullptr);
   const bool split = find_column(row, "prompt") != nullptr && find_column(row, "completion") != nullptr;

@@ -1,4 +1,4 @@
-// Plain text: every line is a row with the one column `text`, as datasets' text loader has it: a line break,
+// Plain text: every line is a row with the one column `text`, as in datasets' text loader: a line break,
 // a carriage return or both end a line, and empty lines are rows too.
 #include <algorithm>
 #include <utility>

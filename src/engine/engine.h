@@ -225,7 +225,7 @@ struct Prediction {
 };
 
 struct AttentionSpec {
-  std::span<const KeyValue> config;  // as TrainerSpec has it; attn_implementation names a plug-in
+  std::span<const KeyValue> config;  // as in TrainerSpec; attn_implementation names a plug-in
   std::string_view model_path;
 };
 
@@ -294,7 +294,7 @@ struct PlanSpec {
   ModelSpec model;
   std::span<const int64_t> lengths;     // tokens of each row of the largest micro-batch
   int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as of training
-  std::span<const int32_t> new_tokens;  // as TrainerSpec has them
+  std::span<const int32_t> new_tokens;  // as in TrainerSpec
   config::Levers levers = {};
   int64_t steps = 0;        // of the run; 0: not known
   double tokens = 0;        // that all of them see; 0: not known

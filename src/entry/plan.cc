@@ -145,7 +145,7 @@ std::vector<int64_t> sequences_of(std::span<const int64_t> rows, const config::T
   return sequences;
 }
 
-// Tokens of these rows as num_tokens has them: KTO's exchanged completions are not counted.
+// Tokens of these rows as in num_tokens: KTO's exchanged completions are not counted.
 int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
   const int64_t sequences = arguments.method == "dpo" || arguments.method == "reward" ? 2 : 1;
   return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
@@ -164,7 +164,7 @@ int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   return bytes;
 }
 
-// As a run has it, in a rehearsal.
+// As in a run, in a rehearsal.
 std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config::Config& config) {
   base::NullLog log;
   const std::string path(spec.model.path);

@@ -83,7 +83,7 @@ int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
                                                               : fmt::format("stopped after step {} of {}",
                                                                             event.step, event.max_steps));
     }
-  } catch (...) {  // no memory for a line: the host still hears of the event
+  } catch (...) {  // no memory for a line: the host still gets the event
     return host_answer();
   }
   return host_answer();

@@ -1,5 +1,5 @@
-// CSV rows as RFC 4180 has them, one at a time: cells may be quoted, and quoted ones may hold line breaks. A
-// quote inside a cell that is not quoted stands for itself, as pandas has it.
+// CSV rows as in RFC 4180, one at a time: cells may be quoted, and quoted ones may hold line breaks. A
+// quote inside a cell that is not quoted stands for itself, as in pandas.
 #pragma once
 #include <cstdint>
 #include <memory>

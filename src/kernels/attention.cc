@@ -172,7 +172,7 @@ class KeyGradient {
 };
 
 // Whose turn it is among the heads that share the keys of a tree. Tasks are begun in the order of the
-// heads, so that whoever is waited for is at work.
+// heads, so that the task that others wait for is running.
 class Turns {
  public:
   explicit Turns(const Layout& layout)

@@ -10,11 +10,11 @@
 
 namespace trl::kernels {
 
-// Gradients of weights are sums over tokens, made in pieces of so many, so that who adds the pieces one after
-// the other gets the bits of all at once.
+// Gradients of weights are sums over tokens, made in pieces of this many, so that adding the pieces one after
+// the other gives the bits of one sum.
 inline constexpr int64_t kSumPiece = 2048;
 
-// Asked by what may take long, between its blocks; true: what is being made is not wanted any more.
+// Called by long kernels between their blocks; true: the result is not wanted any more.
 using Stopped = bool (*)();
 
 enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
@@ -170,7 +170,7 @@ struct FourBitRows {
   const float* nested_code;  // [256]
   float offset;
   int nested_shift;
-  int block_shift;  // a block has so many elements, as a power of two
+  int block_shift;  // elements of a block, as a power of two
   int64_t first, pitch, rows, columns;
   void* to;
   int64_t stride;
@@ -187,7 +187,7 @@ struct Int8Rows {
   Type type;
 };
 
-// Rows of blocks as GGUF files have them.
+// Rows of blocks as in GGUF files.
 struct GgmlRows {
   uint32_t ggml_type;
   const uint8_t* blocks;       // rows are `pitch` bytes apart

@@ -20,7 +20,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised);
 struct ExpertWeights {
   Parameter* gate_up;  // [experts, 2 * width, hidden]
   Parameter* down;     // [experts, hidden, width]
-  // Of an adapter: a [experts * rank, in], b [out, experts * rank] as PEFT has them (expert_terms.h), and
+  // Of an adapter: a [experts * rank, in], b [out, experts * rank] as in PEFT (expert_terms.h), and
   // neither bias, magnitude nor dropout.
   LowRank gate_up_terms = {}, down_terms = {};
 };

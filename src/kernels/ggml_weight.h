@@ -1,4 +1,4 @@
-// A weight as a GGUF file has it, where it lies.
+// A weight in a GGUF file, read in place.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-// A weight in rows of 8-bit codes, as LLM.int8() has them.
+// A weight in rows of 8-bit codes, as in LLM.int8().
 #pragma once
 #include <memory>
 #include <vector>

@@ -39,7 +39,7 @@ void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const a
   });
 }
 
-// Decoded as whoever reads all of the weight gets it: in its type.
+// Decoded in the type that a reader of the whole weight gets.
 void decode_rows(Parameter& w, int64_t first, const at::Tensor& rows) {
   const tensor::Encoded& values = *w.encoded();
   const int64_t in = rows.size(1);

@@ -1,4 +1,4 @@
-// A matrix as a safetensors file has it, where it lies.
+// A matrix in a safetensors file, read in place.
 #pragma once
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace trl::kernels {
 // view: of type f32, bf16, f16 or f64, a matrix; its file outlives the result.
 std::shared_ptr<const tensor::Encoded> stored_weight(const io::TensorView& view);
 
-// The same as a tensor of its own type, f32 or bf16, which nobody writes to.
+// The same as a tensor of its own type, f32 or bf16, which must not be written to.
 at::Tensor stored_tensor(const io::TensorView& view);
 
 }  // namespace trl::kernels

@@ -1,5 +1,5 @@
 // The losses of DPO (Rafailov et al. 2023) and its kin over the pairs of one micro-batch: log-probabilities
-// of sequences -> a scalar and its derivatives. Pure; as TRL's DPOTrainer._compute_loss has them.
+// of sequences -> a scalar and its derivatives. Pure; as in TRL's DPOTrainer._compute_loss.
 #pragma once
 #include <cstdint>
 #include <span>

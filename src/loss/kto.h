@@ -1,5 +1,5 @@
 // The losses of KTO (Ethayarajh et al. 2024) over the rows of one micro-batch: log-ratios of sequences -> a
-// scalar and its derivatives. Pure; as TRL's KTOTrainer._compute_loss has them.
+// scalar and its derivatives. Pure; as in TRL's KTOTrainer._compute_loss.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 // The loss of a reward model (Bradley and Terry 1952) over the pairs of one micro-batch: scores -> a scalar
-// and its derivatives. Pure; as TRL's RewardTrainer.compute_loss has it.
+// and its derivatives. Pure; as in TRL's RewardTrainer.compute_loss.
 #pragma once
 #include <span>
 #include <vector>

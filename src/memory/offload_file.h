@@ -19,7 +19,7 @@ class OffloadFile {
   struct Extent {
     int64_t offset = 0, bytes = 0;
   };
-  // In the directory, as UnnamedFile has it.
+  // In the directory, as in UnnamedFile.
   explicit OffloadFile(const std::string& directory, const base::WriteFault* fault = nullptr);
   OffloadFile(const OffloadFile&) = delete;
   OffloadFile& operator=(const OffloadFile&) = delete;

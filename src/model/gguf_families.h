@@ -31,13 +31,13 @@ struct GgufFamily {
   bool softcaps = false;  // of attention and logits, always both
   // It has windows: in all but every n-th layer, of this size, where the file says nothing; 0: of no layer.
   int64_t window_pattern = 0, window = 0;
-  // Models with so many layers scale attention by hidden size / heads, all others by the size of a head.
+  // Models with this many layers scale attention by hidden size / heads, all others by the size of a head.
   int64_t wide_layers = 0;
   int64_t unturned_every = 0;  // layers without rotary embedding; 0: none
 };
 
 const GgufFamily* find_gguf_family(std::string_view model_type);  // nullptr: not read or written
-// With general.architecture (or, as some converters have it, the model type).
+// With general.architecture (or, as in some converters, the model type).
 const GgufFamily* find_gguf_architecture(std::string_view architecture, bool experts);
 std::string gguf_families();       // "llama, mistral, qwen2 ..."
 std::string gguf_architectures();  // "llama, qwen2 ..."

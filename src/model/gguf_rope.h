@@ -1,4 +1,4 @@
-// Rotary embedding of a GGUF file, as config.json has it.
+// Rotary embedding of a GGUF file, as in config.json.
 #pragma once
 #include <string>
 

@@ -290,7 +290,7 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name, 
   return parameter;
 }
 
-// A matrix in blocks: as the files have it, or encoded from what the ordinary weight would be, which is there
+// A matrix in blocks: as in the files, or encoded from what the ordinary weight would be, which is there
 // alone and goes at once; turn: from its transpose. Null: it is held as numbers.
 std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows, int64_t columns,
                                                       bool turn) {

@@ -18,7 +18,7 @@ namespace trl::model {
 struct LoadedParameters {
   std::vector<std::unique_ptr<tensor::Parameter>> all;
   std::map<const tensor::Parameter*, std::vector<StoredPart>> parts;  // of those that files have in parts
-  std::map<const tensor::Parameter*, std::string> names;  // as the family has them, whatever files do
+  std::map<const tensor::Parameter*, std::string> names;  // as the family names them, whatever the files say
 };
 
 class Loader {

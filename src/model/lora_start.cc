@@ -31,7 +31,7 @@ struct Decomposition {
   at::Tensor u, s, v;  // weight is nearly u diag(s) v
 };
 
-// Halko et al. 2009, algorithms 4.4 and 5.1, as torch.svd_lowrank has them.
+// Halko et al. 2009, algorithms 4.4 and 5.1, as in torch.svd_lowrank.
 Decomposition truncated(const at::Tensor& weight, int64_t rank, int64_t iterations,
                         const at::Generator& generator) {
   const bool wide = weight.size(0) < weight.size(1);

@@ -72,9 +72,9 @@ class Model {
  public:
   // path: a Hugging Face directory or a GGUF file. dtype: "float32", "bfloat16", or "auto": what config.json
   // or else the embedding's tensor says; float16 and block types become float32; "keep": float32, but the
-  // matrices of a GGUF file stay there, mapped, and are decoded where they are read. log: told of tensors
-  // that are not used; may be null. head: a classifier (...ForSequenceClassification) is opened where scores
-  // are asked for, and where a reward is, a language model too, whose head is drawn from `seed` then
+  // matrices of a GGUF file stay there, mapped, and are decoded where they are read. log: gets a line for
+  // tensors that are not used; may be null. head: a classifier (...ForSequenceClassification) is opened where
+  // scores are asked for, and where a reward is, a language model too, whose head is drawn from `seed` then
   // (score_head.h). quantization: of the linear layers, but of the head and the routers.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
@@ -85,7 +85,7 @@ class Model {
   static std::unique_ptr<Model> open_mapped(const std::string& path, at::ScalarType dtype,
                                             base::LogSink* log = nullptr);
   static Outline outline(const std::string& path, std::string_view dtype,
-                         Head head = Head::language);  // as open() has it
+                         Head head = Head::language);  // as in open()
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
@@ -96,7 +96,7 @@ class Model {
   virtual const std::vector<int32_t>& end_ids() const = 0;
   // From here on both files, and end_ids(), name these tokens (special_tokens.h). Returns what changed.
   virtual std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) = 0;
-  // The embedding, and a head of its own, get so many rows (embedding_rows.h). Before anything holds a
+  // Gives the embedding, and a head of its own, this many rows (embedding_rows.h). Before anything holds a
   // parameter's value; seed: of the run.
   virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // its own, each once, in the order of the layers
@@ -146,7 +146,7 @@ class Model {
   // While a trainer lives: how many layers, from the first one on, compute without anything that is trained.
   // 0: none, or no trainer.
   virtual int64_t frozen_layers() const = 0;
-  // What these layers make of a batch, bit by bit as forward() has it: [tokens, hidden], of the type of the
+  // What these layers make of a batch, bit by bit as in forward(): [tokens, hidden], of the type of the
   // weights. By the fused kernels and without experts, a document gets the same bits in every batch.
   virtual at::Tensor frozen_states(const ForwardInput& input, const ForwardOptions& options) = 0;
   virtual std::vector<Parameter*> frozen_parameters() = 0;  // that those layers compute with

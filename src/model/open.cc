@@ -10,7 +10,7 @@ namespace trl::model {
 
 namespace {
 
-// stored: a dtype's name, as config.json or a weight file has it, in any case.
+// stored: a dtype's name, as in config.json or a weight file, in any case.
 at::ScalarType choose_dtype(std::string_view wanted, std::string_view stored) {
   if (wanted == "float32" || wanted == "keep") return at::kFloat;
   if (wanted == "bfloat16") return at::kBFloat16;

@@ -10,7 +10,7 @@
 
 namespace trl::model {
 
-// The weight "<module>.weight" [rows, columns] as the source has it in 4-bit blocks
+// The weight "<module>.weight" [rows, columns] as in the source in 4-bit blocks
 // ("<module>.weight.absmax",
 // ".quant_map", ".quant_state.bitsandbytes__nf4" ...) or int8 rows ("<module>.SCB"); null: it has neither.
 // used: gets the names of what was read. Throws Error(format), naming the tensor, where they contradict each

@@ -159,7 +159,7 @@ std::string_view size_key(std::string_view theirs) {
                                                                    : "embedding_length";
 }
 
-// A weight as a file has it: a tensor, or an expert's part of one.
+// A weight as stored in a file: a tensor, or an expert's part of one.
 struct Held {
   io::GgufTensor tensor;
   std::vector<int64_t> shape;  // here

@@ -40,7 +40,7 @@ class WeightSource {
   virtual std::shared_ptr<const tensor::Encoded> encoded(const std::string& /*name*/, bool /*turned*/) const {
     return nullptr;
   }
-  // A matrix of numbers of this type as it lies there, which nobody writes to. Undefined: the source has none
+  // A matrix of numbers of this type, mapped; it must not be written to. Undefined: the source has none
   // such.
   virtual at::Tensor mapped(const std::string&, at::ScalarType) const { return {}; }
   // Throws Error(io) where a file was cut since it was opened: then what was read of it may be wrong.

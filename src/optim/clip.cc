@@ -68,7 +68,7 @@ double NormOfParts::norm() const {
 
 double clip_scale(double norm, double max_norm) {
   const double scale = max_norm <= 0 ? 1.0 : max_norm / (norm + 1e-6);
-  return scale > 1.0 ? 1.0 : scale;  // NaN stays, as clip_grad_norm_ has it
+  return scale > 1.0 ? 1.0 : scale;  // NaN stays, as in clip_grad_norm_
 }
 
 }  // namespace trl::optim

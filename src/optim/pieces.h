@@ -16,6 +16,7 @@ struct Piece {
   int64_t count;
 };
 
-std::vector<Piece> pieces_of(const std::vector<int64_t>& counts);  // of tensors with so many elements
+std::vector<Piece> pieces_of(
+    const std::vector<int64_t>& counts);  // of tensors with these numbers of elements
 
 }  // namespace trl::optim

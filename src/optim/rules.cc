@@ -1,4 +1,4 @@
-// The elementwise optimizers as torch.optim has them (Lion as bitsandbytes): constants of a step, worked out
+// The elementwise optimizers as in torch.optim (Lion as bitsandbytes): constants of a step, worked out
 // in double.
 #include "optim/rules.h"
 

@@ -26,7 +26,7 @@ struct StateForm {
   // Not empty: states lie in a file in this directory, all but the absmax of blocks. Weights are on the CPU.
   std::string directory = {};
 };
-// A parameter of fewer elements has float32 in place of codes, as bitsandbytes has it.
+// A parameter of fewer elements has float32 in place of codes, as in bitsandbytes.
 inline constexpr int64_t kLeastCoded = 4096;
 
 // A state of one parameter.

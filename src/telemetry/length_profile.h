@@ -26,7 +26,7 @@ struct LengthDistribution {
   int64_t rows = 0, tokens = 0;
   int64_t min = 0, max = 0;
   double mean = 0;
-  std::array<double, kPercentiles.size()> percentiles{};  // as numpy.percentile has them: interpolated
+  std::array<double, kPercentiles.size()> percentiles{};  // as in numpy.percentile: interpolated
   LengthHistogram histogram;
   double percentile(int percent) const;  // one of kPercentiles
 };

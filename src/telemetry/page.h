@@ -1,4 +1,4 @@
-// The frame of an HTML report: one file that needs no other, light or dark as the reader has it.
+// The frame of an HTML report: one file that needs no other, light or dark as the reader prefers.
 #pragma once
 #include <string>
 #include <string_view>

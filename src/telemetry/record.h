@@ -27,7 +27,7 @@ class Record {
 };
 
 std::string python_float(
-    double value);  // repr(): 2e-05, 1.0, 1e+16; NaN, Infinity, -Infinity as json.dumps has them
+    double value);  // repr(): 2e-05, 1.0, 1e+16; NaN, Infinity, -Infinity as in json.dumps
 std::string to_text(const Entry& entry);
 double round_decimals(double value, int decimals);  // Python's round() for the few decimals of timings
 

@@ -8,7 +8,7 @@
 
 namespace trl::tensor {
 
-// One saved tensor that is not in memory. Its end says that nobody needs it any more.
+// One saved tensor that is not in memory. Its destructor says that it is no longer needed.
 class Away {
  public:
   virtual ~Away() = default;

@@ -17,7 +17,7 @@ struct Largest {
   int64_t batch = 0, row = 0;  // tokens; 0: not known
 };
 
-// What an epoch may have: a batch of so many of its longest sequences, or where rows are packed, the largest
+// The largest batch of an epoch: one of its longest sequences, or where rows are packed, the largest
 // of the first epoch. Not known where rows can be read once only.
 Largest largest_of(engine::BatchSource& source, int64_t rows, int64_t per_row, int64_t vocab_size) {
   if (source.batches_per_epoch() < 0) return {};

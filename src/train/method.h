@@ -29,12 +29,12 @@ struct Divisors {
 class BatchLoss {
  public:
   virtual ~BatchLoss() = default;
-  // Whether a share depends on all parts, as that of a loss does which is not a sum over documents. Then each
-  // of several parts goes forward once more, without a graph, to measure(), before the first share is asked
-  // for: what each output is weighted by is known before the first backward.
+  // Whether a share depends on all parts, as it does for a loss that is not a sum over documents. Then each
+  // of several parts first goes forward without a graph, to measure(), so that the weight of each output is
+  // known before the first backward.
   virtual bool measures() const { return false; }
   virtual void measure(const model::Output& /*output*/, const MicroBatch& /*part*/) {}
-  // Of one that measures: the value of the micro-batch, after all of its parts were measured.
+  // If it measures: the value of the micro-batch, after all of its parts were measured.
   virtual double value_measured() { return 0; }
   // float32 scalar; without a graph when there is nothing to learn from. Over all parts, values and gradients
   // add up to those of the micro-batch.
@@ -53,8 +53,8 @@ class Method {
   // parts: of the batch, as they will go forward. Does not outlive the method.
   virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                           const Divisors& divisors) = 0;
-  virtual void updated(int64_t /*step*/) {}  // after so many updates
-  // What a checkpoint keeps of it after so many updates. Writing to the tensors loads it.
+  virtual void updated(int64_t /*step*/) {}  // called after this many updates
+  // What a checkpoint keeps of the method after this many updates. Writing to the tensors loads it.
   virtual std::vector<optim::StateTensor> state(int64_t /*step*/) { return {}; }
 };
 

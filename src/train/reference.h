@@ -24,7 +24,7 @@ class Reference {
 
 // As TRL's trainers choose it: the model of ref_model_name_or_path; where an adapter is trained that was
 // saved before, a frozen copy of it; where another adapter is trained, the model without it; else the model's
-// weights as their files have them. precompute_ref_log_probs: what was recorded of it (recorded_reference.h).
+// weights as in their files. precompute_ref_log_probs: what was recorded of it (recorded_reference.h).
 // causal outlives it.
 std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal);
 

@@ -13,7 +13,7 @@ void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) 
   std::vector<kernels::TokenValues> values =
       kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
   for (size_t i = 0; i < values.size(); ++i) {
-    // a float32 number, as TRL has it and the reference's are: two models that are one differ by nothing
+    // a float32 number, as in TRL and the reference's are: two models that are one differ by nothing
     values[i].log_prob = static_cast<double>(static_cast<float>(values[i].log_prob));
     add(measured_++, part.targets.sequences[i], values[i]);
   }

@@ -27,7 +27,7 @@ Selection select_in(const std::string& name, const std::string& json) {
   return select(with_stacked_experts(read(json), model.modules, model.type), model.modules, model.type);
 }
 
-// As target_parameters has it.
+// As in target_parameters.
 std::string name_of(const Target& target, const std::vector<Module>& modules) {
   const Module& module = modules[target.module];
   return target.parameter && module.kind != ModuleKind::experts ? module.name + ".weight" : module.name;

@@ -131,7 +131,7 @@ TEST(Stream, FilesThatCannotBeRead) {
       EXPECT_EQ(error.message(),
                 directory + name + ": the compressed stream ends early: the file is truncated");
     }
-    base::write_file(directory + name, "plain");  // as datasets has it, the first bytes count
+    base::write_file(directory + name, "plain");  // as in datasets, the first bytes count
     EXPECT_EQ(read_all(*open_file_stream(directory + name)), "plain");
   }
   base::remove_tree(directory);

@@ -1,4 +1,4 @@
-// Weights as GGUF files have them: every instruction set makes the numbers of io/gguf.h of them, bit by bit.
+// Weights as in GGUF files: every instruction set makes the numbers of io/gguf.h of them, bit by bit.
 #include "kernels/ggml_weight.h"
 
 #include <random>

@@ -205,7 +205,7 @@ TEST(AdapterTokens, HaveRowsOfTheirOwn) {
   EXPECT_TRUE(at::equal(hidden(nullptr), alone));
 }
 
-// What PEFT writes beside the adapter of an embedding, once as the model has it and once changed.
+// What PEFT writes beside the adapter of an embedding, once as in the model and once changed.
 TEST(AdapterFiles, AnotherEmbeddingIsRefused) {
   TRL_NEED_GOLDEN("models/qwen2");
   const auto model = Model::open(test::golden_path("models/qwen2"), "float32");

@@ -219,7 +219,7 @@ TEST(GgufModel, RefusesWhatIsWrong) {
                  "tensor blk.0.attn_q.weight is missing");
 }
 
-// As llama.cpp has it, and the message names the key.
+// As in llama.cpp, and the message names the key.
 TEST(GgufModel, WithoutKeyValueHeadsEveryHeadIsOne) {
   TRL_NEED_GOLDEN("models/qwen2/config.json");
   const TemporaryDirectory directory;

@@ -200,7 +200,7 @@ TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
   EXPECT_EQ(events, (20 + 26 + 25) * kMicroBatches * 2 * 4);
 }
 
-// Two passes through the same layers in one graph, as a loss over pairs has them; and a graph beside it that
+// Two passes through the same layers in one graph, as in a loss over pairs; and a graph beside it that
 // may still add.
 TEST(Gradients, AreCompleteWhenEveryGraphHasAdded) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");

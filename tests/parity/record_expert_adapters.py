@@ -89,7 +89,7 @@ def log_probs(model, rows, ids, mask):
 
 
 def plain(name):
-    """As a file has it."""
+    """As in a file."""
     return name.replace(".default", "")
 
 

@@ -2,7 +2,7 @@
 """Records runs of TRL 1.16.0's DPOTrainer and KTOTrainer on the tiny models of tests/data: DPO in bfloat16, with an
 adapter on NF4 blocks and with padding_free; KTO with evaluations and with a reference that follows the policy.
 
-usage: record_preferences.py FOLDER [CASE...]    writes FOLDER/CASE/case.json.gz, as tests/data/trajectories has them
+usage: record_preferences.py FOLDER [CASE...]    writes FOLDER/CASE/case.json.gz, as in tests/data/trajectories
 """
 
 import gzip

@@ -103,7 +103,7 @@ def experts(path):
 
 
 def write_family(name, folder):
-    """The model of a recorded family, as ../support/seeded_model.h has it too."""
+    """The model of a recorded family, as in ../support/seeded_model.h too."""
     os.mkdir(folder)
     with open(os.path.join(os.path.dirname(__file__), f"../data/families/{name}.json")) as file:
         case = json.load(file)

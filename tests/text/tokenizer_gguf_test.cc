@@ -112,7 +112,7 @@ TEST(TokenizerGguf, SplitsAsKimiK2) {
     EXPECT_EQ(own->encode(text, false), theirs->encode(text, false)) << text;
 }
 
-// [a&&b] in a pattern, as Kimi-K2 has it. The words are those of `tokenizers`.
+// [a&&b] in a pattern, as in Kimi-K2. The words are those of `tokenizers`.
 TEST(TokenizerGguf, ReadsIntersectionsInPatterns) {
   const auto words = [](const std::string& regex, const std::string& text) {
     Json json = tiny_json();

@@ -77,7 +77,7 @@ TEST(TokenizerText, DecodesToWhatWasEncoded) {
   }
 }
 
-// Offsets as Python's offset_mapping has them, in bytes.
+// Offsets as in Python's offset_mapping, in bytes.
 TEST(TokenizerText, GivesTheOffsetsOfTheReference) {
   struct Case {
     const char* name;

@@ -105,7 +105,7 @@ void expect_an_adapter_that_goes_on() {
   }
 }
 
-// Those whose adapters begin as the whole collection alone has them.
+// Those whose adapters begin as in the whole collection alone.
 TEST(AdapterTrajectories, equal_trl) {
   TRL_NEED_GOLDEN("trajectories/sft_dora/case.json");
   expect_sft_with_adapters();

@@ -13,7 +13,7 @@ namespace trl::text {
 class ChatTemplates {
  public:
   explicit ChatTemplates(const std::map<std::string, std::string>& sources);  // one alone is "default"
-  // As transformers' get_chat_template has it: "tool_use" where tools are given (a list, if only an empty
+  // As in transformers' get_chat_template: "tool_use" where tools are given (a list, if only an empty
   // one), else "default". Null: there is none for such a call, and why_none() says what there is.
   const ChatTemplate* find(const base::Json& tools) const;
   std::string why_none() const;

@@ -1,5 +1,5 @@
-// Upper, lower, title case and case folding as Python's str has them: the full mappings. Where a letter folds
-// to several, its upper case is that of each (the sharp s becomes SS), as Unicode's special casing has it.
+// Upper, lower, title case and case folding as in Python's str: the full mappings. Where a letter folds
+// to several, its upper case is that of each (the sharp s becomes SS), as in Unicode's special casing.
 #include <utf8proc.h>
 
 #include <array>

@@ -17,8 +17,8 @@ inline constexpr int64_t kMaxSteps = 50'000'000;           // evaluated nodes, w
 inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
 inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
 inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
-inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as Jinja's sandbox has it
-inline constexpr size_t kMaxDigits = 4300;                 // of an integer, as Python has it
+inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as in Jinja's sandbox
+inline constexpr size_t kMaxDigits = 4300;                 // of an integer, as in Python
 inline constexpr int kMaxNesting = 200;                    // nested lists and dicts
 inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
 

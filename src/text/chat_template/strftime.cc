@@ -25,7 +25,7 @@ struct Moment {
 
 Moment moment_of(int64_t unix_seconds) {
   using namespace std::chrono;
-  // The proleptic Gregorian years 1 to 9999, as datetime has them.
+  // The proleptic Gregorian years 1 to 9999, as in datetime.
   const int64_t kept = std::min<int64_t>(std::max<int64_t>(unix_seconds, -62135596800), 253402300799);
   const sys_seconds when{seconds{kept}};
   const auto midnight = floor<days>(when);

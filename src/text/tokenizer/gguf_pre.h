@@ -22,6 +22,6 @@ const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin)
 // The first that matches, or nullptr.
 const GgufPre* find_gguf_pre_like(const std::function<bool(const GgufPre&)>& matches);
 std::string known_gguf_pres();                    // "default, gpt-2, ..."
-base::Json pre_tokenizer_of(const GgufPre& pre);  // as tokenizer.json has it
+base::Json pre_tokenizer_of(const GgufPre& pre);  // as in tokenizer.json
 
 }  // namespace trl::text

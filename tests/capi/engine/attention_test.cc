@@ -133,7 +133,7 @@ TEST(AttentionPlugin, AFailedCallFailsTheStep) {
   EXPECT_EQ(failed.code, 7);
   EXPECT_EQ(failed.steps, 2);
   EXPECT_EQ(failed.message, "attn_implementation: forward of plug-in " + plugin_file("fails_later") +
-                                " (broken) failed with 7: it says nothing");
+                                " (broken) failed with 7: it gave no reason");
 }
 
 // A plug-in is refused before a row is prepared or a weight read: neither need be there.
@@ -151,7 +151,7 @@ TEST(AttentionPlugin, IsRefusedBeforeMemoryIsTaken) {
 }
 
 #ifdef TRL_COMMAND
-// A relative path, as a YAML file has it, lies under the current directory.
+// A relative path, as in a YAML file, lies under the current directory.
 TEST(AttentionPlugin, TrainsThroughTheCommand) {
   NEED_GOLDEN("trajectories/sft_plain/case.json");
   const Json recorded = host::golden_json("trajectories/sft_plain/case.json");
