@@ -294,13 +294,14 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
   EXPECT_TRUE(shape[2].starts_with("packing is true, the checkpoint was made with false"));
   const int before = tensor::threads();
   tensor::set_threads(before + 1);
-  EXPECT_EQ(resumed({}, {0, 62}),
-            Names{fmt::format("runtime.threads is {}, the checkpoint was made with {}: the run will not be "
-                              "the one that was interrupted",
-                              before + 1, before)});
+  EXPECT_EQ(
+      resumed({}, {0, 62}),
+      Names{fmt::format("runtime.threads is {}, the checkpoint was made with {}: the run will differ from "
+                        "the one that was interrupted",
+                        before + 1, before)});
   tensor::set_threads(before);
   EXPECT_EQ(resumed({}, {0, 61}), Names{"the training dataset has 62 rows, the checkpoint was made with 63: "
-                                        "the run will not be the one that "
+                                        "the run will differ from the one that "
                                         "was interrupted"});
   EXPECT_EQ(resumed({}, {1, 63}),
             Names{"the content of the training dataset is not what the checkpoint was made "
