@@ -31,7 +31,7 @@ struct Settings : CommonSettings {
   bool load_in_4bit = false;
 };
 
-// Bytes that only this process has, but for those of the file.
+// Bytes that only this process has, except for those of the file.
 int64_t private_bytes(const std::string& file) {
   std::ifstream smaps("/proc/self/smaps");
   int64_t sum = 0;

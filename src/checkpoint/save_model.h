@@ -28,7 +28,7 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
 void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
                 const base::WriteFault* fault = nullptr, int64_t max_shard_bytes = io::kMaxShardBytes);
 
-// The same of a model that is not open.
+// The same for a model that is not open.
 struct DirectoryFiles {
   std::vector<io::NamedTensor> tensors;
   base::Json config, generation_config;

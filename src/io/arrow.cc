@@ -1,5 +1,5 @@
 // Layouts after the "Arrow Columnar Format" and "C data interface" specifications. What the host hands over
-// is trusted as its memory is, but for the text in it.
+// is trusted as its memory is, except for the text in it.
 #include "io/arrow.h"
 
 #include <cmath>

@@ -180,7 +180,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor activate(Activation kind, const at::Tensor& x);
 // A gated unit, act(gate) * up (Shazeer 2020), in the operands' type. [tokens, width] each.
 at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up);
-// The same of [gate | up] in one: [tokens, 2 * width] -> [tokens, width].
+// The same for [gate | up] in one: [tokens, 2 * width] -> [tokens, width].
 at::Tensor gated(Activation kind, const at::Tensor& gate_up);
 
 // Keys and values of consecutive positions: [rows, kv_heads, d] each.

@@ -229,7 +229,7 @@ void check_needed(const ConfigKeys& keys, const Family& family) {
 
 constexpr std::string_view kClassifier = "ForSequenceClassification";
 
-// A classifier's weights are a language model's but for the head, which would be missing or made of the
+// A classifier's weights are a language model's except for the head, which would be missing or made of the
 // embedding. A name without a task (LlamaModel) promises none.
 void check_architecture(const ConfigKeys& keys, const Family& family, Head head) {
   if (head != Head::language && family.classifier.empty()) {

@@ -53,7 +53,7 @@ struct AdafactorOptions {
 std::unique_ptr<Optimizer> make_adafactor(std::vector<Parameter*> parameters, const AdafactorOptions& options,
                                           const Common& common);
 
-// A whole parameter as one slice, but for state and key.
+// A whole parameter as one slice, except for state and key.
 Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
                const Common& common);
 

@@ -56,7 +56,7 @@ TEST(SaveModel, ReloadsEqual) {
                 (std::vector<std::string>{"chat_template.jinja", "config.json", "generation_config.json",
                                           "model.safetensors", "tokenizer.json"}));
       EXPECT_EQ(files.at("chat_template.jinja"), "hello");
-      // The config is the loaded one, but for the type of the weights.
+      // The config is the loaded one, except for the type of the weights.
       Json config = base::read_json_file(base::join_path(path, "config.json"));
       Json original = base::read_json_file(test::golden_path("models/" + name + "/config.json"));
       const char* key = original.contains("torch_dtype") ? "torch_dtype" : "dtype";

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(row.size() == rows.front().size());
     for (const base::Json& cell : row) require(cell.is_string() || cell.is_null());
   }
-  // Lines of text are all there is but for the line ends.
+  // Lines of text are all there is except for the line ends.
   std::string text, plain;
   for (const base::Json& row : rows_of("text", bytes, whole))
     text += row["text"].get_ref<const std::string&>();

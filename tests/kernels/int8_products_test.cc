@@ -151,7 +151,7 @@ TEST(Int8Products, TakeLowRankTermsIntoTheSum) {
       EXPECT_LT(test::error_of(got[i], in_bfloat16[i].to(at::kDouble)), 2e-2) << i;
       EXPECT_GT(test::error_of(without[i], in_bfloat16[i].to(at::kDouble)), 2e-1) << i;
     }
-    // What is added in bfloat16 is exact but for the rounding of the reduced x and of the result.
+    // What is added in bfloat16 is exact except for the rounding of the reduced x and of the result.
     const at::Tensor added = got[0].to(at::kDouble) - without[0].to(at::kDouble);
     const at::Tensor reduced = (x.to(at::kDouble).mm(a.read()->to(at::kDouble).t()) * 2).to(at::kBFloat16);
     EXPECT_LT(test::error_of(added, reduced.to(at::kDouble).mm(b.read()->to(at::kDouble).t())), 6e-3);

@@ -86,7 +86,7 @@ TEST(Gemm, SameBitsForAnyNumberOfThreads) {
 }
 
 // A tile at a time, and rounded as often as the products alone.
-// Tiles of tokens of at least kSumPiece rows, a multiple of it but for the last.
+// Tiles of tokens of at least kSumPiece rows, a multiple of it except for the last.
 TEST(Gemm, RowsByTilesHaveTheBitsOfAll) {
   const int64_t shapes[][2] = {{64, 40}, {896, 4864}, {4864, 896}, {200, 8500}, {8320, 200}, {300, 100}};
   const int64_t all = 2 * kSumPiece + 1000;

@@ -148,7 +148,7 @@ TEST(QuantisedTrajectory, IsTrls) {
   }
 }
 
-// The same of DPO, whose reference is those weights without the adapter. Of each tensor a fingerprint is
+// The same for DPO, whose reference is those weights without the adapter. Of each tensor a fingerprint is
 // recorded, of how it began too.
 TEST(QuantisedTrajectory, OfDpoIsTrls) {
   constexpr const char* kCase = "trajectories/dpo_qlora_nf4/case.json";

@@ -106,7 +106,7 @@ int64_t size_of(const std::string& directory, const std::string& file) {
   return static_cast<int64_t>(std::filesystem::file_size(base::join_path(directory, file)));
 }
 
-// What is asked of the disk before the first step is what the files are, but for their headers.
+// What is asked of the disk before the first step is what the files are, except for their headers.
 TEST_F(Saving, TheDisksNeedsAreTheSizesOfTheFiles) {
   constexpr int64_t kHeader = 16 * 1024;
   const auto near = [](int64_t needed, int64_t found) {

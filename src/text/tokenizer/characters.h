@@ -11,7 +11,7 @@ bool is_word(char32_t c);             // \w: Alphabetic, M, Nd, Pc, Join_Control
 bool is_mark(char32_t c);             // M*
 bool is_nonspacing_mark(char32_t c);  // Mn of Unicode 8, of characters that NFD gives
 bool is_combining_mark(char32_t c);   // M* of Unicode 9
-bool is_control(char32_t c);          // Cc, Cf, Co of Unicode 8 but for tabs and ends of lines
+bool is_control(char32_t c);          // Cc, Cf, Co of Unicode 8 except for tabs and ends of lines
 char32_t to_lower(char32_t c);        // of one character to one
 
 }  // namespace trl::text

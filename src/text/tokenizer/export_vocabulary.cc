@@ -169,7 +169,7 @@ class Export {
   }
 
   // SentencePiece merges any two parts whose join is a token, by its score: these must be the same merges in
-  // the same order, but for those that make the same token. Added tokens are found in the text before, so
+  // the same order, except for those that make the same token. Added tokens are found in the text before, so
   // their merges must come first, in any order. Where scores cannot say it, the file has the merges as well.
   void check_scores() {
     std::unordered_set<std::string> added;

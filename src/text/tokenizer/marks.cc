@@ -8,7 +8,7 @@
 namespace trl::text {
 
 namespace {
-// Mn after Unicode 8, but for characters that NFD takes apart: they do not reach the question.
+// Mn after Unicode 8, except for characters that NFD takes apart: they do not reach the question.
 constexpr CharacterRange kLaterNonspacing[] = {
     {0x7FD, 0x7FD},     {0x898, 0x8E1},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},     {0xB55, 0xB55},
     {0xC04, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},

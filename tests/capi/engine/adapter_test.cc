@@ -192,7 +192,7 @@ TEST(Adapter, GoesOnFromASavedOne) {
   ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   EXPECT_EQ(host::read_file(scratch / "out/adapter_model.safetensors"),
             host::read_file(run.scratch / "out/adapter_model.safetensors"));
-  // The same of the adapter's directory as the model, which opens the model that it was trained on.
+  // The same for the adapter's directory as the model, which opens the model that it was trained on.
   const auto as_model =
       host::with(host::tiny(scratch / "again", "models/qwen2"),
                  {{"use_peft", "true"}, {"learning_rate", "0"}, {"model_name_or_path", run.scratch / "out"}});
