@@ -62,11 +62,11 @@ void check_reference_tokens(const std::string& path, const text::Tokenizer& trai
   for (int32_t id = 0; id < size; ++id) {
     const auto theirs = own->id_to_token(id), ours = trained.id_to_token(id);
     if (!theirs || !ours || *theirs == *ours) continue;
-    fail_key(kReference,
-             "{}: {} has a different vocabulary from the model that is trained (token {} is {} there, and {} "
-             "here): "
-             "give a reference with the same tokenizer",
-             kReference, path, id, base::Json(*theirs).dump(), base::Json(*ours).dump());
+    fail_key(
+        kReference,
+        "{}: {} has another vocabulary than the model that is trained (token {} is {} there, and {} here): "
+        "give a reference with the same tokenizer",
+        kReference, path, id, base::Json(*theirs).dump(), base::Json(*ours).dump());
   }
 }
 

@@ -38,7 +38,7 @@ bool wanted(const CommandLine& line, const trl_option* option) {
   };
   const char* const section = trl_option_section(option);
   const bool trains =
-      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those belong to other calls
+      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those are of other calls
   return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
          has(line.sections, section) || has(line.keys, trl_option_name(option));
 }
@@ -52,7 +52,7 @@ std::string spellings(std::string name, const std::string& command) {
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
 }
 
-// trainer: the one whose texts and defaults are shown; empty: the table's own.
+// trainer: whose texts and defaults are shown; empty: the table's.
 std::string help(const trl_option* option, const std::string& trainer) {
   const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
   const std::string accepted =
@@ -115,7 +115,7 @@ class Flags {
     }
     Error error;
     if (app_.count("--config") > 0) {
-      if (file_.empty()) throw Failure(kUsage, "--config: the file name is empty");
+      if (file_.empty()) throw Failure(kUsage, "--config: a file is expected, and the name is empty");
       const trl_status status = trl_config_load(config.get(), file_.c_str(), error.out());
       if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
       check(status, error);
@@ -184,8 +184,8 @@ class Flags {
     return text + "\"";
   }
 
-  // Refuses a word that is not a flag of this command. Names the nearest flag, or else lets the library say
-  // which key is nearest, or that the key belongs elsewhere.
+  // For a word that is not a flag of this command: its nearest flag is named, or else the library says which
+  // key is nearest, or that the key belongs elsewhere.
   [[noreturn]] void refuse(const std::string& word, Config& config) const {
     if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
     std::string key =

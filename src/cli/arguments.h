@@ -11,9 +11,10 @@
 
 namespace trl::cli {
 
-// Sets config from the words: first the file of --config, then every flag. Sections: the groups of options
-// that are flags here, in the order of the help; a key "generate.name" is --name for the command generate.
-// Returns true if --help was asked for and printed.
+// Sets what the words say in config: first the file of --config, then every flag. Sections: the groups of
+// options that are flags here, in the order of the help; a key "generate.name" is --name for the command
+// generate. True: --help
+// was asked and printed.
 struct TextFlag {
   const char* name;
   const char* help;

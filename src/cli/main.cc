@@ -20,19 +20,19 @@ namespace {
 struct Command {
   int (*run)(const Words&);
   const char* summary;
-  const char* usage = nullptr;  // for commands without flags; the others have their own help
+  const char* usage = nullptr;  // of one that takes no flags; the others have a help of their own
 };
 
 const std::map<std::string, Command>& commands() {
   static const std::map<std::string, Command> kCommands = {
       {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
       {"dpo", {dpo, "train a model on preferences (direct preference optimisation)"}},
-      {"kto", {kto, "train a model on answers marked good or bad (Kahneman-Tversky optimisation)"}},
+      {"kto", {kto, "train a model on answers that are good or bad (Kahneman-Tversky optimisation)"}},
       {"reward", {reward, "train a model to score answers, on preferences"}},
-      {"estimate", {estimate, "predict what a run takes: memory, time, disk"}},
+      {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
-      {"profile", {profile, "measure the rows of a dataset in tokens, and what each max_length costs"}},
+      {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
       {"tokenize", {tokenize, "print the tokens of a text"}},
       {"template", {template_command, "print a row of a dataset as training sees it, token by token"}},
       {"options", {options, "list the keys that --config and the flags take", "trl options [trainer]"}},
@@ -71,8 +71,8 @@ int run(const Words& words) {
 }  // namespace trl::cli
 
 int main(int argc, char** argv) {
-  // libgomp reads it when the engine opens: its threads then sleep while they wait and leave the processors
-  // to other programs.
+  // libgomp reads it when the engine opens: its threads then sleep while they wait, and other programs have
+  // the processors.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "100", 0);
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout is an error of the write (cli/output.h), not the end of a run

@@ -447,7 +447,7 @@ case_saves_as_gguf() {
 }
 case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
 case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }
-case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: the file name is empty"; }
+case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: a file is expected"; }
 estimate=(estimate --model_name_or_path "$model" --max_length 128 --max_steps 20 --output_dir nothing)
 case_estimate_tells_memory_time_and_disk() {
   run 0 "${estimate[@]}"; says out "optimizer state"; says out "peak"; says out "tokens/s"; says out "for 20 steps"

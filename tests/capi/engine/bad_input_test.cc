@@ -272,7 +272,7 @@ TEST(BadReference, IsRefusedByItsKey) {
   std::swap(vocabulary[first], vocabulary[second]);
   host::write_file(other.path() / "tokenizer.json", tokenizer.dump());
   names(with(other.path(), "no rows"), other.path(),
-        "has a different vocabulary from the model that is trained (token 300");
+        "has another vocabulary than the model that is trained (token 300");
 }
 
 TEST(BadModel, AnAdapterIsTrainedOnOnlyWithUsePeft) {
