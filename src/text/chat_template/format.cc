@@ -1,5 +1,5 @@
-// "%" and str.format. Fields reach values as template expressions do, so they cannot read an attribute that a
-// template could not.
+// "%" and str.format. Fields reach values as template expressions do: no attribute that a template could not
+// read.
 #include "text/chat_template/format.h"
 
 #include <algorithm>

@@ -343,7 +343,7 @@ void Parser::parse_block(Body& body) {
   program_.blocks[node->text] = node.get();
   node->recursive = skip_name("scoped");
   if (is_name("required"))
-    fail_at(node->line, fmt::format("block '{}' is required, but no other template can fill it", node->text));
+    fail_at(node->line, fmt::format("block '{}' is required, and no template can fill it", node->text));
   const int saved = std::exchange(breakable_, 0);
   node->body = block({"endblock"});
   breakable_ = saved;
