@@ -1,12 +1,12 @@
 /*
- * Attention kernels of one's own for libtrl. Apache-2.0.
+ * Custom attention kernels for libtrl. Apache-2.0.
  *
  * `attn_implementation: plugin:PATH` trains with the attention of a shared library that exports one
- * function, trl_kernel_attention. It includes this header, and links nothing of libtrl. It is loaded, and its
- * numbers are compared with those of the built-in attention, when a trainer is created, before rows and
- * weights are read. Tokens are generated with the built-in attention in any case, so
- * log-probabilities of generated tokens differ from those in training by rounding.
- * examples/c/attention_plugin is a whole plug-in.
+ * function, trl_kernel_attention. It includes this header and does not link libtrl. When a trainer is
+ * created, before rows and weights are read, it is loaded and its numbers are compared with those of the
+ * built-in attention. Tokens are always generated with the built-in attention, so log-probabilities of
+ * generated tokens differ from those in training by rounding. examples/c/attention_plugin is a complete
+ * plug-in.
  *
  * What is computed, for each document and each query head h (kv head g = h / (heads / kv_heads)):
  *
@@ -16,8 +16,8 @@
  *   out[i]   = sum_j p[i][j] * v[j][g]
  *
  * i and j count from 0 in the document; i sees j when j <= i and, with a window, i - j < window. Of a
- * document with a prefix, i and j count from 0 in the prefix and go on in the document: with P tokens in the
- * prefix, its own tokens are i = P, P + 1, ..., and j runs over both, so a window reaches back into the
+ * document with a prefix, i and j count from 0 in the prefix and continue in the document: with P tokens in
+ * the prefix, its own tokens are i = P, P + 1, ..., and j runs over both, so a window reaches back into the
  * prefix. A prefix has no prefix itself, and its own tokens see what they would see alone. Backward (Dao et
  * al. 2022, FlashAttention, appendix B.2):
  *
@@ -44,16 +44,15 @@
  *
  * Ownership: the table that trl_kernel_attention returns, and what it points to, belong to the plug-in and
  * stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
- * belongs to libtrl and is valid during the call alone.
+ * belongs to libtrl and is valid only during the call.
  * Threads: calls may come from any thread, and at the same time from several trainers. A call computes the
- * whole batch, with `threads` threads at most, and returns when all is written. libtrl divides no work. A
- * plug-in that leaves threads of its own behind is linked with -z nodelete. For the same arguments a kernel
- * should give the same bits: a run that is resumed then goes on bit by bit.
- * Errors: a call returns 0, or any other number after writing why to `message`; the step then fails with
- * TRL_E_CALLBACK, that number (trl_error_callback_code) and the text. A plug-in throws nothing, and neither
- * prints nor exits.
- * Growth: version 1 is what stands here. A later header adds members at the end of trl_kernel_batch alone,
- * and a member that asks for more is set only for a kernel that says with a flag that it knows it.
+ * whole batch, with `threads` threads at most, and returns when all is written. libtrl does not divide the
+ * work. A plug-in that leaves threads running must be linked with -z nodelete. For the same arguments a
+ * kernel should give the same bits, so that a resumed run continues bit by bit. Errors: a call returns 0, or
+ * any other number after writing why to `message`; the step then fails with TRL_E_CALLBACK, that number
+ * (trl_error_callback_code) and the text. A plug-in throws nothing, and neither prints nor exits. Growth:
+ * this is version 1. A later header adds members only at the end of trl_kernel_batch, and a member that asks
+ * for more is set only for a kernel that declares with a flag that it knows the member.
  */
 #ifndef TRL_KERNEL_H
 #define TRL_KERNEL_H
@@ -86,7 +85,7 @@ enum {
                             that needs one is an error */
 };
 
-/* The rows of a step, and what a call is given beside its arrays. */
+/* The rows of a step, and what a call is given besides its arrays. */
 typedef struct trl_kernel_batch {
   uint32_t struct_size; /* bytes of this struct as libtrl knows it: at least those of version 1 */
   uint32_t dtype;       /* of every array but lse: TRL_KERNEL_FLOAT32 or TRL_KERNEL_BFLOAT16 */
@@ -94,19 +93,19 @@ typedef struct trl_kernel_batch {
   int64_t documents;
   const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
-  const int32_t* prefix; /* NULL, or [documents]: an earlier document that has no prefix itself, all of which
-                            the tokens of document i see before their own (positions continue from its last
-                            one), or -1 */
-  int64_t max_length;    /* tokens of the longest document, or more */
-  int64_t heads;         /* of q */
-  int64_t kv_heads;      /* of k and v; divides heads */
-  int64_t head_dim;      /* elements of a head, any number from 1 to max_head_dim */
-  int64_t window;        /* a token sees the last `window` ones, itself among them; 0: all before it */
-  double scale;          /* of q k^T */
-  int32_t threads;       /* how many a call may use, itself among them; at least 1 */
-  int32_t message_size;  /* bytes of message */
-  char* message;         /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
-                            at first */
+  const int32_t* prefix;     /* NULL, or [documents]: an earlier document without a prefix of its own, all of
+                                which     the tokens of document i see before their own (positions continue from its
+                                last     one), or -1 */
+  int64_t max_length;        /* tokens of the longest document, or more */
+  int64_t heads;             /* of q */
+  int64_t kv_heads;          /* of k and v; divides heads */
+  int64_t head_dim;          /* elements of a head, any number from 1 to max_head_dim */
+  int64_t window;            /* a token sees the last `window` ones, itself among them; 0: all before it */
+  double scale;              /* of q k^T */
+  int32_t threads;           /* how many a call may use, itself among them; at least 1 */
+  int32_t message_size;      /* bytes of message */
+  char* message;             /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
+                                at first */
   void* workspace; /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
   int64_t workspace_size; /* bytes */
 } trl_kernel_batch;
@@ -143,7 +142,7 @@ typedef struct trl_kernel_attention_backward {
 /* `pass` of trl_kernel_attention_v1.workspace. */
 enum { TRL_KERNEL_PASS_FORWARD = 0, TRL_KERNEL_PASS_BACKWARD = 1 };
 
-/* What a plug-in is. */
+/* The table of a plug-in. */
 typedef struct trl_kernel_attention_v1 {
   uint32_t abi_version; /* TRL_KERNEL_ABI_VERSION */
   uint32_t struct_size; /* sizeof(trl_kernel_attention_v1) */
@@ -152,8 +151,8 @@ typedef struct trl_kernel_attention_v1 {
   uint32_t flags;       /* sum of TRL_KERNEL_WINDOW and TRL_KERNEL_PREFIX */
   int64_t max_head_dim; /* the largest head_dim; 0: any */
   /* Bytes of workspace that a pass over the batch needs, 0 to 2^40 (workspace and message are not set yet).
-     Asked before each call, on its thread, and so from any thread; the memory is another at each call. It is
-     counted in the memory that libtrl reports and limits. NULL: none, ever. */
+     Called before each call, on its thread, and so from any thread; each call gets other memory. It is
+     counted in the memory that libtrl reports and limits. NULL: never any. */
   int64_t (*workspace)(const trl_kernel_batch* batch, int32_t pass);
   int32_t (*forward)(const trl_kernel_batch* batch, const trl_kernel_attention_forward* arrays);
   int32_t (*backward)(const trl_kernel_batch* batch, const trl_kernel_attention_backward* arrays);

@@ -1206,8 +1206,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * @param train [in] nullable; the training rows, which are read to find the longest and how many steps there
  *   are. Without them every row is as long as `max_length` lets it be, and steps are known from `max_steps`.
  * @param out_json [out] nullable; borrowed until runtime is destroyed.
- * @param out_text [out] nullable; lines of at most 80 columns for a terminal, in ASCII except for names that are
- *   not: terms, the step as a plot, option sets, time and disk; borrowed until runtime is destroyed.
+ * @param out_text [out] nullable; lines of at most 80 columns for a terminal, in ASCII except for names that
+ * are not: terms, the step as a plot, option sets, time and disk; borrowed until runtime is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),
  *   TRL_E_FORMAT, TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the

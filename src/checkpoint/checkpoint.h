@@ -30,8 +30,8 @@ struct Contents {
 void save_checkpoint(const std::string& directory, const Contents& contents,
                      const base::WriteFault* fault = nullptr);
 
-// One that was found good: every file is what was written. Throws Error(format) naming the file, or
-// Error(not_found).
+// A checkpoint that passed the check: every file is what was written. Throws Error(format) naming the file,
+// or Error(not_found).
 class Checkpoint {
  public:
   explicit Checkpoint(std::string directory);

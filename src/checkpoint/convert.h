@@ -1,4 +1,4 @@
-// A model's files from one form into the other, in bounded memory: no model is opened.
+// Converts a model's files from one form to the other in bounded memory, without opening the model.
 #pragma once
 #include <span>
 #include <string>

@@ -1,5 +1,6 @@
-// One run at a time writes into an output directory: a lock (flock) on the directory itself, which ends with
-// the process at the latest. Runs of one process share it; a file system without locks has none.
+// Lets only one run at a time write into an output directory: a lock (flock) on the directory itself, which
+// ends with the process at the latest. Runs of one process share it. On a file system without locks there is
+// none.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// A model as one GGUF file.
+// Writes a model as one GGUF file.
 #pragma once
 #include <functional>
 #include <string>

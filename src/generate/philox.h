@@ -1,5 +1,5 @@
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): random numbers as a pure
-// function of key and counter, so that what is drawn for one token depends on nothing that was drawn before.
+// function of key and counter, so that the draw for one token does not depend on earlier draws.
 #pragma once
 #include <array>
 #include <cstdint>

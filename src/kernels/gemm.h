@@ -17,8 +17,8 @@ struct Matrix {
   bool transposed = false;
 };
 
-// Before the first product: the host computes with the same oneDNN, whose store of primitives stays as large
-// as it is.
+// Called before the first product if the host uses the same oneDNN: its store of primitives then keeps its
+// size.
 void leave_primitives_to_host();
 
 // c: [a.rows, b.cols], type kFloat or kBFloat16; beta 0 or 1 (1 accumulates; a bfloat16 C with beta 1 is
@@ -26,8 +26,8 @@ void leave_primitives_to_host();
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
 // Where A is transposed (the gradient of a weight, a sum over tokens), the sum is made in pieces of kSumPiece
-// terms (cpu_kernels.h): a float32 C gets one after the other, a bfloat16 C their sum. So who adds pieces to
-// a float32 C by products of their own has the bits of one product.
+// terms (cpu_kernels.h): a float32 C gets one after the other, a bfloat16 C their sum. So adding
+// the pieces to a float32 C by separate products gives the bits of one product.
 struct Factors {
   Matrix a, b;
 };
@@ -45,7 +45,7 @@ class EachRowByItself {
 };
 inline constexpr int64_t kRowsTogether = 96;
 
-// Several products whose results lie apart, divided among the threads as one.
+// Several products with separate results, divided among the threads as one.
 struct Multiplication {
   Matrix a, b;
   void* c;

@@ -12,7 +12,7 @@ struct HeadOptions {
   int64_t tile_rows = 0;
   double scale = 1;    // of the logits, before all else (Granite: 1 / logits_scaling)
   double softcap = 0;  // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
-  // Stand in the places of rows of the head, which then have no gradient; or null. Not kept.
+  // Rows that replace rows of the head, which then have no gradient; or null. Not kept.
   const OwnRows* own_rows = nullptr;
 };
 
@@ -34,13 +34,13 @@ struct TokenValues {
   double log_square = 0;  // log of the sum of squared probabilities
   bool best = false;      // the target is the first maximum
 };
-// What a loss makes of a target, and its derivatives by two of the values; it depends on the others as on
+// The term of a target in a loss, and its derivatives by two of the values; the other values count as
 // constants.
 struct TokenTerm {
   double loss = 0;
   double by_log_prob = 0, by_mean_log_prob = 0;
 };
-// Pure: asked once more where the head's gradient waits. i: the number of the target.
+// Pure: called a second time if the head's gradient is computed later. i: the number of the target.
 using TokenLoss = std::function<TokenTerm(int64_t i, const TokenValues& values)>;
 
 // One for each target, without a gradient. hidden: [rows, width].

@@ -24,10 +24,10 @@ class KeptOutputs {
   void add(const std::vector<at::Tensor>& outputs, std::string_view by);
   std::vector<at::Tensor> next();  // of the op that is the next one to ask
 
-  // Of the thread that computes a piece; null: none is.
+  // Those of the piece that this thread computes; null: it computes none.
   static KeptOutputs* current() { return current_; }
 
-  // While one of its two runs goes on.
+  // Active during one of the two runs of a piece.
   class Run {
    public:
     Run(KeptOutputs& outputs, bool again) : before_(current_) {
@@ -72,7 +72,7 @@ std::vector<at::Tensor> made(Output kind, std::string_view by, const Body& body)
   return outputs;
 }
 
-// Does the piece that this thread computes keep its products?
+// Whether the piece that this thread computes keeps its products.
 inline bool keeps_products() {
   const KeptOutputs* const piece = KeptOutputs::current();
   return piece != nullptr && piece->keeps(Output::product);

@@ -1,4 +1,4 @@
-// What every op of this room needs around its kernel: checks of its tensors, and counted memory.
+// What every op of this room needs besides its kernel: checks of its tensors, and counted memory.
 #pragma once
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -34,10 +34,10 @@ inline void need(bool condition, const char* op, const char* what) {
   if (!condition) fail(Status::internal, "{}: {}", op, what);
 }
 
-// Is a graph being recorded through x?
+// Whether a graph is being recorded through x.
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
-// From which a graph begins.
+// Makes x a tensor from which a graph begins.
 inline at::Tensor graph_start() { return at::zeros({}, at::kFloat).requires_grad_(); }
 
 // As a value of that type.
@@ -92,7 +92,7 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
 
 void convert(const at::Tensor& from, const at::Tensor& to);  // of one size
 void add_to(const at::Tensor& from, const at::Tensor& to);   // of one size; rounded once
-// A copy of x in `type`; x itself when it has it.
+// x in `type`: a copy, or x itself if it has that type.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
 // What a branch gets of dy, the gradient of stream + scale * branch, in the branch's type.
@@ -188,7 +188,7 @@ inline tensor_list kept(AutogradContext* context) {
   return brought(taken<std::vector<tensor::Saved>>(context, "tensors"));
 }
 
-// In place of one more tensor: how it is made again.
+// Instead of keeping one more tensor: how to make it again.
 struct Recipe {
   std::vector<tensor::Saved> from;
   std::function<at::Tensor(const tensor_list&)> make;

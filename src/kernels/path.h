@@ -23,7 +23,7 @@ class PathScope {
   const Path before_;
 };
 
-// Whether an op on x, or on what lies there, is one of the fused kernels: they are the CPU's.
+// Whether an op on x, or on this device, is a fused kernel: those run on the CPU.
 inline bool fused(at::Device device) { return device.is_cpu() && path() == Path::fused; }
 inline bool fused(const at::Tensor& x) { return fused(x.device()); }
 

@@ -11,7 +11,7 @@ struct Speed {
   double seconds = 0;           // of all the arithmetic
   double bytes_per_second = 0;  // of memory, read and written, by an op that does nothing else
 };
-// Not within a rehearsal. Takes at most some 100 MB, for a moment.
+// Must not be called within a rehearsal. Takes at most about 100 MB for a moment.
 Speed probe(const std::map<tensor::Work, double>& work);
 
 }  // namespace trl::kernels

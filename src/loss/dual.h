@@ -1,5 +1,5 @@
 // Numbers with their derivatives by two variables (forward-mode differentiation): a loss is written once, and
-// its gradient follows.
+// its gradient follows from it.
 #pragma once
 #include <cmath>
 

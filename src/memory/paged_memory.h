@@ -12,7 +12,7 @@ namespace trl::memory {
 
 class PagedMemory {
  public:
-  // Zeros, in an UnnamedFile of the directory, whose errors it has. what: what lies there, for messages. In a
+  // Zeros, in an UnnamedFile of the directory; throws its errors. what: the content, for messages. In a
   // rehearsal there is no file, and nothing of the disk is taken.
   PagedMemory(const std::string& directory, int64_t bytes, const std::string& what);
   ~PagedMemory();

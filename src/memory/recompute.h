@@ -1,4 +1,5 @@
-// A piece of the graph that is not kept but computed again in backward, with the bits that keeping it has.
+// A piece of the graph that is not kept but computed again in backward, with the same bits as if it were
+// kept.
 #pragma once
 #include <ATen/ATen.h>
 

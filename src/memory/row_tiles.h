@@ -1,6 +1,6 @@
-// A part of the graph that treats each row of its input by itself, a tile of rows at a time: what it makes in
-// between exists of one tile alone, in forward and in backward, where each tile is computed again. Bit-equal
-// to all rows at once if the body's own products are (a multiple of kernels::kSumPiece rows).
+// A part of the graph that treats each row of its input by itself, a tile of rows at a time: its intermediate
+// values exist for one tile at a time, in forward and in backward, where each tile is computed again.
+// Bit-equal to all rows at once if the body's own products are (a multiple of kernels::kSumPiece rows).
 #pragma once
 #include <ATen/ATen.h>
 

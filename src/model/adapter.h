@@ -15,8 +15,9 @@ namespace trl::model {
 
 using tensor::Parameter;
 
-// What an encoded weight is while an adapter is merged into it. saving: blocks, whose numbers are made where
-// they are read, which takes no memory and is slow; numbers: those of the weight's dtype, to compute with.
+// The form of an encoded weight while an adapter is merged into it. saving: blocks, whose numbers are made
+// where they are read, which takes no memory and is slow; numbers: those of the weight's dtype, to compute
+// with.
 enum class Merged { saving, numbers };
 
 class Adapter {

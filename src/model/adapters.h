@@ -26,17 +26,18 @@ class Adapters {
   // One that was saved; on an error there is none.
   Adapter& open(const std::string& name, const std::string& directory, base::LogSink* log = nullptr,
                 at::ScalarType type = at::kFloat);
-  // A frozen copy of one as it is now: the reference of a preference run that trains a saved adapter on.
+  // A frozen copy of an adapter as it is now: the reference of a preference run that continues a saved
+  // adapter.
   Adapter& copy(const std::string& name, const Adapter& of);
   void remove(std::string_view name);
   Adapter* find(std::string_view name) const;  // null: there is none
   Adapter& get(std::string_view name) const;   // Error(not_found) naming those that there are
   const std::vector<std::unique_ptr<Adapter>>& all() const { return all_; }
 
-  // What a forward takes that names none; null: the model alone.
+  // The adapter of a forward that does not name one; null: the model alone.
   void use(Adapter* adapter);
   Adapter* in_use() const { return in_use_; }
-  // The same until the result goes; then the one before is used again.
+  // The same until the result is destroyed; then the previous one is used again.
   std::shared_ptr<void> use_meanwhile(Adapter* adapter);
   // The one that a trainer trains, and a saved model is; null: none, all of the model.
   void train(Adapter* adapter) { trained_ = adapter; }

@@ -8,7 +8,7 @@ namespace trl::model {
 // Throws Error(unsupported) with what it would compute instead.
 void check_gguf(const ModelConfig& config, const GgufFamily& row);
 
-// Of q k^T, where no file says it.
+// The scale of q k^T if no file says it.
 double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
                             int64_t head_dim);
 

@@ -1,4 +1,4 @@
-// Keys and values of one sequence, layer by layer, in pages: what is kept never moves while the sequence
+// Keys and values of one sequence, layer by layer, in pages, so that nothing moves while the sequence
 // grows.
 #pragma once
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// What the layers of one pass share.
+// Data that the layers of one pass share.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -1,5 +1,6 @@
-// What the matrices of a new adapter hold, drawn from one generator in the order of the modules as PEFT draws
-// it (peft/tuners/lora/layer.py): a run begins with the adapter that TRL would begin with for the same seed.
+// The first values of the matrices of a new adapter, drawn from one generator in the order of the modules as
+// PEFT draws it (peft/tuners/lora/layer.py): a run begins with the adapter that TRL would begin with for the
+// same seed.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-// The files of a model, opened: a Hugging Face directory or one GGUF file. No weight is read.
+// Opens the files of a model, a Hugging Face directory or one GGUF file, without reading weights.
 #pragma once
 #include <memory>
 #include <string>

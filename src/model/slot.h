@@ -10,10 +10,10 @@ struct Slot {
   adapter::Module module = {};
   int64_t layer = -1;  // -1: before the first one; their number: after the last one
   kernels::Parameter** weight = nullptr;
-  kernels::Parameter** bias = nullptr;   // null: the kind of module has none
+  kernels::Parameter** bias = nullptr;   // null: this kind of module has none
   kernels::OwnRows* own_rows = nullptr;  // of the input embedding, and of the head
   int64_t stored_rows = -1;              // of a table that was given other rows: how many its files have
-  kernels::LowRank* low_rank = nullptr;  // null: the kind of module takes none
+  kernels::LowRank* low_rank = nullptr;  // null: this kind of module takes none
 };
 
 }  // namespace trl::model

@@ -10,7 +10,7 @@
 namespace trl::model {
 
 // For a directory without a generation_config.json: what transformers reads from config.json instead, and
-// keeps in a file of its own from then on. Entries that are of no use elsewhere leave config.json.
+// keeps in a file of its own from then on. Entries that nothing else reads are removed from config.json.
 base::Json take_generation_config(base::Json& config);
 
 // Writes the tokenizer's ids into both (SFTTrainer and Trainer's align_special_tokens). Ids that ended a

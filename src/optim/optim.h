@@ -33,7 +33,7 @@ class Optimizer {
   void begin_step() { ++steps_; }
   void step(const Parameter& parameter, double learning_rate, double grad_scale);
 
-  // All that a later step depends on, beside the weights: what a checkpoint holds.
+  // Everything that a later step depends on, besides the weights: what a checkpoint holds.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   virtual std::vector<StateTensor> state() const = 0;

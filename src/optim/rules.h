@@ -9,7 +9,7 @@
 
 namespace trl::optim {
 
-// What all optimizers share.
+// Settings that all optimizers share.
 struct Common {
   double weight_decay = 0;  // of parameters that decay
   bool stochastic_rounding = false;

@@ -19,9 +19,9 @@ class Plateau {
   double learning_rate() const { return learning_rate_; }
   void evaluated(double metric);
 
-  // All that a later rate depends on, by torch's names, without `best` before the first evaluation.
+  // Everything that a later rate depends on, by torch's names, without `best` before the first evaluation.
   std::map<std::string, double> state() const;
-  void load(const std::map<std::string, double>& state);  // an entry that is missing stays as it is
+  void load(const std::map<std::string, double>& state);  // a missing entry stays unchanged
 
  private:
   bool better(double metric) const;

@@ -1,4 +1,5 @@
-// Tensors whose bytes pass through the one memory counter. Every large buffer of the engine is made here.
+// Tensors whose bytes pass through the one memory counter. Every large buffer of the engine is allocated
+// here.
 #pragma once
 #include <ATen/ATen.h>
 

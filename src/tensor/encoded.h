@@ -14,7 +14,7 @@ struct Part2d {
   int64_t row, rows, column, columns;
 };
 
-// Never changed, so any number of threads may decode it at once.
+// Immutable, so any number of threads may decode it at once.
 class Encoded {
  public:
   virtual ~Encoded() = default;

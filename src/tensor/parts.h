@@ -26,7 +26,7 @@ class PartTimes {
   bool within_ = false;  // a part
 };
 
-// What this thread does is timed until this goes; null: it is not.
+// Times what this thread does until this is destroyed; null: no timing.
 class TimeParts {
  public:
   explicit TimeParts(PartTimes* times) : before_(PartTimes::running_) { PartTimes::running_ = times; }

@@ -3,8 +3,8 @@
 
 namespace trl::tensor {
 
-// A call computes on this thread. Starts its team of threads() threads, which take no signals and have names;
-// libtorch's own regions use as many threads.
+// Called when a call computes on this thread. Starts its team of threads() threads, which take no signals and
+// have names; libtorch's own regions use as many threads.
 class Team {
  public:
   Team();

@@ -1,4 +1,4 @@
-// Reading a BatchSource: errors become exceptions, and the position survives them.
+// Reads a BatchSource: errors become exceptions, and the position survives them.
 #pragma once
 #include <vector>
 

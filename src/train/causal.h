@@ -8,7 +8,7 @@
 
 namespace trl::train {
 
-// Where a training forward stands in the run. Whatever is random in it is drawn by counter from here, so a
+// The place of a training forward in the run. Everything random in it is drawn by counter from here, so a
 // step that is tried again, or a run that is resumed, draws the same.
 struct Place {
   int64_t step = 0;         // updates done before

@@ -1,7 +1,7 @@
-// What a trainer gives to each parameter while it lives: a gradient to those that are not frozen, which takes
-// memory from the first addition of a backward until it is dropped; and leave to keep a copy in the type that
-// is computed in, if the process has no memory limit when a step begins. The copy of a parameter that is
-// trained goes when the step's last backward has passed it, because the update makes it old.
+// What a trainer sets up for each parameter during its life: a gradient to those that are not frozen, which
+// takes memory from the first addition of a backward until it is dropped; and leave to keep a copy in the
+// type that is computed in, if the process has no memory limit when a step begins. The copy of a parameter
+// that is trained goes when the step's last backward has passed it, because the update makes it old.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,5 +1,5 @@
-// precompute_ref_log_probs: what the reference gives all rows is computed once, before the first step, and
-// kept in ref_logprobs_cache_dir; training needs no reference then.
+// precompute_ref_log_probs: the reference's log-probabilities of all rows are computed once, before the first
+// step, and kept in ref_logprobs_cache_dir; training needs no reference then.
 #pragma once
 #include <memory>
 

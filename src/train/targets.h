@@ -1,4 +1,4 @@
-// What a micro-batch learns to predict.
+// The targets of a micro-batch.
 #pragma once
 #include <span>
 

@@ -1,5 +1,5 @@
-// What a model computes by, as text that is the same for the same numbers: the owner of what is kept of it on
-// disk.
+// Identifies what a model computes, as text that is the same for the same numbers: the key of what is kept of
+// it on disk.
 #pragma once
 #include <string>
 #include <vector>

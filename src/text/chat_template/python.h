@@ -1,5 +1,5 @@
-// What Python does with values: truth, str and repr, order, arithmetic, items, attributes. Everything that
-// Jinja hands on to Python is here.
+// Python's operations on values: truth, str and repr, order, arithmetic, items, attributes. Everything that
+// Jinja leaves to Python is here.
 #pragma once
 #include <optional>
 

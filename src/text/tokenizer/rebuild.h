@@ -13,7 +13,7 @@ namespace trl::text {
 std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
                     const std::string& path);
 
-// A step without what says nothing: defaults, lists of one, how offsets are trimmed. Two that are equal do
+// A step without what has no effect: defaults, lists of one, how offsets are trimmed. Two equal results do
 // the same.
 nlohmann::json bare_step(const base::Json& step);
 

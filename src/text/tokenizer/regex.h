@@ -6,7 +6,7 @@
 
 namespace trl::text {
 
-// What one thread needs during a search; kept over the searches of one call.
+// Memory that one thread needs during a search; reused for all searches of one call.
 class MatchSpace {
  public:
   MatchSpace();

@@ -1,4 +1,4 @@
-// The merges of a SentencePiece BPE vocabulary, which has scores instead of merges.
+// Derives the merges of a SentencePiece BPE vocabulary, which has scores instead of merges.
 #pragma once
 #include <string>
 #include <string_view>
