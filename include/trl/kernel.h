@@ -45,14 +45,18 @@
  * Ownership: the table that trl_kernel_attention returns, and what it points to, belong to the plug-in and
  * stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
  * belongs to libtrl and is valid only during the call.
+ *
  * Threads: calls may come from any thread, and at the same time from several trainers. A call computes the
  * whole batch, with `threads` threads at most, and returns when all is written. libtrl does not divide the
  * work. A plug-in that leaves threads running must be linked with -z nodelete. For the same arguments a
- * kernel should give the same bits, so that a resumed run continues bit by bit. Errors: a call returns 0, or
- * any other number after writing why to `message`; the step then fails with TRL_E_CALLBACK, that number
- * (trl_error_callback_code) and the text. A plug-in throws nothing, and neither prints nor exits. Growth:
- * this is version 1. A later header adds members only at the end of trl_kernel_batch, and a member that asks
- * for more is set only for a kernel that declares with a flag that it knows the member.
+ * kernel should give the same bits, so that a resumed run continues bit by bit.
+ *
+ * Errors: a call returns 0, or any other number after writing why to `message`; the step then fails with
+ * TRL_E_CALLBACK, that number (trl_error_callback_code) and the text. A plug-in throws nothing, and neither
+ * prints nor exits.
+ *
+ * Growth: this is version 1. A later header adds members only at the end of trl_kernel_batch, and a member
+ * that asks for more is set only for a kernel that declares with a flag that it knows the member.
  */
 #ifndef TRL_KERNEL_H
 #define TRL_KERNEL_H
@@ -93,19 +97,19 @@ typedef struct trl_kernel_batch {
   int64_t documents;
   const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
-  const int32_t* prefix;     /* NULL, or [documents]: an earlier document without a prefix of its own, all of
-                                which     the tokens of document i see before their own (positions continue from its
-                                last     one), or -1 */
-  int64_t max_length;        /* tokens of the longest document, or more */
-  int64_t heads;             /* of q */
-  int64_t kv_heads;          /* of k and v; divides heads */
-  int64_t head_dim;          /* elements of a head, any number from 1 to max_head_dim */
-  int64_t window;            /* a token sees the last `window` ones, itself among them; 0: all before it */
-  double scale;              /* of q k^T */
-  int32_t threads;           /* how many a call may use, itself among them; at least 1 */
-  int32_t message_size;      /* bytes of message */
-  char* message;             /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
-                                at first */
+  const int32_t* prefix; /* NULL, or [documents]: an earlier document that has no prefix itself, all of which
+                            the tokens of document i see before their own (positions continue from its last
+                            one), or -1 */
+  int64_t max_length;    /* tokens of the longest document, or more */
+  int64_t heads;         /* of q */
+  int64_t kv_heads;      /* of k and v; divides heads */
+  int64_t head_dim;      /* elements of a head, any number from 1 to max_head_dim */
+  int64_t window;        /* a token sees the last `window` ones, itself among them; 0: all before it */
+  double scale;          /* of q k^T */
+  int32_t threads;       /* how many a call may use, itself among them; at least 1 */
+  int32_t message_size;  /* bytes of message */
+  char* message;         /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
+                            at first */
   void* workspace; /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
   int64_t workspace_size; /* bytes */
 } trl_kernel_batch;
