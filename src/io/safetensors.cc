@@ -162,7 +162,7 @@ void check_tiling(std::vector<Range> ranges, uint64_t size, const std::string& p
   for (const Range& range : ranges) {
     if (range.begin != at) {
       fail(Status::format, "{}: tensor {}: data begins at {}, {} the end of the tensor before it ({})", path,
-           *range.name, range.begin, range.begin < at ? "inside" : "behind", at);
+           *range.name, range.begin, range.begin < at ? "inside" : "past", at);
     }
     at = range.end;
   }

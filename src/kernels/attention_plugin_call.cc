@@ -98,7 +98,7 @@ class AttentionPlugin::Call {
 
   void check_guards() const {
     if (!workspace_.defined()) return;
-    for (const auto& [where, guard] : {std::pair("before", before()), std::pair("behind", behind())}) {
+    for (const auto& [where, guard] : {std::pair("before", before()), std::pair("past", behind())}) {
       if (is_guard(guard)) continue;
       plugin_.refuse(fmt::format("writes {} its workspace in {}, which is the {} bytes that it asked for",
                                  where, pass_, workspace_.numel() - 2 * kGuard));

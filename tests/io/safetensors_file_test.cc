@@ -106,9 +106,9 @@ TEST(Safetensors, RefusesOverlapHolesAndDuplicates) {
   expect_error(file_of("{" + a + "," + entry("b", "F32", "[2]", "[4,12]") + "}", data.substr(4)),
                "tensor b: data begins at 4, inside");
   expect_error(file_of("{" + a + "," + entry("b", "F32", "[1]", "[12,16]") + "}", data),
-               "tensor b: data begins at 12, behind");
+               "tensor b: data begins at 12, past");
   expect_error(file_of("{" + entry("b", "F32", "[2]", "[8,16]") + "}", data),
-               "tensor b: data begins at 8, behind");
+               "tensor b: data begins at 8, past");
   expect_error(file_of("{" + a + "," + a + "}", data.substr(8)), "header names \"a\" twice");
   expect_error(
       file_of(R"({"a":{"dtype":"F32","dtype":"F16","shape":[2],"data_offsets":[0,8]}})", data.substr(8)),

@@ -89,7 +89,7 @@ TEST(AttentionPlugin, what_a_call_may_only_read_is_as_it_was) {
 
 TEST(AttentionPlugin, what_lies_beside_its_workspace_is_as_it_was) {
   for (const auto& [name, where] :
-       {std::pair("behind_workspace", "behind its workspace in forward, which is the "),
+       {std::pair("behind_workspace", "past its workspace in forward, which is the "),
         std::pair("before_workspace", "before its workspace in backward, which is the ")}) {
     const auto [status, message] = refusal(plugin_path(name), needs());
     EXPECT_EQ(status, Status::unsupported);

@@ -76,9 +76,9 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
     kernels.head_gradient(tile, factors, 0, middle, p.d_rows.data_ptr<float>(), memory);
     kernels.head_gradient(tile, factors, middle, c.vocab, p.d_rows.data_ptr<float>(), memory);
   }
-  EXPECT_EQ(low[-1].item<int>(), 77) << kernels.name << " wrote behind the lower bits";
-  EXPECT_EQ(packed[bytes.packed / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its operands";
-  EXPECT_EQ(work[bytes.work / 4].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
+  EXPECT_EQ(low[-1].item<int>(), 77) << kernels.name << " wrote past the lower bits";
+  EXPECT_EQ(packed[bytes.packed / 4].item<float>(), 7.0f) << kernels.name << " wrote past its operands";
+  EXPECT_EQ(work[bytes.work / 4].item<float>(), 7.0f) << kernels.name << " wrote past its work memory";
   return p;
 }
 

@@ -106,7 +106,7 @@ AttentionOut attend(const CpuKernels& kernels, at::ScalarType type, const Attent
   a.work = work.data_ptr<float>();
   kernels.attention_forward(a, 0, rows);
   kernels.attention_backward(a);
-  EXPECT_EQ(work[floats].item<float>(), 7.0f) << kernels.name << " wrote behind its work memory";
+  EXPECT_EQ(work[floats].item<float>(), 7.0f) << kernels.name << " wrote past its work memory";
   return r;
 }
 

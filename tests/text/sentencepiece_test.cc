@@ -160,7 +160,7 @@ TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
   expect(start + field(1, field(1, 5)), "piece 2: its field 1 has another type");
   expect(start + field(1, "\x0A\x05x"), "piece 2 is not a Protocol Buffers message");
   expect(start + field(2, field(3, 9)), "model_type 9: known are 1 (unigram), 2 (bpe)");
-  expect(start + field(2, "") + field(2, ""), "its field 2 is there twice");
+  expect(start + field(2, "") + field(2, ""), "its field 2 occurs twice");
   expect(piece("a"), "Internal: unk is not defined.");
   std::string nested = start;
   for (size_t length = 2; length < 66; ++length) nested += piece(std::string(length, 'a'), 4);

@@ -132,7 +132,7 @@ TEST(TokenizerVocabulary, NamesWhatIsBroken) {
          "'nonsense' is not read by this build; known are default, gpt-2");
   expect([](auto& v) { v.tokens.clear(); }, Status::format, "tokens is missing");
   expect([](auto& v) { v.token_types.pop_back(); }, Status::format, "267 entries for 268 tokens");
-  expect([](auto& v) { v.tokens[5] = v.tokens[6]; }, Status::format, "is there twice");
+  expect([](auto& v) { v.tokens[5] = v.tokens[6]; }, Status::format, "occurs twice");
   expect([](auto& v) { v.tokens[5] = "\xFF"; }, Status::format,
          "tokenizer.ggml.tokens[5] is not valid UTF-8");
   expect([](auto& v) { v.merges[0] = "q\xFF z"; }, Status::format,
