@@ -332,7 +332,7 @@ case_resumes_from_the_newest_checkpoint() {
   [ "$(cd model && echo checkpoint-*)" = "checkpoint-2 checkpoint-3" ] || die "$(ls model)"
   cp model/model.safetensors whole
   rm -r model/checkpoint-3
-  run 1 "${sft[@]}" --max_steps 3; says err "is of another run"
+  run 1 "${sft[@]}" --max_steps 3; says err "belongs to another run"
   run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --save_total_limit 2 --resume_from_checkpoint true
   cmp model/model.safetensors whole || die "other weights"
   printf x | dd of=model/checkpoint-3/model.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
