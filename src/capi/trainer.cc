@@ -1,6 +1,7 @@
 // trl_trainer_*.
 #include "capi/trainer.h"
 
+#include <cmath>
 #include <filesystem>
 #include <vector>
 
@@ -84,15 +85,26 @@ EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValu
   return EngineObject<engine::Attention>(attention);
 }
 
-// "evaluate at step 4 of 8: eval_loss 2.31, ..."; steps and records, which come often, only for who debugs.
+// What happened, as the log says it.
+std::string name_of(const engine::Event& event) {
+  constexpr std::string_view kNames[] = {"training begins", "step",  "record",        "evaluated",
+                                         "saved",           "epoch", "training ended"};
+  if (event.kind == engine::EventKind::save) return fmt::format("saved checkpoint-{}", event.step);
+  if (event.kind == engine::EventKind::epoch)
+    return fmt::format("{} epoch {:.0f}",
+                       std::floor(event.epoch) == event.epoch ? "finished" : "stopped within",
+                       std::ceil(event.epoch));
+  return std::string(kNames[static_cast<size_t>(event.kind)]);
+}
+
+// "evaluated at step 4 of 8, epoch 1: eval_loss 2.31, ..."; steps and records, which are frequent, as debug
+// lines.
 void write_line(const engine::Event& event) {
   RuntimeLog* const log = current_log();
   if (log == nullptr) return;
-  constexpr std::string_view kNames[] = {"train begin", "step",  "log",      "evaluate",
-                                         "save",        "epoch", "train end"};
   const bool often = event.kind == engine::EventKind::step || event.kind == engine::EventKind::log;
-  std::string line = fmt::format("{} at step {} of {}, epoch {:.4g}", kNames[static_cast<size_t>(event.kind)],
-                                 event.step, event.max_steps, event.epoch);
+  std::string line = fmt::format("{} at step {} of {}, epoch {:.4g}", name_of(event), event.step,
+                                 event.max_steps, event.epoch);
   std::string_view before = ": ";
   for (const engine::Metric& metric : event.metrics) {
     if (metric.name == "step" || metric.name == "epoch") continue;

@@ -53,8 +53,9 @@ TEST(Records, EveryWriterHasTheWholeRun) {
   EXPECT_EQ(std::count_if(log.warnings.begin(), log.warnings.end(),
                           [](const auto& line) { return line.find("report_to") != std::string::npos; }),
             1);
-  for (const char* line : {"train begin at step 0 of 8, epoch 0: num_examples 64", "epoch at step 8 of 8",
-                           "train end at step 8 of 8, epoch 0.5: train_runtime"})
+  for (const char* line :
+       {"training begins at step 0 of 8, epoch 0: num_examples 64", "stopped within epoch 1 at step 8 of 8",
+        "training ended at step 8 of 8, epoch 0.5: train_runtime"})
     EXPECT_TRUE(log.informs(line)) << line;
 }
 
