@@ -1,7 +1,6 @@
 // trl_trainer_*.
 #include "capi/trainer.h"
 
-#include <cmath>
 #include <filesystem>
 #include <vector>
 
@@ -90,10 +89,11 @@ std::string name_of(const engine::Event& event) {
   constexpr std::string_view kNames[] = {"training begins", "step",  "record",        "evaluated",
                                          "saved",           "epoch", "training ended"};
   if (event.kind == engine::EventKind::save) return fmt::format("saved checkpoint-{}", event.step);
-  if (event.kind == engine::EventKind::epoch)
-    return fmt::format("{} epoch {:.0f}",
-                       std::floor(event.epoch) == event.epoch ? "finished" : "stopped within",
-                       std::ceil(event.epoch));
+  if (event.kind == engine::EventKind::epoch) {
+    const auto whole = static_cast<int64_t>(event.epoch);
+    const bool done = static_cast<double>(whole) == event.epoch;
+    return fmt::format("{} epoch {}", done ? "finished" : "stopped within", done ? whole : whole + 1);
+  }
   return std::string(kNames[static_cast<size_t>(event.kind)]);
 }
 
