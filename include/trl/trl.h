@@ -555,7 +555,7 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
  * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
- * returns TRL_E_CALLBACK. In both cases nothing remains of what was being created.
+ * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
 enum { TRL_PROGRESS_STOP = 1 };

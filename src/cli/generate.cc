@@ -29,9 +29,8 @@ int generate(const Words& words) {
       {{"prompt", "The text to complete, as it stands (see --chat)", &prompt}}};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
-  if (path.empty())
-    throw Failure(kUsage, "--model_name_or_path is required: a model directory or a GGUF file");
-  if (!prompt) throw Failure(kUsage, "--prompt is required: the text to complete");
+  if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+  if (!prompt) throw Failure(kUsage, "--prompt is needed: the text to complete");
 
   Runtime runtime;
   open_runtime(config, runtime);

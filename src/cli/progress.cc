@@ -18,7 +18,7 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-// The most memory that was resident in this process, as other programs report it.
+// The most this process has had resident, as other programs report it.
 double resident_gb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -71,7 +71,7 @@ void Progress::draw(bool bar) const {
 void Progress::on_step(const trl_metrics* metrics) {
   const double before = step_;
   read(metrics);
-  if (before == 0 && step_ > 1) {  // a resumed run: the steps before it took other time
+  if (before == 0 && step_ > 1) {  // a resumed run: what was done before took other time
     first_step_ = step_;
     first_tokens_ = tokens_;
     start_ = std::chrono::steady_clock::now();

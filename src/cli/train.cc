@@ -99,11 +99,11 @@ void keep(const Trainer& trainer, const Config& config) {
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
   if (get(config, "save_only_model") == "true") {
     spdlog::warn(
-        "interrupted: saved the model as it is in {}, without the optimizer's state (save_only_model). To "
-        "start from these weights: --model_name_or_path {}",
+        "interrupted: the model as it stands is in {}, without the optimizer's state (save_only_model). To "
+        "continue from these weights: --model_name_or_path {}",
         path, path);
   } else {
-    spdlog::warn("interrupted after step {}. To resume: the same command with --resume_from_checkpoint {}",
+    spdlog::warn("interrupted after step {}. To continue: the same command with --resume_from_checkpoint {}",
                  step, path);
   }
 }

@@ -74,9 +74,8 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   for (const std::string_view magic : kForeignMagic) {
     if (!bytes.starts_with(magic) || known == FileFormat::parquet) continue;
     if (magic == "PAR1") fail_parquet(path);
-    fail(Status::unsupported,
-         "{}: its content does not match its name (it begins like a binary format); {} are read", path,
-         kKnown);
+    fail(Status::unsupported, "{}: not what its name says (it begins as a binary format does); {} are read",
+         path, kKnown);
   }
   return {path, known};
 }
