@@ -227,7 +227,8 @@ TEST(Trajectories, resume_is_trls) {
   expect_records(golden, log_history(trainer));
 
   const std::string from = directory.file("whole/" + golden["resumed_from"].get<std::string>());
-  // The checkpoint's trainer_state.json is Trainer's to the letter, except for the last digits of the metrics.
+  // The checkpoint's trainer_state.json is Trainer's to the letter, except for the last digits of the
+  // metrics.
   const base::Json state = base::read_json_file(from + "/trainer_state.json");
   base::Json want = base::parse_json(golden["trainer_state"].get<std::string>(), "trainer_state");
   for (const auto& [name, value] : want.items()) {
