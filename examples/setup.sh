@@ -9,7 +9,7 @@ packages=(
   g++ cmake ninja-build pkg-config
   libtorch-dev libdnnl-dev libopenblas-dev
   libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
-  nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
+  nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev libedit-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev libcsv-dev
   libgtest-dev
   "$@"

@@ -54,10 +54,12 @@ endif()
 if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   find_package(spdlog REQUIRED)
   find_package(CLI11 REQUIRED)
+  pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
   file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cc)
   add_executable(trl_command ${cli_sources})
   target_include_directories(trl_command PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json
+    PkgConfig::LIBEDIT)
   target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME ${TRL_COMMAND_NAME} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON

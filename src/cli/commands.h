@@ -19,5 +19,7 @@ int template_command(const Words& words);
 int options(const Words& words);
 int env(const Words& words);
 int estimate(const Words& words);
+int eval(const Words& words);
+int chat(const Words& words);
 
 }  // namespace trl::cli

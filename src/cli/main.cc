@@ -30,6 +30,8 @@ const std::map<std::string, Command>& commands() {
       {"kto", {kto, "train a model on answers that are good or bad (Kahneman-Tversky optimisation)"}},
       {"reward", {reward, "train a model to score answers, on preferences"}},
       {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
+      {"chat", {chat, "talk with a model on the terminal"}},
+      {"eval", {eval, "measure a model on rows: loss, perplexity, token accuracy"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},

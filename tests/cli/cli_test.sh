@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft dpo reward kto estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft dpo reward kto estimate eval generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -240,6 +240,22 @@ case_evaluates() {
 }
 
 # Half the steps of one epoch come from each file; the rows that are split off are evaluated.
+case_eval_measures_as_training_does() {
+  mkdir rows && cp "$rows" rows/train.jsonl && head -n 5 "$rows" >rows/test.jsonl
+  local eval=(--model_name_or_path "$model" --dataset_name rows --bf16 false)
+  run 0 sft "${eval[@]}" --eval_strategy steps --eval_steps 1 --max_steps 1 --learning_rate 0 --output_dir model
+  local loss
+  loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out | head -n 1)
+  [ -n "$loss" ] || die "no eval_loss"
+  run 0 eval "${eval[@]}"
+  sed -n 's/.*"eval_loss":\([0-9.]*\).*/\1/p' out | awk -v want="$loss" '{ exit !($1 > want - 1e-5 && $1 < want + 1e-5) }' ||
+    die "training measured $loss"
+  says out '"split":"test"'; says out '"eval_perplexity"'; says out '"eval_mean_token_accuracy"'
+  run 0 eval "${eval[@]}" --splits train,test; [ "$(wc -l <out)" -eq 2 ] || die "two splits"
+  run 1 eval "${eval[@]}" --splits valid; says err "there are: test, train"
+  run 2 eval "${eval[@]}" --splits test,; says err "empty name"
+  run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
+}
 case_mixtures_and_splits() {
   head -n 12 "$rows" >a.jsonl; head -n 16 "$rows" | gzip >b.jsonl.gz
   printf 'datasets:\n- {path: a.jsonl, fraction: 1}\n- {path: b.jsonl.gz, fraction: 1}\ntest_split_size: 4\n' >c.yaml

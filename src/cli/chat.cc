@@ -1,0 +1,181 @@
+// trl chat: a conversation with a model or an adapter on the terminal.
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/conversation.h"
+#include "cli/line_reader.h"
+#include "cli/log.h"
+#include "cli/output.h"
+
+namespace trl::cli {
+
+namespace {
+
+constexpr const char* kHelp =
+    "/reset       forget what was said\n"
+    "/save FILE   add the conversation to FILE, as a row that trl sft reads\n"
+    "/help        this list\n"
+    "/exit        leave, as Ctrl-D does; Ctrl-C ends an answer\n";
+
+std::atomic<bool> g_interrupted{false};
+
+// Ctrl-C ends the answer, or empties the line that is being typed, and never the program.
+class CtrlC {
+ public:
+  CtrlC() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { g_interrupted = true; };  // no SA_RESTART: it ends the read of a line
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~CtrlC() { sigaction(SIGINT, &before_, nullptr); }
+  CtrlC(const CtrlC&) = delete;
+  CtrlC& operator=(const CtrlC&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+int32_t stop_if_interrupted(void*, const char*, int64_t, int64_t) {
+  return g_interrupted ? TRL_PROGRESS_STOP : 0;
+}
+
+int32_t on_token(void* answer, size_t, int32_t, const char* text, size_t size) {
+  static_cast<std::string*>(answer)->append(text, size);
+  return !g_interrupted && print({text, size}) ? 0 : 1;
+}
+
+class Chat {
+ public:
+  Chat(const Config& config, std::string system) : config_(config), conversation_(std::move(system)) {
+    Error error;
+    const std::string path = get(config, "model_name_or_path");
+    open_runtime(config, runtime_);
+    check(trl_tokenizer_open(runtime_.get(), path.c_str(), config.get(), tokenizer_.out(), error.out()),
+          error);
+    conversation_.add("user", "Hello");
+    render();  // a tokenizer without a template is told before anything is typed
+    conversation_.take_back();
+    check(trl_model_open(runtime_.get(), path.c_str(), config.get(), model_.out(), error.out()), error);
+    check(trl_generator_create(model_.get(), tokenizer_.get(), generator_.out(), error.out()), error);
+    check(trl_runtime_set_progress(runtime_.get(), stop_if_interrupted, nullptr, nullptr, error.out()),
+          error);
+  }
+
+  // False: the end of the chat.
+  bool take(const std::string& line) {
+    if (line.empty()) return true;
+    if (line == "/exit" || line == "/quit") return false;
+    if (line == "/reset") {
+      conversation_.reset();
+    } else if (line == "/help") {
+      print(kHelp);
+    } else if (line == "/save" || line.starts_with("/save ")) {
+      save(line.size() > 6 ? line.substr(6) : "");
+    } else if (line.starts_with("/")) {
+      print(fmt::format("{}: there is no such command\n{}", line.substr(0, line.find(' ')), kHelp));
+    } else {
+      answer(line);
+    }
+    return true;
+  }
+
+ private:
+  std::string render() const {
+    Error error;
+    const std::string request = conversation_.to_render();
+    const auto apply = [&](char* text, size_t room, size_t& size) {
+      check(trl_tokenizer_apply_chat_template(tokenizer_.get(), request.data(), request.size(), text, room,
+                                              &size, error.out()),
+            error);
+    };
+    size_t size = 0;
+    apply(nullptr, 0, size);
+    std::string text(size, '\0');
+    apply(text.data(), size, size);
+    return text;
+  }
+
+  void answer(const std::string& question) {
+    conversation_.add("user", question);
+    Error error;
+    std::string text;
+    g_interrupted = false;
+    try {
+      const std::string prompt = render();
+      const char* const begin = prompt.data();
+      const size_t size = prompt.size();
+      const trl_status status = trl_generator_generate(generator_.get(), &begin, &size, 1, config_.get(),
+                                                       on_token, &text, nullptr, error.out());
+      print(g_interrupted ? " [interrupted]\n" : "\n");
+      if (status != TRL_E_CANCELLED || !g_interrupted) check(status, error);
+    } catch (const Failure& failure) {  // of this answer alone
+      conversation_.take_back();
+      spdlog::error("{}", failure.what());
+      return;
+    }
+    conversation_.add("assistant", text);
+  }
+
+  void save(const std::string& path) {
+    if (path.empty()) return void(print("/save needs the name of a file\n"));
+    try {
+      conversation_.save(path);
+      print(fmt::format("saved in {}\n", path));
+    } catch (const Failure& failure) {
+      spdlog::error("{}", failure.what());
+    }
+  }
+
+  const Config& config_;
+  Conversation conversation_;
+  Runtime runtime_;
+  Tokenizer tokenizer_;
+  Model model_;
+  Generator generator_;
+};
+
+}  // namespace
+
+int chat(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  std::optional<std::string> system;
+  const CommandLine line{
+      "chat",
+      "Talk with a model or an adapter. Greedy unless --temperature is above 0. /help lists what else can be "
+      "typed; Ctrl-C ends an answer, Ctrl-D the chat.",
+      "",
+      {"generate", "runtime"},
+      {"model_name_or_path", "dtype", "eos_token", "pad_token", "chat_template", "chat_template_path"},
+      {{"system", "What the model is told before the conversation", &system}}};
+  if (parse(line, words, config)) return 0;
+  if (get(config, "model_name_or_path").empty())
+    throw Failure(kUsage, "--model_name_or_path is needed: a model directory, an adapter's, or a GGUF file");
+  if (get(config, "generate.chat") == "true")
+    throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
+  Chat chat(config, system.value_or(""));
+  LineReader reader("> ");
+  const CtrlC ctrl_c;
+  if (reader.on_terminal()) print("/help lists the commands.\n");
+  for (std::string text;;) {
+    const LineReader::End end = reader.read(text);
+    if (end == LineReader::End::input) break;
+    if (end == LineReader::End::interrupted) {
+      print("\n");
+      continue;
+    }
+    if (!chat.take(text)) return 0;
+  }
+  if (reader.on_terminal()) print("\n");
+  return 0;
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,71 @@
+#include "cli/line_reader.h"
+
+#include <histedit.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <iostream>
+
+#include "cli/handles.h"
+
+namespace trl::cli {
+
+struct LineReader::Editor {
+  explicit Editor(const char* text) : prompt(text) {
+    std::setlocale(LC_CTYPE, "");  // which bytes make a character
+    line = el_init("trl", stdin, stdout, stderr);
+    past = history_init();
+    if (line == nullptr || past == nullptr) throw Failure(kFailed, "the terminal cannot be read");
+    HistEvent event{};
+    history(past, &event, H_SETSIZE, 1000);
+    el_set(line, EL_CLIENTDATA, this);
+    el_set(line, EL_PROMPT, &Editor::shown);
+    el_set(line, EL_EDITOR, "emacs");
+    el_set(line, EL_HIST, history, past);
+    el_set(line, EL_SIGNAL, 0);  // a signal ends the read
+    el_source(line, nullptr);    // ~/.editrc
+  }
+  ~Editor() {
+    if (past != nullptr) history_end(past);
+    if (line != nullptr) el_end(line);
+    std::setlocale(LC_CTYPE, "C");
+  }
+  Editor(const Editor&) = delete;
+  Editor& operator=(const Editor&) = delete;
+  static const char* shown(EditLine* line) {
+    Editor* self = nullptr;
+    el_get(line, EL_CLIENTDATA, &self);
+    return self->prompt;
+  }
+
+  const char* prompt;
+  EditLine* line = nullptr;
+  History* past = nullptr;
+};
+
+LineReader::LineReader(const char* prompt) {
+  if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) editor_ = std::make_unique<Editor>(prompt);
+}
+
+LineReader::~LineReader() = default;
+
+LineReader::End LineReader::read(std::string& line) {
+  if (editor_ == nullptr) return std::getline(std::cin, line) ? End::line : End::input;
+  int size = 0;
+  errno = 0;
+  const char* const typed = el_gets(editor_->line, &size);
+  if (typed == nullptr || size <= 0) {
+    const bool interrupted = size < 0 && errno == EINTR;
+    if (interrupted) el_reset(editor_->line);
+    return interrupted ? End::interrupted : End::input;
+  }
+  line.assign(typed, static_cast<size_t>(size));
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  HistEvent event{};
+  if (!line.empty()) history(editor_->past, &event, H_ENTER, line.c_str());
+  return End::line;
+}
+
+}  // namespace trl::cli

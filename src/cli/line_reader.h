@@ -1,0 +1,27 @@
+// Lines that a person types: with editing and a history of their own on a terminal (libedit), else as they
+// come.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace trl::cli {
+
+class LineReader {
+ public:
+  explicit LineReader(const char* prompt);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  enum class End { line, interrupted, input };
+  // A line without its end, or why there is none: Ctrl-C, or the end of the input.
+  End read(std::string& line);
+  bool on_terminal() const { return editor_ != nullptr; }
+
+ private:
+  struct Editor;
+  std::unique_ptr<Editor> editor_;  // null: not a terminal
+};
+
+}  // namespace trl::cli
