@@ -872,6 +872,32 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * A micro-batch of the first epoch, as the trainer of `method` will see it: rows in their order of training,
+ * prepared, cut and packed as options say.
+ *
+ * The JSON object has `batch`, `batches_per_epoch` and `rows` (prepared ones; both null for rows that are
+ * streamed), `row_ids` (the numbers in the dataset of the rows that are in it), `columns` (numbers of the
+ * sequences by name, such as the margins of pairs) and `sequences`: objects of `input_ids`, `labels`, `pieces`
+ * and `texts`, as trl_dataset_get_example has them. The documents of a packed row are sequences of their own;
+ * the chosen completions of pairs come before the rejected ones.
+ *
+ * @param dataset [in] not changed; rows of a callback are read from their start.
+ * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
+ * @param options [in] nullable: the defaults. With `per_device_train_batch_size` 1 a batch is one prepared row.
+ * @param batch [in] counted from 0; those before it are passed over.
+ * @param out_json [out] borrowed until dataset is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a batch that an epoch does not have, TRL_E_INVALID_CONFIG,
+ * TRL_E_FORMAT, TRL_E_IO, TRL_E_CALLBACK and others.
+ * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
+ * rewind; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                         const trl_config* options, int64_t batch, const char** out_json,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Frees a dataset; a trainer created with it continues to work.
  *
  * @param dataset [in] nullable; consumed.

@@ -11,7 +11,7 @@ namespace trl::capi {
 
 namespace {
 
-constexpr const char* kKey = "memory_budget";
+constexpr const char* kBudgetKey = "memory_budget";
 
 // As many bytes more than the process has now; where there is no limit, no number is larger.
 int64_t with_resident(int64_t free) {
@@ -28,9 +28,9 @@ int64_t automatic() {
 }  // namespace
 
 std::optional<int64_t> memory_budget(const config::Config& config) {
-  const std::optional<std::string> text = config.get_text(kKey);
+  const std::optional<std::string> text = config.get_text(kBudgetKey);
   if (!text) return std::nullopt;
-  int64_t budget = *text == "auto" ? automatic() : config::memory_size(config, kKey);
+  int64_t budget = *text == "auto" ? automatic() : config::memory_size(config, kBudgetKey);
   const auto lower = [&](int64_t most, const char* whose) {
     if (most >= budget) return;
     const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };

@@ -20,6 +20,7 @@ int options(const Words& words);
 int env(const Words& words);
 int estimate(const Words& words);
 int eval(const Words& words);
+int rows(const Words& words);
 int chat(const Words& words);
 
 }  // namespace trl::cli

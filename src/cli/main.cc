@@ -35,6 +35,7 @@ const std::map<std::string, Command>& commands() {
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
+      {"rows", {rows, "print prepared rows as the trainer will see them"}},
       {"tokenize", {tokenize, "print the tokens of a text"}},
       {"template", {template_command, "print a row of a dataset as training sees it, token by token"}},
       {"options", {options, "list the keys that --config and the flags take", "trl options [trainer]"}},

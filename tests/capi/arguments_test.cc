@@ -114,6 +114,12 @@ std::vector<Case> cases() {
            return trl_dataset_get_example(as<trl_dataset>(h), nullptr, nullptr, 0, o, e);
          });
        }},
+      {"trl_dataset_get_batch",
+       [](void* h, trl_error** e) {
+         return with_out<const char>([&](const char** o) {
+           return trl_dataset_get_batch(as<trl_dataset>(h), nullptr, nullptr, 0, o, e);
+         });
+       }},
       {"trl_tokenizer_encode",
        [](void* h, trl_error** e) {
          size_t count = 7;
@@ -430,7 +436,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 89);
+  EXPECT_EQ(functions, 90);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // trl_dataset_get_example: a row's tokens, labels and texts, and what is wrong with its arguments.
+#include <set>
+
 #include "host.h"
 
 namespace example_test {
@@ -53,6 +55,72 @@ TEST(Example, ShowsWhatIsTrainedOn) {
   EXPECT_EQ(text_of(example({}, 1), false), "Where?");
   EXPECT_EQ(text_of(example({{"completion_only_loss", "false"}}, 0), false), "");
   EXPECT_EQ(example({{"max_length", "3"}}, 0)["input_ids"].size(), 3u);
+}
+
+host::Json batch(const host::Settings& settings, int64_t number, const char* lines = kRows) {
+  const auto words = tokenizer();
+  const auto rows = host::rows(lines);
+  Error error;
+  const char* json = nullptr;
+  EXPECT_EQ(
+      trl_dataset_get_batch(rows.get(), words.get(), host::config(settings).get(), number, &json, error),
+      TRL_OK)
+      << error.message();
+  return json == nullptr ? host::Json() : host::parse(json);
+}
+
+// Each row once, with the tokens and labels that trl_dataset_get_example has.
+TEST(Batch, HasTheRowsOfTheRun) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  std::set<int64_t> seen;
+  for (const int64_t number : {0, 1}) {
+    const host::Json one = batch({{"per_device_train_batch_size", "1"}}, number);
+    EXPECT_EQ(one["batches_per_epoch"], 2);
+    EXPECT_EQ(one["rows"], 2);
+    ASSERT_EQ(one["sequences"].size(), 1u);
+    const int64_t row = one["row_ids"][0];
+    seen.insert(row);
+    const host::Json same = example({}, row);
+    EXPECT_EQ(one["sequences"][0]["input_ids"], same["input_ids"]);
+    EXPECT_EQ(one["sequences"][0]["labels"], same["labels"]);
+    EXPECT_EQ(one["sequences"][0]["texts"], same["texts"]);
+  }
+  EXPECT_EQ(seen.size(), 2u);
+  const host::Json packed = batch({{"packing", "true"}, {"per_device_train_batch_size", "1"}}, 0);
+  EXPECT_EQ(packed["rows"], 1);
+  EXPECT_EQ(packed["sequences"].size(), 2u);
+}
+
+TEST(Batch, HasPairsAndTheirColumns) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  constexpr const char* kPair =
+      "{\"prompt\": \"Who?\", \"chosen\": \" Ines.\", \"rejected\": \" Nobody.\", \"margin\": 0.5}\n";
+  for (const char* shared : {"false", "true"}) {
+    const host::Json pair = batch({{"method", "dpo"}, {"share_prefix", shared}}, 0, kPair);
+    ASSERT_EQ(pair["sequences"].size(), 2u);
+    EXPECT_EQ(text_of(pair["sequences"][0], false), "Who?");
+    EXPECT_EQ(text_of(pair["sequences"][1], false), "Who?");
+    EXPECT_TRUE(text_of(pair["sequences"][0], true).starts_with(" Ines."));
+    EXPECT_TRUE(text_of(pair["sequences"][1], true).starts_with(" Nobody."));
+  }
+  const host::Json scored = batch({{"method", "reward"}}, 0, kPair);
+  EXPECT_EQ(scored["columns"]["margin"], host::Json::array({0.5}));
+}
+
+TEST(Batch, NamesWhatIsWrong) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto words = tokenizer();
+  const auto rows = host::rows(kRows);
+  for (const int64_t number : {int64_t{-1}, int64_t{2}}) {
+    Error error;
+    const char* json = "before";
+    EXPECT_EQ(trl_dataset_get_batch(rows.get(), words.get(),
+                                    host::config({{"per_device_train_batch_size", "1"}}).get(), number, &json,
+                                    error),
+              TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("batch: " + std::to_string(number))) << error.message();
+    EXPECT_EQ(json, nullptr);
+  }
 }
 
 TEST(Example, NamesWhatIsWrong) {

@@ -1,0 +1,163 @@
+// trl rows: prepared rows as the trainer will see them, in their order of training.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/log.h"
+#include "cli/output.h"
+
+namespace trl::cli {
+
+namespace {
+
+using Json = nlohmann::json;
+
+int64_t count_of(const std::optional<std::string>& text) {
+  if (!text) return 3;
+  char* end = nullptr;
+  const long long count = std::strtoll(text->c_str(), &end, 10);
+  if (text->empty() || *end != '\0' || count < 1)
+    throw Failure(kUsage,
+                  "--count: '" + *text + "' is not a number of rows; an integer from 1 on is accepted");
+  return count;
+}
+
+// One prepared row a batch, but for KTO, whose rows exchange their completions within a batch.
+void one_row_a_batch(const Config& config, const std::string& method) {
+  if (method == "kto") return;
+  Error error;
+  check(trl_config_set(config.get(), "per_device_train_batch_size", "1", error.out()), error);
+}
+
+// How many tokens the row has before it is cut; -1: not known.
+class Lengths {
+ public:
+  Lengths(const Dataset& rows, const Tokenizer& tokenizer, const Config& config)
+      : rows_(rows), tokenizer_(tokenizer) {
+    known_ = get(config, "method") == "sft" && get(config, "packing_strategy") != "wrapped";
+    Error error;
+    check(trl_config_create(whole_.out(), error.out()), error);
+    const char* set = nullptr;
+    check(trl_config_describe(config.get(), &set, error.out()), error);
+    check(trl_config_load_text(whole_.get(), set, std::string_view(set).size(), error.out()), error);
+    check(trl_config_set(whole_.get(), "max_length", "null", error.out()), error);
+  }
+  int64_t of(int64_t row) const {
+    Error error;
+    const char* text = nullptr;
+    if (!known_ || trl_dataset_get_example(rows_.get(), tokenizer_.get(), whole_.get(), row, &text,
+                                           error.out()) != TRL_OK)
+      return -1;
+    return static_cast<int64_t>(Json::parse(text)["input_ids"].size());
+  }
+
+ private:
+  const Dataset& rows_;
+  const Tokenizer& tokenizer_;
+  Config whole_;
+  bool known_ = false;
+};
+
+// Trained text in green, or between brackets where there are no colours; a line break is shown and made.
+std::string text_of(const Json& sequence, bool colours) {
+  const char *const begin = colours ? "\033[32m" : "[", *const end = colours ? "\033[0m" : "]";
+  std::string text;
+  bool inside = false;
+  for (size_t i = 0; i < sequence["input_ids"].size(); ++i) {
+    const bool trained = sequence["labels"][i].get<int32_t>() >= 0;
+    if (trained != inside) text += trained ? begin : end;
+    inside = trained;
+    for (const char c : sequence["texts"][i].get_ref<const std::string&>()) {
+      if (c == '\n')
+        text += "\\n\n";
+      else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+        text += fmt::format("\\x{:02x}", c);
+      else
+        text += c;
+    }
+  }
+  return inside ? text + end : text;
+}
+
+void print_row(const Json& batch, const Lengths& lengths, const std::string& method, bool colours) {
+  std::string rows;
+  for (const Json& row : batch["row_ids"]) rows += fmt::format("{}{}", rows.empty() ? "" : ", ", row.dump());
+  print(fmt::format("--- batch {}, {} {} of the dataset\n", batch["batch"].dump(),
+                    batch["row_ids"].size() == 1 ? "row" : "rows", rows));
+  const size_t sequences = batch["sequences"].size(), half = sequences / 2;
+  for (size_t i = 0; i < sequences; ++i) {
+    const Json& sequence = batch["sequences"][i];
+    const auto tokens = static_cast<int64_t>(sequence["input_ids"].size());
+    int64_t trained = 0;
+    for (const Json& label : sequence["labels"]) trained += label.get<int32_t>() >= 0 ? 1 : 0;
+    const char* const name = method == "dpo" || method == "reward" ? (i < half ? "chosen" : "rejected")
+                             : sequences > 1                       ? "document"
+                                                                   : "row";
+    std::string head = fmt::format("{}: {} tokens, {} trained on", name, tokens, trained);
+    if (batch["row_ids"].size() == sequences) {
+      const int64_t whole = lengths.of(batch["row_ids"][i].get<int64_t>());
+      if (whole > tokens) head += fmt::format(", cut from {}", whole);
+    }
+    print(head + "\n" + text_of(sequence, colours) + "\n");
+  }
+}
+
+}  // namespace
+
+int rows(const Words& words) {
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  const std::string method = trainer_of(words);
+  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
+  std::optional<std::string> count;
+  bool json = false;
+  const CommandLine line{
+      "rows",
+      "Print prepared rows as the trainer will see them, in their order of training: the text, with what is "
+      "trained on in green (in brackets where there are no colours), documents of packed rows apart, and "
+      "what "
+      "was cut. --method dpo, kto or reward: the rows of that trainer.",
+      method,
+      {"runtime"},
+      {},
+      {{"count", "How many rows (default 3)", &count}},
+      {{"json", "Print one JSON object a row, with ids, labels, pieces and texts", &json}}};
+  if (parse(line, words, config)) return 0;
+  const std::string model = get(config, "model_name_or_path");
+  if (model.empty())
+    throw Failure(kUsage,
+                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
+  const int64_t wanted = count_of(count);
+  one_row_a_batch(config, method);
+  Runtime runtime;
+  open_runtime(config, runtime);
+  Interrupt interrupt("stopped");
+  interrupt.watch_calls(runtime.get());
+  Tokenizer tokenizer;
+  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  Dataset train, eval;
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  const Lengths lengths(train, tokenizer, config);
+  const bool colours = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  for (int64_t number = 0; number < wanted; ++number) {
+    const char* text = nullptr;
+    check(trl_dataset_get_batch(train.get(), tokenizer.get(), config.get(), number, &text, error.out()),
+          error);
+    const Json batch = Json::parse(text);
+    if (json)
+      print(std::string(text) + "\n");
+    else
+      print_row(batch, lengths, method, colours);
+    if (batch["batches_per_epoch"].is_number() && number + 1 >= batch["batches_per_epoch"].get<int64_t>())
+      break;
+  }
+  return 0;
+}
+
+}  // namespace trl::cli
