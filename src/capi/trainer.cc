@@ -1,10 +1,8 @@
 // trl_trainer_*.
 #include "capi/trainer.h"
 
-#include <filesystem>
 #include <vector>
 
-#include "adapter/config_file.h"
 #include "base/resident.h"
 #include "capi/callback.h"
 #include "capi/choose_way.h"
@@ -18,11 +16,11 @@
 #include "capi/plan.h"
 #include "capi/prepare.h"
 #include "capi/progress.h"
+#include "capi/reference.h"
 #include "capi/training_run.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "config/training_arguments.h"
-#include "data/open_tokenizer.h"
 #include "data/template_model.h"
 #include "engine/error_capture.h"
 #include "telemetry/plan_report.h"
@@ -37,37 +35,6 @@ engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const con
                    : config.get_text("eos_token") ? engine::EndToken::added
                                                   : engine::EndToken::aligned;
   return {id(special.bos), id(special.eos), id(special.pad), end};
-}
-
-constexpr std::string_view kReference = "ref_model_name_or_path";
-
-void check_reference(const std::string& path) {
-  if (!std::filesystem::exists(path)) {
-    fail_key(kReference, "{}: {} does not exist: give a model directory or a GGUF file", kReference, path);
-  }
-  if (adapter::is_adapter(path)) {
-    fail_key(
-        kReference,
-        "{}: {} is an adapter: give the directory of a whole model or a GGUF file; trl convert merges an "
-        "adapter into its model",
-        kReference, path);
-  }
-}
-
-// Log-probabilities are compared token by token. An id that only one of the two has is never compared.
-void check_reference_tokens(const std::string& path, const text::Tokenizer& trained) {
-  if (!has_tokenizer(path)) return;
-  const auto own = data::open_tokenizer(path);
-  const int64_t size = std::min(own->vocab_size(), trained.vocab_size());
-  for (int32_t id = 0; id < size; ++id) {
-    const auto theirs = own->id_to_token(id), ours = trained.id_to_token(id);
-    if (!theirs || !ours || *theirs == *ours) continue;
-    fail_key(
-        kReference,
-        "{}: {} has another vocabulary than the model that is trained (token {} is {} there, and {} here): "
-        "give a reference with the same tokenizer",
-        kReference, path, id, base::Json(*theirs).dump(), base::Json(*ours).dump());
-  }
 }
 
 // What a machine may lack, before rows and weights are read.

@@ -241,28 +241,23 @@ TEST(BadModel, DropoutIsARateThatTheAttentionKnows) {
   EXPECT_NAMES(refused, "dropout of 0.25 in attention");
 }
 
-// A reference that cannot be compared with is refused before rows are prepared, but one whose embedding is
-// padded further is taken.
-TEST(BadReference, IsRefusedByItsKey) {
-  NEED_MODEL();
-  const std::string rows = R"({"prompt": "a", "chosen": " b", "rejected": " c"})";
-  const auto with = [&](const std::filesystem::path& reference, const std::string& of = "") {
-    return create(of.empty() ? rows : of, {{"method", "dpo"}, {"ref_model_name_or_path", reference}});
-  };
-  const auto names = [](const Refused& refused, const std::filesystem::path& path, const char* why) {
+// Of a trainer with a reference, whose rows are read only where the reference is accepted.
+Refused refer(const std::filesystem::path& reference, const std::filesystem::path& policy, const char* method,
+              std::string_view rows = "no rows") {
+  const Refused refused = create(rows, {{"method", method},
+                                        {"model_name_or_path", policy},
+                                        {"loss_type", std::string(method) == "kto" ? "kto" : "sigmoid"},
+                                        {"ref_model_name_or_path", reference}});
+  if (refused.status != TRL_OK) {
     EXPECT_EQ(refused.key, "ref_model_name_or_path") << refused.message;
-    EXPECT_NAMES(refused, "ref_model_name_or_path: " + path.string());
-    EXPECT_NAMES(refused, why);
-  };
-  const host::Scratch scratch;
-  host::write_file(scratch / "adapter" / "adapter_config.json", "{}");
-  names(with(scratch / "adapter", "no rows"), scratch / "adapter",
-        "is an adapter: give the directory of a whole");
-  const BrokenModel classifier;
-  classifier.edit_config([](Json& c) { c["architectures"] = {"Qwen2ForSequenceClassification"}; });
-  names(with(classifier.path()), classifier.path(), "config.json");
-  const BrokenModel other;
-  Json tokenizer = host::parse(host::read_file(other.path() / "tokenizer.json"));
+    EXPECT_NAMES(refused, "ref_model_name_or_path: " + reference.string());
+  }
+  return refused;
+}
+
+// The vocabulary of a copy, where two tokens have changed places.
+void swap_tokens(const BrokenModel& model) {
+  Json tokenizer = host::parse(host::read_file(model.path() / "tokenizer.json"));
   Json& vocabulary = tokenizer["model"]["vocab"];
   std::string first, second;
   for (const auto& [token, id] : vocabulary.items()) {
@@ -270,9 +265,76 @@ TEST(BadReference, IsRefusedByItsKey) {
     if (id == 301) second = token;
   }
   std::swap(vocabulary[first], vocabulary[second]);
-  host::write_file(other.path() / "tokenizer.json", tokenizer.dump());
-  names(with(other.path(), "no rows"), other.path(),
-        "has another vocabulary than the model that is trained (token 300");
+  host::write_file(model.path() / "tokenizer.json", tokenizer.dump());
+}
+
+constexpr const char* kOtherToken = "has another vocabulary than the model that is trained (token 300";
+
+// A reference that cannot be compared with is refused before rows are prepared.
+TEST(BadReference, IsRefusedByItsKey) {
+  NEED_MODEL();
+  const std::string own = host::golden("models/qwen2");
+  const host::Scratch scratch;
+  host::write_file(scratch / "adapter" / "adapter_config.json", "{}");
+  const BrokenModel classifier, other;
+  classifier.edit_config([](Json& c) { c["architectures"] = {"Qwen2ForSequenceClassification"}; });
+  swap_tokens(other);
+  for (const char* method : {"dpo", "kto"}) {
+    EXPECT_NAMES(refer(scratch / "adapter", own, method), "is an adapter: give the directory of a whole");
+    EXPECT_NAMES(
+        refer(classifier.path(), own, method),
+        "config.json: \"architectures\" begins with \"Qwen2ForSequenceClassification\", a classifier");
+    EXPECT_NAMES(refer(other.path(), own, method), kOtherToken);
+  }
+}
+
+// To 480 rows of its 512, which come first in the file; what the other weights are is of no matter here.
+void cut_embedding(const BrokenModel& model) {
+  constexpr int64_t kBytes = 32 * 64 * 4;
+  model.edit_config([](Json& c) { c["vocab_size"] = 480; });
+  model.edit_header([](Json& h) {
+    h["model.embed_tokens.weight"]["shape"][0] = 480;
+    for (auto& [name, tensor] : h.items()) {
+      if (name == "__metadata__") continue;
+      for (Json& offset : tensor["data_offsets"])
+        offset = std::max<int64_t>(0, offset.get<int64_t>() - kBytes);
+    }
+  });
+  const std::filesystem::path file = model.path() / "model.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - kBytes);
+}
+
+std::filesystem::path as_gguf(const std::filesystem::path& model, const std::filesystem::path& file) {
+  Error error;
+  EXPECT_EQ(trl_model_convert(nullptr, model.c_str(), file.c_str(), nullptr, error), TRL_OK)
+      << error.message();
+  return file;
+}
+
+// Tokens and sizes are compared whatever kind of file has them.
+TEST(BadReference, GgufFilesAreComparedToo) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::filesystem::path own = host::golden("models/qwen2"),
+                              own_file = as_gguf(own, scratch / "own.gguf");
+  const BrokenModel other, small;
+  swap_tokens(other);
+  const auto other_file = as_gguf(other.path(), scratch / "other.gguf");
+  cut_embedding(small);
+  const auto small_file = as_gguf(small.path(), scratch / "small.gguf");
+  const std::string rows = R"({"prompt": "a", "chosen": " b", "rejected": " c"})";
+  for (const auto& policy : {own, own_file}) {
+    SCOPED_TRACE(policy);
+    for (const auto& reference : {own, own_file}) {
+      const Refused refused = refer(reference, policy, "dpo", rows);
+      EXPECT_EQ(refused.status, TRL_OK) << refused.message;
+    }
+    for (const auto& reference : {other.path(), other_file})
+      EXPECT_NAMES(refer(reference, policy, "dpo"), kOtherToken);
+    for (const auto& reference : {small.path(), small_file})
+      EXPECT_NAMES(refer(reference, policy, "dpo", rows),
+                   "has a vocabulary of 480 tokens, and the model that is trained one of 512");
+  }
 }
 
 TEST(BadModel, AnAdapterIsTrainedOnOnlyWithUsePeft) {
