@@ -24,8 +24,18 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 bool trains_adapter(const Json& recorded) { return recorded["lora"].is_object(); }
 
+// "DPOTrainer" is method dpo.
+std::string method_of(const Json& recorded) {
+  std::string name = recorded["trainer"];
+  name.resize(name.size() - std::string_view("Trainer").size());
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
 host::Settings settings_of(const Json& recorded, const std::string& output_dir) {
-  host::Settings settings = {{"model_name_or_path", host::golden(recorded["model"])},
+  host::Settings settings = {{"method", method_of(recorded)},
+                             {"model_name_or_path", host::golden(recorded["model"])},
                              {"output_dir", output_dir},
                              {"gradient_checkpointing", "false"}};
   for (const auto& [key, value] : recorded["args"].items()) settings.emplace_back(key, text_of(value));
@@ -108,20 +118,40 @@ int compare_adapter(const std::filesystem::path& saved, const std::string& name,
   return static_cast<int>(want.size());
 }
 
+// Of a reward model that a language model became: its head, of which the beginning is recorded too.
+int compare_score(const std::filesystem::path& saved, const Json& recorded) {
+  const auto got = host::read_safetensors(saved);
+  const std::string name = "score.weight";
+  EXPECT_TRUE(got.count(name));
+  if (!got.count(name)) return 0;
+  const std::vector<float> begin = recorded["head"], end = recorded["final_head"];
+  trl::test::expect_near_by_change(got.at(name).values, begin, end, trl::test::share_of_change(name, 1e-3),
+                                   name);
+  return static_cast<int>(end.size());
+}
+
+int compare_saved(const std::filesystem::path& output, const Json& recorded, const std::string& name,
+                  double wide) {
+  if (trains_adapter(recorded)) return compare_adapter(output, name, wide);
+  if (recorded.contains("final_head")) return compare_score(output / "model.safetensors", recorded);
+  return compare_weights(output / "model.safetensors", recorded, name, wide);
+}
+
 // What a run left in output_dir.
 void expect_output(const std::filesystem::path& output, const Json& recorded, const std::string& name) {
   const Json state = host::parse(host::read_file(output / "trainer_state.json"));
   EXPECT_EQ(state["global_step"], recorded["num_update_steps"]);
   const double wide = recorded["relative_tolerance"];
   EXPECT_GT(compare_records(state["log_history"], recorded["log_history"], wide), 10);
-  EXPECT_GT(trains_adapter(recorded) ? compare_adapter(output, name, wide)
-                                     : compare_weights(output / "model.safetensors", recorded, name, wide),
-            7);
+  EXPECT_GT(compare_saved(output, recorded, name, wide), 7);
 }
 
-void expect_trls(const std::string& name) {
+Json recorded_run(const std::string& name) {
+  return host::golden_json("trajectories/" + name + "/case.json");
+}
+
+void expect_trls(const std::string& name, const Json& recorded) {
   SCOPED_TRACE(name);
-  const Json recorded = host::golden_json("trajectories/" + name + "/case.json");
   const host::Scratch scratch;
   const auto train = host::rows(rows_of(recorded["dataset"], recorded["rows"]));
   const bool evaluates = recorded["eval_rows"].is_string();
@@ -136,9 +166,8 @@ void expect_trls(const std::string& name) {
 }
 
 #ifdef TRL_COMMAND
-void expect_trls_by_the_command(const std::string& name) {
+void expect_trls_by_the_command(const std::string& name, const Json& recorded) {
   SCOPED_TRACE(name);
-  const Json recorded = host::golden_json("trajectories/" + name + "/case.json");
   const host::Scratch scratch;
   Json config = {{"gradient_checkpointing", false}};
   config.update(recorded["args"]);
@@ -156,8 +185,9 @@ void expect_trls_by_the_command(const std::string& name) {
   }
   host::write_file(scratch / "run.yaml", config.dump());
   const auto quoted = [&](const char* file) { return "'" + (scratch / file).string() + "'"; };
-  const std::string command = "HOME=" + quoted("home") + " " TRL_COMMAND " sft --config " +
-                              quoted("run.yaml") + " >" + quoted("records") + " 2>" + quoted("log");
+  const std::string command = "HOME=" + quoted("home") + " " TRL_COMMAND " " + method_of(recorded) +
+                              " --config " + quoted("run.yaml") + " >" + quoted("records") + " 2>" +
+                              quoted("log");
   ASSERT_EQ(std::system(command.c_str()), 0) << host::read_file(scratch / "log");
   expect_output(scratch / "out", recorded, name);
 }
@@ -167,13 +197,13 @@ class Trajectory : public testing::TestWithParam<const char*> {};
 
 TEST_P(Trajectory, MatchesTrl) {
   NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
-  expect_trls(GetParam());
+  expect_trls(GetParam(), recorded_run(GetParam()));
 }
 
 #ifdef TRL_COMMAND
 TEST_P(Trajectory, MatchesTrlThroughTheCommand) {
   NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
-  expect_trls_by_the_command(GetParam());
+  expect_trls_by_the_command(GetParam(), recorded_run(GetParam()));
 }
 #endif
 
@@ -182,23 +212,48 @@ INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(trl::test::kSftTr
                            return std::string(which.param);
                          });
 
-TEST(AdapterTrajectory, MatchesTrl) {
-  expect_trls("sft_lora");
+void expect_trls_both_ways(const std::string& name, const Json& recorded) {
+  expect_trls(name, recorded);
 #ifdef TRL_COMMAND
-  expect_trls_by_the_command("sft_lora");
+  expect_trls_by_the_command(name, recorded);
 #endif
 }
+
+TEST(AdapterTrajectory, MatchesTrl) { expect_trls_both_ways("sft_lora", recorded_run("sft_lora")); }
 
 // Others, which are in the whole collection alone.
 TEST(AdapterTrajectories, MatchTrl) {
   NEED_GOLDEN("trajectories/sft_dora/case.json");
   for (const char* name :
-       {"sft_lora_all_linear", "sft_lora_modules_to_save", "sft_lora_rslora_qv", "sft_dora"}) {
-    expect_trls(name);
-#ifdef TRL_COMMAND
-    expect_trls_by_the_command(name);
-#endif
-  }
+       {"sft_lora_all_linear", "sft_lora_modules_to_save", "sft_lora_rslora_qv", "sft_dora"})
+    expect_trls_both_ways(name, recorded_run(name));
+}
+
+// The other methods: a few of the runs that tests/train compares one by one.
+TEST(PreferenceTrajectories, MatchTrl) {
+  for (const char* name : {"dpo_sigmoid", "kto_plain"}) expect_trls_both_ways(name, recorded_run(name));
+}
+
+// A language model that gets a head.
+TEST(RewardTrajectory, MatchesTrl) {
+  const Json created = host::golden_json("reward/created.json")["plain"];
+  Json recorded = {{"trainer", "RewardTrainer"},
+                   {"model", "models/" + created["model"].get<std::string>()},
+                   {"dataset", "data/datasets/" + created["dataset"].get<std::string>()},
+                   {"rows", "0..63"},
+                   {"eval_rows", nullptr},
+                   {"lora", nullptr},
+                   {"relative_tolerance", 1e-3},
+                   {"num_update_steps", 6},
+                   {"log_history", created["records"]},
+                   {"head", created["head"]},
+                   {"final_head", created["final_head"]}};
+  recorded["args"] = {{"train_sampling_strategy", "sequential"},
+                      {"per_device_train_batch_size", 4},
+                      {"logging_steps", 1},
+                      {"max_steps", 6}};
+  recorded["args"].update(created["args"]);
+  expect_trls_both_ways("reward", recorded);
 }
 
 // A case that is not there is skipped above; here it counts.
