@@ -450,4 +450,37 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
       << error.message();
 }
 
+// Neither by a run that asks for it, before a row is read, nor from a saved one.
+TEST(Adapter, OneOfExpertsIsNotWrittenToGguf) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Error error;
+  trl_trainer* made = nullptr;
+  const auto settings =
+      host::with(host::tiny(scratch / "out"), {{"use_peft", "true"},
+                                               {"lora_target_parameters", "[experts.down_proj]"},
+                                               {"lora_dropout", "0"},
+                                               {"save_format", "gguf"}});
+  const host::Dataset no_rows = host::rows("no rows");
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(settings).get(), no_rows.get(), nullptr, &made, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(error.key(), "save_format");
+  EXPECT_EQ(std::string(error.message()),
+            "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
+            "safetensors, or leave it out");
+
+  const Json recorded = host::golden_json("adapters/experts.json")["mixtral_experts"];
+  const std::string adapter = scratch / "adapter", file = scratch / "out.gguf";
+  host::write_file(adapter + "/adapter_config.json", recorded["config"].dump());
+  EXPECT_EQ(trl_model_convert(nullptr, adapter.c_str(), file.c_str(),
+                              host::config({{"convert.base", host::golden("models/qwen2")}}).get(), error),
+            TRL_E_UNSUPPORTED);
+  EXPECT_EQ(std::string(error.message()),
+            adapter +
+                ": adapters of experts, routers and other parameters (target_parameters) are not written to "
+                "GGUF by this version: merge the adapter and convert the model instead");
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 }  // namespace
