@@ -48,7 +48,7 @@ std::optional<Value> own_attribute(Run& run, const Value& value, std::string_vie
     if (name == "grouper") return value.sequence().items[0];
     if (name == "list") return value.sequence().items[1];
   }
-  return std::nullopt;
+  return field_of(run, value, name);
 }
 
 Value code_point_at(Run& run, const Text& text, size_t index) {
@@ -214,6 +214,16 @@ Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& st
   return bounds;
 }
 
+Range range_of_slice(Run& run, const Range& range, const Bounds& bounds) {
+  const auto at = [&](int64_t from, int64_t count) {
+    int64_t result = 0;
+    if (__builtin_mul_overflow(count, range.step, &result) || __builtin_add_overflow(from, result, &result))
+      run.fail("a slice of a range beyond 64 bits");
+    return result;
+  };
+  return {at(range.start, bounds.start), at(range.start, bounds.stop), at(0, bounds.step)};
+}
+
 }  // namespace
 
 std::string slice_refusal(const Value& value, const Value& start, const Value& stop, const Value& step) {
@@ -251,6 +261,9 @@ Value slice_of(Run& run, const Value& value, const Value& start, const Value& st
   Values items;
   for (int64_t at = bounds.start; more(at); at += bounds.step)
     items.push_back(value.sequence().items[static_cast<size_t>(at)]);
+  if (value.is_sequence(SequenceType::range)) {
+    return run.range(range_of_slice(run, value.sequence().range, bounds), std::move(items));
+  }
   return run.sequence(value.sequence().type, std::move(items));
 }
 

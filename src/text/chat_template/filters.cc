@@ -188,6 +188,12 @@ constexpr FilterEntry kFilters[] = {
 
 }  // namespace
 
+std::string no_filter(std::string_view name) {
+  if (name == "random")
+    return "the filter 'random' takes another item in each rendering; a chat template cannot use it";
+  return fmt::format("No filter named '{}'.", name);
+}
+
 FilterFunction find_filter(std::string_view name) {
   if (const auto found = lookup_filter(kFilters, name)) return found;
   if (const auto found = find_text_filter(name)) return found;

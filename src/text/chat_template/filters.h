@@ -8,6 +8,7 @@ using FilterFunction = Value (*)(Run&, const Value&, Arguments);
 using TestFunction = bool (*)(Run&, const Value&, Arguments);
 
 FilterFunction find_filter(std::string_view name);  // nullptr: there is none of this name
+std::string no_filter(std::string_view name);       // the error where it gives nullptr
 TestFunction find_test(std::string_view name);
 
 struct FilterEntry {

@@ -295,7 +295,7 @@ Value map(Run& run, const Value& value, Arguments arguments) {
   }
   const std::string name = take_name(run, "map", arguments);
   const FilterFunction filter = find_filter(name);
-  if (!filter) run.fail("No filter named '{}'.", name);
+  if (!filter) run.fail_text(no_filter(name));
   for (const Value& item : items_of(run, value)) out.push_back(filter(run, item, arguments));
   return iterator(run, std::move(out));
 }

@@ -171,4 +171,27 @@ void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bo
   fill(missing - std::max<int64_t>(left, 0));
 }
 
+std::string converted_text(Run& run, const FormatSpec& spec, const Value& value) {
+  std::string text = spec.type == 's'   ? str_of(run, value)
+                     : spec.type == 'a' ? ascii_of(run, value)
+                                        : repr_of(run, value);
+  if (!spec.precision) return text;
+  size_t at = 0;
+  for (int i = 0; i < *spec.precision && at < text.size(); ++i) base::next_code_point(text, at);
+  return text.substr(0, at);
+}
+
+void write_character(Writer& out, Run& run, const FormatSpec& spec, const Value& value) {
+  std::string text;
+  if (value.is_integral() && value.integer() >= 0 && value.integer() < 0x110000 &&
+      (value.integer() < 0xD800 || value.integer() > 0xDFFF)) {
+    base::append_utf8(text, static_cast<char32_t>(value.integer()));
+  } else if (value.is_text() && value.text().length == 1) {
+    text = value.bytes();
+  } else {
+    run.fail("%c requires int or char, not {}", type_name(value));
+  }
+  write_padded(out, spec, text, true);
+}
+
 }  // namespace trl::text::jinja

@@ -25,7 +25,7 @@ Value range(Run& run, Arguments arguments) {
   items.reserve(count);
   for (uint64_t i = 0; i < count; ++i)
     items.push_back(Value::integer(start + static_cast<int64_t>(i) * step));
-  return run.sequence(SequenceType::range, std::move(items));
+  return run.range({start, stop, step}, std::move(items));
 }
 
 // dict(mapping or pairs, **named)

@@ -244,7 +244,7 @@ Value Interpreter::filter(const Expression& node, const ScopePtr& scope, const V
   const Value value = !node.a                                          ? *head
                       : head && node.a->kind == ExpressionKind::filter ? filter(*node.a, scope, head)
                                                                        : evaluate(*node.a, scope);
-  if (!node.filter) fail("No filter named '{}'.", node.text);
+  if (!node.filter) fail_text(no_filter(node.text));
   return node.filter(*this, value, arguments(node.arguments, scope));
 }
 

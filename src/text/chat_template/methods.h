@@ -1,5 +1,7 @@
 // Methods of strings, lists, tuples, dicts and numbers that do not change what they belong to.
 #pragma once
+#include <optional>
+
 #include "text/chat_template/run.h"
 
 namespace trl::text::jinja {
@@ -10,6 +12,9 @@ using Method = Value (*)(Run&, const Value& self, Arguments);
 Method find_method(const Value& value, std::string_view name);
 Method find_text_method(std::string_view name);  // text_methods.cc
 bool is_mutator(const Value& value, std::string_view name);
+// Another attribute that Python's type has, such as real of a number; nullopt: it has none of this name.
+// Fails for those that there are in Python alone.
+std::optional<Value> field_of(Run& run, const Value& value, std::string_view name);
 
 Value dict_from_keys(Run& run, Arguments arguments);  // dict.fromkeys
 

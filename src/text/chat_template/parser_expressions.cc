@@ -358,7 +358,7 @@ ExpressionPtr Parser::filter(ExpressionPtr node) {
   auto applied = make(ExpressionKind::filter, line());
   applied->text = dotted_name();
   applied->filter = find_filter(applied->text);
-  if (!applied->filter) unknown_.push_back({applied->line, "No filter named '" + applied->text + "'."});
+  if (!applied->filter) unknown_.push_back({applied->line, no_filter(applied->text)});
   applied->a = std::move(node);
   if (is_symbol("(")) applied->arguments = call_arguments();
   return finish(std::move(applied));

@@ -173,12 +173,9 @@ void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
       out.append(bytes_repr(sequence.items));
       return;
     case SequenceType::range: {
-      const Values& items = sequence.items;
-      const int64_t first = items.empty() ? 0 : items.front().integer();
-      const int64_t step = items.size() < 2 ? 1 : items[1].integer() - first;
-      const int64_t stop = items.empty() ? 0 : items.back().integer() + (step > 0 ? 1 : -1);
-      out.append(step == 1 ? fmt::format("range({}, {})", first, stop)
-                           : fmt::format("range({}, {}, {})", first, stop, step));
+      const auto& [start, stop, step] = sequence.range;
+      out.append(step == 1 ? fmt::format("range({}, {})", start, stop)
+                           : fmt::format("range({}, {}, {})", start, stop, step));
       return;
     }
     case SequenceType::list:

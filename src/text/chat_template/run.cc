@@ -37,6 +37,13 @@ Value Run::sequence(SequenceType type, Values items) {
   return Value::sequence(std::make_shared<const Sequence>(Sequence{type, std::move(items), depth + 1}));
 }
 
+Value Run::range(const Range& bounds, Values items) {
+  produce(items.size() * sizeof(Value));
+  spend(static_cast<int64_t>(items.size()));
+  return Value::sequence(
+      std::make_shared<const Sequence>(Sequence{SequenceType::range, std::move(items), 1, bounds}));
+}
+
 Value Run::mapping(Mapping entries) {
   produce(entries.entries.size() * 2 * sizeof(Value));
   spend(static_cast<int64_t>(entries.entries.size()));

@@ -46,6 +46,7 @@ class Run {
   Value sequence(SequenceType type, Values items);
   Value list(Values items) { return sequence(SequenceType::list, std::move(items)); }
   Value tuple(Values items) { return sequence(SequenceType::tuple, std::move(items)); }
+  Value range(const Range& bounds, Values items);
   Value mapping(Mapping entries);
   void set(Mapping& mapping, Value key, Value value);  // refuses a key that cannot be hashed
   Value from_json(const base::Json& json, int depth = 0);

@@ -81,10 +81,16 @@ class Value {
 
 using Values = std::vector<Value>;
 
+// Of range(start, stop, step).
+struct Range {
+  int64_t start = 0, stop = 0, step = 1;
+};
+
 struct Sequence {
   SequenceType type;
   Values items;
   int depth;
+  Range range = {};
   mutable size_t walked = 0;  // items already taken from an iterator
 };
 

@@ -1,0 +1,27 @@
+// One replacement field of a format string, as Python's str.format divides it: {name!conversion:spec}.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "text/chat_template/run.h"
+
+namespace trl::text::jinja {
+
+struct FieldPart {
+  bool attribute;  // .name, or else [key]
+  std::string_view name;
+};
+
+struct ReplacementField {
+  std::string_view first;  // a number, a name or nothing
+  std::vector<FieldPart> parts;
+  char conversion = 0;    // s, r or a; 0: none
+  std::string_view spec;  // may have fields of its own
+};
+
+// at: behind the opening brace, and then behind the closing one.
+ReplacementField parse_replacement_field(Run& run, std::string_view text, size_t& at);
+// A name of decimal digits alone, of any script; nullopt: not a number.
+std::optional<int64_t> field_number(Run& run, std::string_view name);
+
+}  // namespace trl::text::jinja
