@@ -71,11 +71,22 @@ int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& vocabulary) 
   return id;
 }
 
-void AddedTokens::build(const Normalizers& normalizers) {
+void AddedTokens::build(const Normalizers& normalizers, const std::string& where) {
+  constexpr size_t kMostNodes = size_t{1} << 22;  // each takes about 50 bytes
+  constexpr size_t kMostBytes = size_t{1} << 28;  // as a vocabulary
+  size_t bytes = 0;
   plain_ = normalized_ = {};
   for (auto& [id, entry] : tokens_) {
     if (entry.token.normalized) entry.normalized = normalizers.run(entry.token.content);
-    (entry.token.normalized ? normalized_ : plain_).add(entry.normalized, id);
+    StringMatcher& matcher = entry.token.normalized ? normalized_ : plain_;
+    matcher.add(entry.normalized, id);
+    bytes += entry.normalized.size();
+    if (bytes > kMostBytes)
+      fail(Status::format, "{}: the added tokens, normalized, have more than {} bytes", where, kMostBytes);
+    if (matcher.nodes() > kMostNodes)
+      fail(Status::format,
+           "{}: the added tokens have more than {} bytes beside those that they begin with alike", where,
+           kMostNodes);
     const AddedToken* shown = find(entry.normalized);
     entry.skipped = shown && shown->special;
   }

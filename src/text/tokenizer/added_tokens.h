@@ -31,6 +31,7 @@ class StringMatcher {
     int32_t value;
   };
   bool find(std::string_view text, size_t from, Match& match) const;
+  size_t nodes() const { return values_.size(); }
 
  private:
   PairTable edges_;                  // node, byte -> next node
@@ -42,7 +43,7 @@ class AddedTokens {
  public:
   // The id of a token that the vocabulary lacks is the next free one. Returns the id.
   int32_t add(const AddedToken& token, const Vocabulary& vocabulary);
-  void build(const Normalizers& normalizers);  // after the last add()
+  void build(const Normalizers& normalizers, const std::string& where);  // after the last add()
 
   const AddedToken* find(std::string_view content) const;
   const AddedToken* find(int32_t id) const;

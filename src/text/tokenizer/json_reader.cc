@@ -80,6 +80,8 @@ class Reader final : public nlohmann::json_sax<Json> {
 
  private:
   enum class Place { elsewhere, vocabulary, pieces, merges };
+  // Half a million added tokens; each value takes about 100 bytes.
+  static constexpr size_t kMaxValues = size_t{1} << 22;
 
   bool at_model(std::string_view key) const {
     return keys_.size() == 2 && keys_[0] == "model" && keys_[1] == key;
@@ -149,6 +151,8 @@ class Reader final : public nlohmann::json_sax<Json> {
 
   // Repeated keys are kept after the first, which is the one that is found.
   Json* add(Json v) {
+    if (++values_ > kMaxValues)
+      fail(Status::format, "{}: more than {} values beside vocabulary and merges", origin_, kMaxValues);
     if (nodes_.empty()) {
       out_.rest = std::move(v);
       return &out_.rest;
@@ -199,6 +203,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   std::vector<Json*> nodes_;       // open objects and lists of the tree
   std::vector<std::string> pair_;  // of a merge
   int pair_size_ = 0;              // of a token and its score
+  size_t values_ = 0;              // of the tree
 };
 
 TokenizerJson read(std::string_view text, const std::string& origin, bool whole) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -32,7 +33,7 @@ Pipeline::Pipeline(TokenizerJson json, const Settings& settings, const std::stri
   read_added(root);
   file_end_ = end();
   add_named(settings);
-  added_.build(normalizers_);
+  added_.build(normalizers_, origin);
   if (settings.around) {
     const auto id = [&](const std::optional<std::string>& token) {
       return token ? std::optional(added_.id(*token)) : std::nullopt;
@@ -75,14 +76,12 @@ void Pipeline::add_named(const Settings& settings) {
     token.special |= known && known->special;
     add(token);
   }
-  const auto lists = [&](const std::string& content) {
-    return std::any_of(listed.begin(), listed.end(),
-                       [&](const AddedToken* t) { return t->content == content; });
-  };
+  std::unordered_set<std::string_view> contents;
+  for (const AddedToken* item : listed) contents.insert(item->content);
   for (const AddedToken& named : settings.named) {
     const AddedToken* known = added_.find(named.content);
     AddedToken token = known ? *known : named;
-    token.special |= !known || !settings.lists_added || lists(named.content);
+    token.special |= !known || !settings.lists_added || contents.contains(named.content);
     add(settings.plain == Plain::all ? plain_special(named.content) : token);
   }
   for (const AddedToken& token : settings.extra) {

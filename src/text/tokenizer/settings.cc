@@ -4,6 +4,8 @@
 #include "text/tokenizer/settings.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -20,6 +22,7 @@ using base::Json;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kAdded = "added_tokens.json";
+constexpr size_t kMaxNames = 1024;  // bos_token, eos_token ...; the largest known map has about 20
 
 Json read_object(const Files& files, const char* name, const std::string& directory) {
   const std::string* text = find_file(files, name);
@@ -54,14 +57,14 @@ void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
 // Token to id: the format before added_tokens_decoder.
 void read_added_file(const Field& file, Settings& settings) {
   settings.added_yields = true;
-  const auto names = [](const std::vector<AddedToken>& tokens, const std::string& content) {
-    return std::any_of(tokens.begin(), tokens.end(),
-                       [&](const AddedToken& t) { return t.content == content; });
-  };
+  std::unordered_set<std::string_view> special;
+  for (const std::vector<AddedToken>* tokens : {&settings.named, &settings.extra}) {
+    for (const AddedToken& token : *tokens) special.insert(token.content);
+  }
   for (const auto& [content, id] : file.value().items()) {
     AddedToken token;
     token.content = content;
-    token.special = names(settings.named, content) || names(settings.extra, content);
+    token.special = special.contains(content);
     token.normalized = !token.special;
     const Field field(id, fmt::format("{}: '{}'", file.where(), content));
     settings.added[static_cast<int32_t>(field.integer(0, kMaxTokenId))] = token;
@@ -210,12 +213,18 @@ void put_added(Json& config, const Json& map, const std::map<int32_t, AddedToken
     for (const auto& [key, value] : map.items()) config[key] = value;
     config["added_tokens_decoder"] = Json::object();
   }
+  auto& entries = static_cast<Json::object_t::Container&>(
+      config["added_tokens_decoder"].get_ref<Json::object_t&>());  // to find one takes a step for each
+  std::unordered_set<std::string> known;
+  for (const auto& [key, value] : entries) known.insert(key);
   for (const auto& [id, token] : added) {
-    Json& entry = config["added_tokens_decoder"][std::to_string(id)];
-    if (entry.is_null())
-      entry = {{"content", token.content},         {"lstrip", token.lstrip},
-               {"normalized", token.normalized},   {"rstrip", token.rstrip},
-               {"single_word", token.single_word}, {"special", token.special}};
+    if (!known.insert(std::to_string(id)).second) continue;
+    entries.emplace_back(std::to_string(id), Json{{"content", token.content},
+                                                  {"lstrip", token.lstrip},
+                                                  {"normalized", token.normalized},
+                                                  {"rstrip", token.rstrip},
+                                                  {"single_word", token.single_word},
+                                                  {"special", token.special}});
   }
 }
 
@@ -244,6 +253,9 @@ Settings read_settings(const Files& files, const std::string& directory, const C
     read_added(*added, settings.added);
   } else {
     const Json map = read_object(files, kMap, directory);
+    if (map.size() > kMaxNames)
+      fail(Status::format, "{}: {} tokens by name: at most {} are read", base::join_path(directory, kMap),
+           map.size(), kMaxNames);
     for (const auto& [key, value] : map.items()) config[key] = value;
   }
   settings.lists_added = added.has_value();
