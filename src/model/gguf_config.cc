@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/families.h"
 #include "model/gguf_limits.h"
+#include "model/gguf_names.h"
 #include "model/gguf_rope.h"
 
 namespace trl::model {
@@ -194,24 +195,33 @@ class Config {
   void experts() {
     const Experts& keys = family_->experts;
     const int64_t count = integer("expert_count");
-    const auto first = file_.tensors().find("blk.0.ffn_up_exps.weight");
-    if (first == file_.tensors().end())
-      fail(Status::format, "{}: tensor blk.0.ffn_up_exps.weight is missing", file_.path());
-    const std::vector<int64_t>& shape = first->second.shape;
-    if (shape.size() != 3 || shape[0] != count || count > kMostExperts) {
-      fail(Status::format,
-           "{}: tensor blk.0.ffn_up_exps.weight has shape [{}], {} is {}; at most {} are read", file_.path(),
-           fmt::join(shape, ", "), key("expert_count"), count, kMostExperts);
-    }
+    if (count > kMostExperts)
+      fail(Status::format, "{}: {} is {}; at most {} are read", file_.path(), key("expert_count"), count,
+           kMostExperts);
+    const int64_t width = expert_width(count);
     config_[family_->model_type == "mixtral" ? "num_local_experts" : keys.count.key] = count;
     config_[keys.chosen.key] = integer("expert_used_count");
-    config_[keys.width.key] = shape[1];
+    config_[keys.width.key] = width;
     if (keys.normalised.key != nullptr) config_[keys.normalised.key] = row_->normalised;
     if (family_->names.shared_router.empty()) return;
     const auto shared = file_.tensors().find("blk.0.ffn_up_shexp.weight");
     if (shared == file_.tensors().end() || shared->second.shape.size() != 2)
       fail(Status::format, "{}: tensor blk.0.ffn_up_shexp.weight is missing, or not a matrix", file_.path());
     config_[keys.shared_width.key] = shared->second.shape.front();
+  }
+
+  int64_t expert_width(int64_t count) const {
+    const GgufPlace place{"blk.0.ffn_up_exps.weight", 0};
+    const auto all = file_.tensors().find(place.name), end = file_.tensors().end();
+    const auto single = all == end ? file_.tensors().find(single_expert_name(place)) : end;
+    if (all == end && single == end)
+      fail(Status::format, "{}: tensor {} is missing", file_.path(), place.name);
+    const auto& [name, tensor] = all != end ? *all : *single;
+    const std::vector<int64_t>& shape = tensor.shape;
+    if (all != end ? shape.size() == 3 && shape[0] == count : shape.size() == 2)
+      return shape[shape.size() - 2];
+    fail(Status::format, "{}: tensor {} has shape [{}], {} is {}", file_.path(), name, fmt::join(shape, ", "),
+         key("expert_count"), count);
   }
 
   static constexpr int64_t kMostExperts = 1024;  // llama.cpp's

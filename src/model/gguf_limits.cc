@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/gguf_rope.h"
 
 namespace trl::model {
 
@@ -61,10 +62,14 @@ class Check {
 
   void rope() const {
     const std::string& type = c_.rope.type;
-    const bool known = type == "default" || type == "linear" || type == "none" ||
+    const bool known = type == "default" || type == "linear" || type == "yarn" || type == "none" ||
                        (type == "llama3" && row_.rope_freqs) || (type == "longrope" && row_.longrope);
-    need(known, "rope type \"{}\" is not written; these are: default, linear{}{}", type,
+    need(known, "rope type \"{}\" is not written: llama.cpp {}; these are: default, linear, yarn{}{}", type,
+         type == "dynamic"        ? "has no frequencies that follow the length of a text"
+         : type == "proportional" ? "gives a part of a head no exponents of the whole"
+                                  : "does not have it for this family",
          row_.rope_freqs ? ", llama3" : "", row_.longrope ? ", longrope" : "");
+    if (type == "yarn") yarn();
     const bool slides =
         std::find(c_.sliding_layers.begin(), c_.sliding_layers.end(), true) != c_.sliding_layers.end();
     need(!slides || !c_.sliding_rope || c_.sliding_rope->type == "default",
@@ -74,6 +79,17 @@ class Check {
       need(c_.turned_layers[static_cast<size_t>(i)] == turned,
            "llama.cpp has {} rotary embedding in layer {}", turned ? "a" : "no", i);
     }
+  }
+
+  // What llama.cpp has fixed for these families, whatever keys a file has.
+  void yarn() const {
+    need(c_.rope.beta_fast == 32 && c_.rope.beta_slow == 1,
+         "llama.cpp computes yarn with beta_fast 32 and beta_slow 1, and they are {} and {}",
+         c_.rope.beta_fast, c_.rope.beta_slow);
+    need(c_.rope.truncate, "llama.cpp rounds the ends of yarn's ramp, and truncate is false");
+    need(c_.rope.factor >= 1, "llama.cpp wants a factor of yarn from 1 on, and it is {}", c_.rope.factor);
+    need(!c_.sliding_rope || gguf_rope_multiplier(c_.rope) == 1,
+         "llama.cpp would multiply layers with a window by yarn's attention_factor too");
   }
 
   void experts() const {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/gguf_families.h"
 #include "model/gguf_limits.h"
+#include "model/gguf_rope.h"
 #include "model/rope.h"
 
 namespace trl::model {
@@ -80,11 +81,14 @@ class Writer {
     size("rope.dimension_count", turned);
     number("rope.freq_base", c_.rope.theta);
     if (slides(c_) && c_.sliding_rope) number("rope.freq_base_swa", c_.sliding_rope->theta);
-    if (c_.rope.type != "linear" && c_.rope.type != "longrope") return;
-    pairs_.add(prefix_ + "rope.scaling.type", c_.rope.type);
-    if (c_.rope.type == "linear") return number("rope.scaling.factor", c_.rope.factor);
+    const std::string& type = c_.rope.type;
+    if (type != "linear" && type != "yarn" && type != "longrope") return;
+    pairs_.add(prefix_ + "rope.scaling.type", type);
+    if (type != "longrope") number("rope.scaling.factor", c_.rope.factor);
+    if (type == "linear") return;
     size("rope.scaling.original_context_length", c_.rope.original_max_position_embeddings);
-    number("rope.scaling.attn_factor", rope_attention_factor(c_.rope));
+    const double multiplier = gguf_rope_multiplier(c_.rope);
+    if (type == "longrope" || multiplier != 1) number("rope.scaling.attn_factor", multiplier);
   }
 
   void scales() {

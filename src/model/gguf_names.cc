@@ -41,6 +41,8 @@ constexpr Pair kExpert[] = {{&Names::expert_gate, "ffn_gate_exps"},
                             {&Names::expert_up, "ffn_up_exps"},
                             {&Names::expert_down, "ffn_down_exps"}};
 
+constexpr std::string_view kExperts = "_exps";
+
 template <size_t N>
 std::string_view find(const Pair (&pairs)[N], const Names& names, std::string_view part) {
   for (const Pair& pair : pairs) {
@@ -101,6 +103,24 @@ std::string name_of_gguf(const Family& family, std::string_view name, int64_t ex
   const std::string prefix = fmt::format(fmt::runtime(names.layer), layer);
   return prefix + (in_experts ? fmt::format(fmt::runtime(names.expert), expert) : "") +
          fmt::format("{}{}", ours, kind);
+}
+
+GgufPlace place_of_single_expert(std::string_view name) {
+  std::string_view part = name;
+  const int64_t layer = take_number(part, "blk.{}.");
+  for (const Pair& pair : kExpert) {
+    const std::string_view alone = pair.theirs.substr(0, pair.theirs.size() - kExperts.size());
+    std::string_view rest = part;
+    const int64_t expert = take_number(rest, fmt::format("{}.{{}}.", alone));
+    if (layer >= 0 && expert >= 0) return {fmt::format("blk.{}.{}.{}", layer, pair.theirs, rest), expert};
+  }
+  return {};
+}
+
+std::string single_expert_name(const GgufPlace& place) {
+  const size_t at = place.name.rfind(kExperts);
+  return fmt::format("{}.{}{}", place.name.substr(0, at), place.expert,
+                     place.name.substr(at + kExperts.size()));
 }
 
 }  // namespace trl::model

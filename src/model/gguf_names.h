@@ -17,6 +17,12 @@ struct GgufPlace {
 GgufPlace gguf_place(const Family& family, std::string_view name);
 // The way back; empty: the family has no such weight.
 std::string name_of_gguf(const Family& family, std::string_view name, int64_t expert);
+
+// The first files with experts have a matrix for each of them: "blk.3.ffn_up.5.weight" is part 5 of
+// "blk.3.ffn_up_exps.weight". -1 and no name: it is another tensor.
+GgufPlace place_of_single_expert(std::string_view name);
+std::string single_expert_name(const GgufPlace& place);  // the way back
+
 inline std::string gguf_name(const Family& family, std::string_view name) {
   return gguf_place(family, name).name;
 }

@@ -81,6 +81,43 @@ Json longrope(const io::Gguf& file, const std::string& prefix, double theta) {
           {"short_factor", factors(file, "rope_factors_short.weight")}};
 }
 
+// llama.cpp's own factor multiplies the one that yarn has by itself; the converter's copy of
+// attention_factor, which llama.cpp does not read for these families, stands for it alone.
+double yarn_attention(const io::Gguf& file, const std::string& scaling, double factor) {
+  const std::string multiplier = scaling + "attn_factor", whole = scaling + "yarn_attn_factor";
+  const double attention =
+      file.find(multiplier) != nullptr
+          ? file.number(multiplier) * rope_attention_factor({.type = "yarn", .factor = factor})
+          : file.number(whole);
+  return std::round(attention * 1e6) / 1e6;  // the file has float32
+}
+
+Json yarn(const io::Gguf& file, const std::string& prefix, double theta) {
+  const std::string scaling = prefix + "rope.scaling.";
+  const auto has = [&](const char* name) { return file.find(scaling + name) != nullptr; };
+  const auto only = [&](const char* name, double value) {
+    if (!has(name) || file.number(scaling + name) == value) return;
+    fail(Status::unsupported, "{}: {}{} is {}; only {} is supported", file.path(), scaling, name,
+         file.number(scaling + name), value);
+  };
+  const double factor = file.number(scaling + "factor");
+  if (!(factor > 0))
+    fail(Status::format, "{}: {}factor is {}; expected more than 0", file.path(), scaling, factor);
+  only("yarn_ext_factor", 1);
+  only("yarn_log_multiplier", 0);
+  const bool counted = has("original_context_length");
+  Json rope = {{"rope_type", "yarn"},
+               {"rope_theta", theta},
+               {"factor", factor},
+               {"original_max_position_embeddings",
+                file.integer(counted ? scaling + "original_context_length" : prefix + "context_length")}};
+  if (has("yarn_beta_fast")) rope["beta_fast"] = file.number(scaling + "yarn_beta_fast");
+  if (has("yarn_beta_slow")) rope["beta_slow"] = file.number(scaling + "yarn_beta_slow");
+  if (has("attn_factor") || has("yarn_attn_factor"))
+    rope["attention_factor"] = yarn_attention(file, scaling, factor);
+  return rope;
+}
+
 }  // namespace
 
 Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t head_dim) {
@@ -91,15 +128,25 @@ Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t he
   if (divisors != file.tensors().end()) return llama3_rope(file, divisors->second, theta, head_dim);
   if (file.tensors().find("rope_factors_long.weight") != file.tensors().end())
     return longrope(file, prefix, theta);
-  const std::string type = has("rope.scaling.type") ? file.text(prefix + "rope.scaling.type") : "none";
+  // A factor alone is linear, as llama.cpp has it; the other key is that of its first files.
+  const char* factor = has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+  const std::string type = has("rope.scaling.type") ? file.text(prefix + "rope.scaling.type")
+                           : has(factor)            ? "linear"
+                                                    : "none";
   if (type == "none") return {{"rope_type", "default"}, {"rope_theta", theta}};
+  if (type == "yarn") return yarn(file, prefix, theta);
   if (type != "linear") {
-    fail(Status::unsupported, "{}: {}rope.scaling.type is \"{}\"; none and linear are supported", file.path(),
-         prefix, type);
+    fail(Status::unsupported, "{}: {}rope.scaling.type is \"{}\"; none, linear and yarn are supported",
+         file.path(), prefix, type);
   }
-  return {{"rope_type", "linear"},
-          {"rope_theta", theta},
-          {"factor", file.number(prefix + "rope.scaling.factor")}};
+  return {{"rope_type", "linear"}, {"rope_theta", theta}, {"factor", file.number(prefix + factor)}};
+}
+
+double gguf_rope_multiplier(const RopeConfig& rope) {
+  const double own =
+      rope.type == "yarn" ? rope_attention_factor({.type = "yarn", .factor = rope.factor}) : 1.0;
+  const double ratio = rope_attention_factor(rope) / own;
+  return std::abs(ratio - 1) < 1e-6 ? 1 : ratio;
 }
 
 }  // namespace trl::model

@@ -163,6 +163,7 @@ std::string_view size_key(std::string_view theirs) {
 struct Held {
   io::GgufTensor tensor;
   std::vector<int64_t> shape;  // here
+  std::string name;            // of the tensor in the file
   bool moved = false;          // rows are in another order
   bool transposed = false;
   float added = 0;
@@ -188,16 +189,18 @@ class GgufWeights final : public WeightSource {
       : file_(std::move(file)), family_(*config.family), order_(config) {
     for (const auto& [name, tensor] : file_->tensors()) {
       if (tensor.shape.size() != 3) {
-        add(tensor, name_of_gguf(family_, name, -1), -1);
+        const GgufPlace single = place_of_single_expert(name);
+        single_experts_ = single_experts_ || single.expert >= 0;
+        add(name, tensor, name_of_gguf(family_, single.expert < 0 ? name : single.name, single.expert), -1);
         continue;
       }
       for (int64_t i = 0; i < std::min(tensor.shape.front(), config.experts.count); ++i)
-        add(tensor, name_of_gguf(family_, name, i), i);
+        add(name, tensor, name_of_gguf(family_, name, i), i);
     }
   }
 
   std::string place(const std::string& name) const override {
-    return fmt::format("{}: tensor {}", file_->path(), gguf_name(family_, name));
+    return fmt::format("{}: tensor {}", file_->path(), name_in_file(name));
   }
   std::string asks(const std::string& name) const override {
     const std::string_view size = size_key(gguf_name(family_, name));
@@ -245,7 +248,7 @@ class GgufWeights final : public WeightSource {
   std::string type(const std::string& name) const override { return held_.at(name).tensor.type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::set<std::string> theirs;
-    for (const std::string& name : used) theirs.insert(gguf_name(family_, name));
+    for (const std::string& name : used) theirs.insert(name_in_file(name));
     std::vector<std::string> names;
     for (const auto& [name, tensor] : file_->tensors()) {
       if (!theirs.contains(name)) names.push_back(name);
@@ -254,9 +257,16 @@ class GgufWeights final : public WeightSource {
   }
 
  private:
-  void add(const io::GgufTensor& tensor, const std::string& name, int64_t expert) {
+  std::string name_in_file(const std::string& name) const {
+    const auto found = held_.find(name);
+    if (found != held_.end()) return found->second.name;
+    const GgufPlace place = gguf_place(family_, name);
+    return single_experts_ && place.expert >= 0 ? single_expert_name(place) : place.name;
+  }
+
+  void add(const std::string& theirs, const io::GgufTensor& tensor, const std::string& name, int64_t expert) {
     if (name.empty()) return;
-    Held held{tensor, tensor.shape};
+    Held held{tensor, tensor.shape, theirs};
     if (expert >= 0) {
       const size_t bytes = tensor.bytes / static_cast<size_t>(tensor.shape.front());
       held.tensor.data = static_cast<const char*>(tensor.data) + static_cast<size_t>(expert) * bytes;
@@ -300,6 +310,7 @@ class GgufWeights final : public WeightSource {
   const Family& family_;
   GgufOrder order_;
   std::map<std::string, Held> held_;  // by the names here
+  bool single_experts_ = false;       // a matrix for each of them
 };
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "base/error.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/save_model.h"
 #include "io/gguf.h"
+#include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "io/write_gguf.h"
 #include "model/golden_batch.h"
@@ -47,6 +49,9 @@ const GgufCase kCases[] = {
     {"gpt_neox_sequential", R"({"tie_word_embeddings": false, "attention_bias": true})", "gptneox"},
     {"gpt2", "{}", "gpt2"},
     {"mixtral", "{}", "llama"},
+    {"llama_yarn",
+     R"({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 16}})",
+     "llama"},
     {"qwen2_moe", R"({"mlp_only_layers": []})", "qwen2moe"},
     {"qwen3_moe", R"({"decoder_sparse_step": 1})", "qwen3moe"}};
 
@@ -206,7 +211,18 @@ TEST(GgufFamilies, WhatLlamaCppComputesOtherwiseIsRefused) {
       {"qwen3_window", "{}", "llama.cpp adds biases only to Q, K and V"},
       {"smollm3", "{}", "llama.cpp has a rotary embedding in layer 1"},
       {"stablelm_head_norms", "{}", "norms of single heads are not written"},
-      {"llama_yarn", "{}", "rope type \"yarn\" is not written; these are: default, linear, llama3"},
+      {"llama_yarn", "{}", "yarn with beta_fast 32 and beta_slow 1, and they are 4 and 1"},
+      {"llama_yarn", R"({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "truncate": false}})",
+       "rounds the ends of yarn's ramp, and truncate is false"},
+      {"gemma3_text",
+       R"({"rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.0}}})",
+       "would multiply layers with a window by yarn's attention_factor too"},
+      {"llama_dynamic", "{}",
+       "rope type \"dynamic\" is not written: llama.cpp has no frequencies that follow the length of a text; "
+       "these are: default, linear, yarn, llama3"},
+      {"llama_proportional", "{}",
+       "rope type \"proportional\" is not written: llama.cpp gives a part of a head no exponents of the "
+       "whole"},
       {"qwen3_moe", "{}", "llama.cpp needs experts in every layer"},
       {"qwen2_moe", R"({"mlp_only_layers": [], "norm_topk_prob": true})", "llama.cpp does not normalise"}};
   for (const auto& [recorded, edits, part] : cases) {
@@ -231,6 +247,99 @@ TEST(GgufFamilies, ANameDoesNotPromiseTokens) {
   };
   EXPECT_EQ(name_with({"<unk>", "<s>", "</s>"}), "Phi");
   EXPECT_EQ(name_with({"<unk>", "<s>", "</s>", "<|endoftext|>"}), "my-Phi-3-tuned");
+}
+
+// config.json says yarn as it did before, and the file's keys are those that llama.cpp reads.
+TEST(GgufFamilies, YarnComesBack) {
+  const Json yarn = {{"rope_type", "yarn"},
+                     {"rope_theta", 10000.0},
+                     {"factor", 4.0},
+                     {"original_max_position_embeddings", 16}};
+  Json with_factor = yarn, with_scales = yarn;
+  with_factor["attention_factor"] = 1.25;
+  with_scales["mscale"] = 1.0;
+  with_scales["mscale_all_dim"] = 0.5;
+  const double own = 0.1 * std::log(4.0) + 1, scaled = own / (0.05 * std::log(4.0) + 1);
+  const std::tuple<Json, double, double> cases[] = {
+      {yarn, 0, 1}, {with_factor, 1.25, 1.25 / own}, {with_scales, scaled, scaled / own}};
+  for (const auto& [given, attention, multiplier] : cases) {
+    SCOPED_TRACE(given.dump());
+    const test::Scratch scratch;
+    base::make_directories(scratch / "model");
+    write_seeded(scratch / "model", edited_config("llama_yarn", Json({{"rope_parameters", given}}).dump()));
+    convert_to_gguf(scratch / "model", scratch / "m.gguf", "f32", {}, nullptr);
+    const io::Gguf file(scratch / "m.gguf");
+    EXPECT_EQ(file.text("llama.rope.scaling.type"), "yarn");
+    EXPECT_EQ(file.number("llama.rope.scaling.factor"), 4);
+    EXPECT_EQ(file.integer("llama.rope.scaling.original_context_length"), 16);
+    constexpr const char* kMultiplier = "llama.rope.scaling.attn_factor";
+    ASSERT_EQ(file.find(kMultiplier) != nullptr, multiplier != 1);
+    if (multiplier != 1) EXPECT_NEAR(file.number(kMultiplier), multiplier, 1e-6);
+    convert_to_directory(scratch / "m.gguf", scratch / "back", "auto", {}, nullptr);
+    expect_same_outputs(scratch / "back", scratch / "model");
+    Json back = base::read_json_file(scratch / "back/config.json")["rope_parameters"], want = yarn;
+    if (attention != 0) {
+      EXPECT_NEAR(back.at("attention_factor").get<double>(), attention, 1e-6);
+      want["attention_factor"] = back["attention_factor"];
+    }
+    EXPECT_EQ(back, want);
+  }
+}
+
+// The first files of Mixtral have a matrix for each expert: such a file of one that has them in one tensor.
+std::string with_single_experts(const std::string& path, const std::string& without = "") {
+  const io::Gguf file(path);
+  test::GgufWriter writer;
+  for (const auto& [key, value] : file.metadata()) {
+    if (const auto* text = std::get_if<std::string>(&value)) writer.add(key, std::string_view(*text));
+    if (const auto* size = std::get_if<uint64_t>(&value)) writer.add(key, static_cast<uint32_t>(*size));
+    if (const auto* number = std::get_if<double>(&value)) writer.add(key, static_cast<float>(*number));
+  }
+  for (const auto& [name, tensor] : file.tensors()) {
+    const std::string_view bytes(static_cast<const char*>(tensor.data), tensor.bytes);
+    if (tensor.shape.size() != 3) {
+      writer.tensor(name, tensor.shape, tensor.type, bytes);
+      continue;
+    }
+    const size_t at = name.find("_exps"), part = bytes.size() / static_cast<size_t>(tensor.shape[0]);
+    for (size_t i = 0; i < bytes.size() / part; ++i) {
+      const std::string single = fmt::format("{}.{}{}", name.substr(0, at), i, name.substr(at + 5));
+      if (single != without)
+        writer.tensor(single, {tensor.shape[1], tensor.shape[2]}, tensor.type, bytes.substr(i * part, part));
+    }
+  }
+  return writer.bytes();
+}
+
+TEST(GgufFamilies, AMatrixForEachExpert) {
+  const test::Scratch scratch;
+  base::make_directories(scratch / "model");
+  write_seeded(scratch / "model", edited_config("mixtral", "{}"));
+  convert_to_gguf(scratch / "model", scratch / "m.gguf", "f32", {}, nullptr);
+  base::write_file(scratch / "single.gguf", with_single_experts(scratch / "m.gguf"));
+  ASSERT_TRUE(io::Gguf(scratch / "single.gguf").tensors().contains("blk.1.ffn_gate.3.weight"));
+  expect_same_outputs(scratch / "single.gguf", scratch / "model");
+  expect_same_hidden(*model::Model::open(scratch / "single.gguf", "keep"),
+                     *model::Model::open(scratch / "model", "float32"));
+  test::Warnings log;
+  convert_to_directory(scratch / "single.gguf", scratch / "back", "auto", {}, &log);
+  expect_same_outputs(scratch / "back", scratch / "model");
+  EXPECT_TRUE(log.lines.empty()) << log.lines.front();
+  for (const std::string missing : {"blk.0.ffn_up.0.weight", "blk.1.ffn_down.3.weight"}) {
+    SCOPED_TRACE(missing);
+    base::write_file(scratch / "single.gguf", with_single_experts(scratch / "m.gguf", missing));
+    try {
+      model::Model::open(scratch / "single.gguf", "float32");
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::format);
+      const bool first = missing == "blk.0.ffn_up.0.weight";  // neither form is there
+      EXPECT_NE(error.message().find(first ? "tensor blk.0.ffn_up_exps.weight is missing"
+                                           : "tensor " + missing + " is missing"),
+                std::string::npos)
+          << error.message();
+    }
+  }
 }
 
 // Its weights have other prefixes, and the vision part is left out.

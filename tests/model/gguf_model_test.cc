@@ -185,6 +185,50 @@ TEST(GgufModel, Llama3ScalingIsRebuiltFromItsDivisors) {
                  "tensor rope_freqs.weight: not the rope scaling");
 }
 
+// As llama.cpp's converter writes it, whose yarn_ keys are copies of config.json's.
+TEST(GgufModel, YarnHasTheConvertersKeysToo) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const TemporaryDirectory directory;
+  const auto base = Model::open(test::golden_path("models/llama"), "float32");
+  const auto with = [&](const std::vector<std::pair<std::string, float>>& more) {
+    GgufWriter writer = written(*base);
+    writer.add("llama.rope.scaling.type", "yarn");
+    writer.add("llama.rope.scaling.factor", 4.0f);
+    for (const auto& [key, value] : more) writer.add("llama.rope.scaling." + key, value);
+    return directory.write("m.gguf", writer.bytes());
+  };
+  const auto plain = Model::open(with({}), "float32");
+  EXPECT_EQ(plain->config().rope.type, "yarn");
+  EXPECT_EQ(plain->config().rope.factor, 4);
+  EXPECT_EQ(plain->config().rope.original_max_position_embeddings, plain->config().max_position_embeddings);
+  EXPECT_EQ(plain->config().rope.attention_factor, std::nullopt);
+  const auto more = Model::open(with({{"yarn_attn_factor", 0.9f},
+                                      {"yarn_beta_fast", 16},
+                                      {"yarn_beta_slow", 2},
+                                      {"yarn_ext_factor", 1}}),
+                                "float32");
+  EXPECT_EQ(more->config().rope.attention_factor, 0.9);
+  EXPECT_EQ(more->config().rope.beta_fast, 16);
+  EXPECT_EQ(more->config().rope.beta_slow, 2);
+  expect_refused(with({{"yarn_ext_factor", 0.5f}}), Status::unsupported,
+                 "llama.rope.scaling.yarn_ext_factor is 0.5; only 1 is supported");
+  expect_refused(with({{"yarn_log_multiplier", 0.1f}}), Status::unsupported,
+                 "llama.rope.scaling.yarn_log_multiplier is 0.1");
+}
+
+TEST(GgufModel, AFactorWithoutATypeIsLinear) {
+  TRL_NEED_GOLDEN("models/llama/config.json");
+  const TemporaryDirectory directory;
+  const auto base = Model::open(test::golden_path("models/llama"), "float32");
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    GgufWriter writer = written(*base);
+    writer.add(key, 8.0f);
+    const auto model = Model::open(directory.write("m.gguf", writer.bytes()), "float32");
+    EXPECT_EQ(model->config().rope.type, "linear");
+    EXPECT_EQ(model->config().rope.factor, 8);
+  }
+}
+
 TEST(GgufModel, RefusesWhatIsWrong) {
   TRL_NEED_GOLDEN("models/llama/config.json");
   const TemporaryDirectory directory;
@@ -209,9 +253,9 @@ TEST(GgufModel, RefusesWhatIsWrong) {
   expect_refused(directory.write("m.gguf", bare.bytes()), Status::format,
                  "metadata key llama.embedding_length is missing");
   GgufWriter scaled = written(*base);
-  scaled.add("llama.rope.scaling.type", "yarn");
+  scaled.add("llama.rope.scaling.type", "dynamic");
   expect_refused(directory.write("m.gguf", scaled.bytes()), Status::unsupported,
-                 "llama.rope.scaling.type is \"yarn\"");
+                 "llama.rope.scaling.type is \"dynamic\"; none, linear and yarn are supported");
   GgufWriter empty;
   write_metadata(empty, base->config());
   empty.tensor("token_embd.weight", {448, 64}, std::vector<float>(448 * 64));

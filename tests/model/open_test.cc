@@ -5,6 +5,7 @@
 #include "io/temporary_file.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
+#include "support/seeded_model.h"
 
 namespace trl::model {
 namespace {
@@ -143,6 +144,24 @@ TEST(Open, BadWeights) {
   config["tie_word_embeddings"] = false;
   untied.write(config);
   expect_error(untied.directory.path(), Status::format, "tensor lm_head.weight is missing");
+}
+
+// A matrix of one expert.
+TEST(Open, AMissingExpertIsNamed) {
+  for (const char* const family : {"mixtral", "qwen2_moe", "qwen3_moe"}) {
+    SCOPED_TRACE(family);
+    const test::SeededModel seeded(family);
+    std::vector<io::NamedTensor> tensors;
+    std::string last;
+    for (const test::SeededTensor& tensor : seeded.tensors) {
+      tensors.push_back({tensor.name, io::ElementType::f32, tensor.shape, tensor.values.data()});
+      if (tensor.name.find(".experts.") != std::string::npos) last = tensor.name;
+    }
+    ASSERT_FALSE(last.empty());
+    std::erase_if(tensors, [&](const io::NamedTensor& tensor) { return tensor.name == last; });
+    io::write_safetensors(seeded.directory / "model.safetensors", tensors);
+    expect_error(seeded.directory.path(), Status::format, fmt::format("tensor {} is missing", last));
+  }
 }
 
 struct Lines final : base::LogSink {
