@@ -266,7 +266,7 @@ TEST(GgufFamilies, YarnComesBack) {
     SCOPED_TRACE(given.dump());
     const test::Scratch scratch;
     base::make_directories(scratch / "model");
-    write_seeded(scratch / "model", edited_config("llama_yarn", Json({{"rope_parameters", given}}).dump()));
+    write_seeded(scratch / "model", edited_config("llama_yarn", Json{{"rope_parameters", given}}.dump()));
     convert_to_gguf(scratch / "model", scratch / "m.gguf", "f32", {}, nullptr);
     const io::Gguf file(scratch / "m.gguf");
     EXPECT_EQ(file.text("llama.rope.scaling.type"), "yarn");

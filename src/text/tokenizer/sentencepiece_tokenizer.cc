@@ -113,7 +113,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     for (const auto* list : {&settings.named, &settings.extra})
       for (const AddedToken& token : *list) add(token);
-    tokens->build({});
+    tokens->build({}, origin_);
     added_ = std::move(tokens);
   }
 
