@@ -877,13 +877,14 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
  *
  * The JSON object has `batch`, `batches_per_epoch` and `rows` (prepared ones; both null for rows that are
  * streamed), `row_ids` (the numbers in the dataset of the rows that are in it), `columns` (numbers of the
- * sequences by name, such as the margins of pairs) and `sequences`: objects of `input_ids`, `labels`, `pieces`
- * and `texts`, as trl_dataset_get_example has them. The documents of a packed row are sequences of their own;
- * the chosen completions of pairs come before the rejected ones.
+ * sequences by name, such as the margins of pairs) and `sequences`: objects of `input_ids`, `labels`,
+ * `pieces` and `texts`, as in the answer of trl_dataset_get_example. The documents of a packed row are
+ * sequences of their own; the chosen completions of pairs come before the rejected ones.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
- * @param options [in] nullable: the defaults. With `per_device_train_batch_size` 1 a batch is one prepared row.
+ * @param options [in] nullable: the defaults. With `per_device_train_batch_size` 1 a batch is one prepared
+ * row.
  * @param batch [in] counted from 0; those before it are passed over.
  * @param out_json [out] borrowed until dataset is destroyed.
  * @param error [out] nullable; owned by the caller.

@@ -128,7 +128,7 @@ Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t he
   if (divisors != file.tensors().end()) return llama3_rope(file, divisors->second, theta, head_dim);
   if (file.tensors().find("rope_factors_long.weight") != file.tensors().end())
     return longrope(file, prefix, theta);
-  // A factor alone is linear, as llama.cpp has it; the other key is that of its first files.
+  // A factor alone is linear, as in llama.cpp; the other key is that of its first files.
   const char* factor = has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   const std::string type = has("rope.scaling.type") ? file.text(prefix + "rope.scaling.type")
                            : has(factor)            ? "linear"

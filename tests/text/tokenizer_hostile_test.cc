@@ -91,7 +91,7 @@ TEST(TokenizerHostile, NormalizedAddedTokens) {
   EXPECT_TRUE(message.ends_with("the added tokens, normalized, have more than 268435456 bytes")) << message;
 }
 
-// 200,000 work, also where names of all of them ask for their flags.
+// 200,000 work, even where names of all of them ask for their flags.
 TEST(TokenizerHostile, ManyAddedTokens) {
   constexpr size_t kCount = kMeasured ? 200'000 : 20'000;
   Json json = tiny_json(), extra = Json::array();

@@ -50,7 +50,7 @@ void write_formatted(Writer& out, Run& run, const std::string& written, const Va
 
 class BraceFormatter {
  public:
-  // mapping: what names mean, in the place of values.named; may be nullptr
+  // mapping: what names mean, instead of values.named; may be nullptr
   BraceFormatter(Run& run, const Arguments& values, const Value* mapping, bool markup)
       : run_(run), values_(values), mapping_(mapping), markup_(markup) {}
 
