@@ -26,7 +26,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft dpo reward kto estimate eval generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft dpo reward kto estimate eval rows chat generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
@@ -255,6 +255,60 @@ case_eval_measures_as_training_does() {
   run 1 eval "${eval[@]}" --splits valid; says err "there are: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
+}
+case_rows_shows_what_the_trainer_sees() {
+  printf '{"prompt":"Who keeps it?","completion":" Ines."}\n{"prompt":"Where?","completion":" Here, on the hill."}\n' >r.jsonl
+  local rows=(rows --model_name_or_path "$model" --dataset_name r.jsonl)
+  run 0 "${rows[@]}"
+  says out "Who keeps it?[ Ines."; says out "Where?[ Here"; says out "row: "; [ "$(grep -c '^--- batch' out)" -eq 2 ] || die "two rows"
+  run 0 "${rows[@]}" --count 1 --json; [ "$(wc -l <out)" -eq 1 ] || die "one row"; says out '"batches_per_epoch":2'; says out '"input_ids"'
+  run 0 "${rows[@]}" --packing; [ "$(grep -c '^--- batch' out)" -eq 1 ] || die "one packed row"; [ "$(grep -c '^document: ' out)" -eq 2 ] || die "documents"
+  run 0 "${rows[@]}" --max_length 5; says out ", cut from "
+  run 2 "${rows[@]}" --count none; says err "--count: 'none'"
+  printf '{"prompt":"Who?","chosen":" Ines.","rejected":" Nobody."}\n' >p.jsonl
+  run 0 rows --method dpo --model_name_or_path "$model" --dataset_name p.jsonl; says out "chosen: "; says out "rejected: "; says out "Who?[ Nobody."
+  [ -z "$(find . -name '*trainer_output*')" ] || die "an output directory was made"
+}
+case_chat_answers_and_saves() {
+  printf 'one two\n/save said.jsonl\n/reset\n/nothing\n/exit\nnever read\n' >typed
+  "$trl" chat --model_name_or_path "$model" --max_new_tokens 8 --system "Be brief." <typed >out 2>err || die "chat"
+  says out "saved in said.jsonl"; says out "/nothing: there is no such command"
+  says said.jsonl '{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"one two"},{"role":"assistant","content":'
+  run 0 sft --model_name_or_path "$model" --dataset_name said.jsonl --bf16 false --max_steps 1 --output_dir model
+  run 2 chat; says err "--model_name_or_path is needed"
+}
+# On a terminal: Ctrl-C ends the answer, a half-typed line is dropped, Ctrl-D leaves.
+case_chat_on_a_terminal() {
+  command -v python3 >/dev/null || { echo "no python3" >&2; exit 77; }
+  python3 - "$trl" "$model" <<'PY' || die "chat on a terminal"
+import os, pty, select, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
+    os.execv(sys.argv[1], [sys.argv[1], "chat", "--model_name_or_path", sys.argv[2], "--max_new_tokens", "100000"])
+seen = b""
+def until(text):
+    global seen
+    end = time.time() + 120
+    while text not in seen:
+        if time.time() > end: sys.exit(f"{text!r} does not come: {seen[-500:]!r}")
+        if select.select([fd], [], [], 0.2)[0]: seen += os.read(fd, 4096)
+until(b"> ")
+os.write(fd, "one two thr\u00e9e\r".encode())
+time.sleep(2)
+os.write(fd, b"\x03")
+until(b"[interrupted]")
+seen = b""
+os.write(fd, b"half a line")
+until(b"line")
+os.write(fd, b"\x03")
+until(b"\n")
+os.write(fd, b"/save said.jsonl\r")
+until(b"saved in said.jsonl")
+os.write(fd, b"\x04")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+PY
+  says said.jsonl 'one two thrée'
 }
 case_mixtures_and_splits() {
   head -n 12 "$rows" >a.jsonl; head -n 16 "$rows" | gzip >b.jsonl.gz
