@@ -361,6 +361,16 @@ TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
 
 /**
+ * What an option is about, within its section ("Batches and length", "Saving").
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is not an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_group(const trl_option* option) TRL_NOEXCEPT;
+
+/**
  * Where an option comes from.
  *
  * @param option [in] from trl_option_next.
@@ -495,6 +505,29 @@ TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
  * @since 0.1
  */
 TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * What does not happen in this build when an option is set: it is accepted, and one warning says this.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" when the option works or is refused; NULL for what is not
+ *   an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_ignored_reason(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The values beside the default that are neither refused nor ignored, where an option has such a reason
+ * (trl_option_unsupported_reason, trl_option_ignored_reason).
+ *
+ * @param option [in] from trl_option_next.
+ * @return "a|b|c", for a map "key" or "key=value", borrowed for the life of the process; "" when there is
+ *   none, and when the option works; NULL for what is not an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_taken(const trl_option* option) TRL_NOEXCEPT;
 
 /* ---- runtime and log ----------------------------------------------------------------------------- */
 
