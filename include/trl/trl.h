@@ -577,16 +577,19 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
 TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
                                        trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
-/* Tells the host the progress of a call that opens or makes something. phase, valid during the callback, is
+/* Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is
  *   "engine"     libtorch and the engine are being loaded: done is 0, then 1; total is 1
  *   "rows"       rows are being read and counted: done is the rows so far, total is not known
  *   "tokenize"   rows are being tokenised: done rows of total
  *   "weights"    weights are being read: done tensors of the total stored
+ *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
+ *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
  * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
  * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
- * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made.
+ * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made. A trainer's call that is
+ * stopped while it saves ends as trl_trainer_cancel ends it.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
 enum { TRL_PROGRESS_STOP = 1 };

@@ -44,10 +44,11 @@ int main(int argc, char** argv) {
   try {
     code = trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
   } catch (const trl::cli::Failure& failure) {
-    trl::cli::Progress::clear_line();
+    trl::cli::clear_line();
     spdlog::error("{}", failure.what());
     code = failure.code;
   } catch (const std::exception& error) {
+    trl::cli::clear_line();
     spdlog::error("{}", error.what());
   }
   // Every handle is destroyed by now. The engine brings some three hundred libraries whose own destructors

@@ -78,6 +78,7 @@ std::map<std::string, Screen> made() {
                          {kModel},
                          {{"prompt", "TEXT ...", "texts to complete; - or none: stdin"},
                           {"prompts", "FILE", "a file of prompts: JSON Lines, or a text a line"},
+                          {"json", "", "a line of JSON for each prompt"},
                           {"chat", "", "put each prompt into the chat template"},
                           {"max_new_tokens", "N", "tokens after which a completion ends"},
                           {"temperature", "X", "0: always the likeliest token"},
@@ -87,7 +88,7 @@ std::map<std::string, Screen> made() {
                           {"adapter_name_or_path", "DIR", "an adapter to use"},
                           kQuiet},
                          {"trl generate --model_name_or_path out --chat --prompt \"Who are you?\"",
-                          "trl generate --model_name_or_path out --prompts prompts.jsonl >answers.jsonl"}};
+                          "trl generate --model_name_or_path out --prompts prompts.jsonl --json"}};
   screens["convert"] = {"",
                         {{"model_name_or_path", "PATH", "a model directory, GGUF file or adapter"},
                          {"output", "PATH", "the GGUF file, or the directory of a model"}},
