@@ -11,7 +11,7 @@ namespace trl::cli {
 
 namespace {
 
-struct Flag {
+struct Completed {
   std::string name;   // without dashes
   std::string about;  // a few words
   std::vector<std::string> values;
@@ -33,9 +33,9 @@ std::string first_sentence(std::string text) {
   return plain;
 }
 
-std::vector<Flag> flags_of(const Command& command) {
+std::vector<Completed> flags_of(const Command& command) {
   const CommandLine line = outline_of(command.run);
-  std::vector<Flag> flags = {{"help", "one screen of help", {}, false},
+  std::vector<Completed> flags = {{"help", "one screen of help", {}, false},
                              {"help-all", "every option, by topic", {}, false},
                              {"config", "a YAML or JSON file with these keys", {}, true}};
   for (const TextFlag& text : line.texts) flags.push_back({text.name, first_sentence(text.help), {}, true});
@@ -98,7 +98,7 @@ std::string bash() {
       continue;
     }
     std::string all;
-    for (const Flag& flag : flags_of(command)) {
+    for (const Completed& flag : flags_of(command)) {
       all += (all.empty() ? "--" : " --") + flag.name;
       if (!flag.values.empty())
         text += fmt::format("    {}:{}) words='{}' ;;\n", command.name, flag.name, joined(flag.values));
@@ -139,7 +139,7 @@ std::string zsh() {
       continue;
     }
     flags += fmt::format("      {}) list=(\n", command.name);
-    for (const Flag& flag : flags_of(command)) {
+    for (const Completed& flag : flags_of(command)) {
       flags += fmt::format("        '--{}:{}'\n", flag.name, flag.about);
       if (!flag.values.empty())
         text += fmt::format("    {}:{}) compadd -- {}; [[ $PREFIX == -* ]] || return ;;\n", command.name,
@@ -163,7 +163,7 @@ std::string fish() {
       if (!words.empty()) text += fmt::format("{} -f -a '{}'\n", when, joined(words));
       continue;
     }
-    for (const Flag& flag : flags_of(command)) {
+    for (const Completed& flag : flags_of(command)) {
       const std::string value = !flag.values.empty() ? fmt::format(" -x -a '{}'", joined(flag.values))
                                 : flag.takes_value   ? " -r"
                                                      : "";

@@ -1,6 +1,8 @@
 // trl man [COMMAND]: the manual page of trl or of one command, from the same outlines as its help.
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -115,7 +117,23 @@ std::string overview() {
 
 }  // namespace
 
+namespace {
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << text).flush()) throw Failure(kFailed, path + ": cannot be written");
+}
+
+}  // namespace
+
+// --output DIR: all pages into files, for an installation.
 int man(const Words& words) {
+  if (words.size() == 2 && words[0] == "--output") {
+    write(words[1] + "/trl.1", overview());
+    for (const Command& command : commands())
+      write(fmt::format("{}/trl-{}.1", words[1], command.name), page_of(command));
+    return 0;
+  }
   if (words.size() > 1) throw Failure(kUsage, "usage: trl man [COMMAND]");
   print(words.empty() ? overview() : page_of(command_named(words[0])));
   return 0;
