@@ -2,6 +2,8 @@
 // own outlines, so that it holds what they take.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/keys.h"
@@ -23,7 +25,7 @@ std::string first_sentence(std::string text) {
   constexpr size_t kLongest = 70;
   text.resize(std::min(text.find(". "), text.size()));
   text.resize(std::min(text.find(": "), text.size()));
-  if (text.size() > kLongest) text.resize(text.rfind(' ', kLongest));
+  if (text.size() > kLongest) text.resize(std::min(text.rfind(' ', kLongest), kLongest));
   std::string plain;
   for (const char c : text) {
     if (c != '\'' && c != '"' && c != '`' && c != '$' && c != '\\' && c != '[' && c != ']' && c != '\n')
@@ -36,8 +38,8 @@ std::string first_sentence(std::string text) {
 std::vector<Completed> flags_of(const Command& command) {
   const CommandLine line = outline_of(command.run);
   std::vector<Completed> flags = {{"help", "one screen of help", {}, false},
-                             {"help-all", "every option, by topic", {}, false},
-                             {"config", "a YAML or JSON file with these keys", {}, true}};
+                                  {"help-all", "every option, by topic", {}, false},
+                                  {"config", "a YAML or JSON file with these keys", {}, true}};
   for (const TextFlag& text : line.texts) flags.push_back({text.name, first_sentence(text.help), {}, true});
   for (const ListFlag& list : line.lists) flags.push_back({list.name, first_sentence(list.help), {}, true});
   for (const Switch& one : line.switches) flags.push_back({one.name, first_sentence(one.help), {}, false});

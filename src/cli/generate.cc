@@ -1,5 +1,5 @@
 // trl generate: completes prompts. The completion of one goes to stdout as it comes.
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 

@@ -13,9 +13,10 @@ namespace trl::cli {
 namespace {
 
 // The default, where it says something that the text does not.
-std::string default_note(const CommandLine& line, const ScreenLine& shown) {
+std::string default_note(const CommandLine& line, const std::vector<const trl_option*>& keys,
+                         const ScreenLine& shown) {
   if (std::string_view(shown.text).ends_with(']')) return "";
-  for (const trl_option* key : keys_of(line)) {
+  for (const trl_option* key : keys) {
     if (flag_name(trl_option_name(key), line.name) != shown.flag) continue;
     const std::string value = default_of(key, line.trainer);
     const bool says = !value.empty() && value != "null" && value != "false" && value != "auto" &&
@@ -35,13 +36,14 @@ std::string lines(const CommandLine& line, const std::vector<ScreenLine>& shown,
   int widest = 0;
   for (const ScreenLine& one : shown) widest = std::max(widest, characters(spelled(one)));
   const int column = std::min(widest, 34) + 4;
+  const std::vector<const trl_option*> keys = keys_of(line);
   std::string text;
   for (const ScreenLine& one : shown) {
     std::string begin = "  " + spelled(one);
     const int room = column - characters(begin);
     begin += room >= 2 ? std::string(static_cast<size_t>(room), ' ')
                        : "\n" + std::string(static_cast<size_t>(column), ' ');
-    text += begin + wrapped(one.text + default_note(line, one), column, width, column) + "\n";
+    text += begin + wrapped(one.text + default_note(line, keys, one), column, width, column) + "\n";
   }
   return text;
 }
@@ -94,8 +96,7 @@ std::string short_help(const CommandLine& line, int width) {
   const std::vector<ScreenLine> common = screen.common.empty() ? own_flags(line) : screen.common;
   if (!common.empty()) text += "\nCommon:\n" + lines(line, common, width);
   if (!screen.examples.empty()) text += "\nExamples:\n";
-  for (const std::string& example : screen.examples)
-    text += wrapped(example, 4, width - 2, 2).insert(0, "  ") + "\n";
+  for (const std::string& example : screen.examples) text += "  " + wrapped(example, 6, width, 2) + "\n";
   if (line.takes_flags) {
     text +=
         "\n" +

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace trl::cli {
 
@@ -35,8 +36,10 @@ bool wanted(const CommandLine& line, const trl_option* option) {
          has(line.sections, section) || has(line.keys, trl_option_name(option));
 }
 
+constexpr std::string_view kLauncher = "trl and accelerate launch";
+
 bool is_launch(const trl_option* option) {
-  return std::string_view(trl_option_section(option)) == "trl and accelerate launch" && mark(option) != "";
+  return trl_option_section(option) == kLauncher && !mark(option).empty();
 }
 
 const char* of(const trl_option* option, const std::string& trainer,
@@ -59,23 +62,25 @@ bool contains(std::string_view list, std::string_view name) {
 }
 
 std::vector<const trl_option*> keys_of(const CommandLine& line) {
-  std::vector<const trl_option*> keys;
-  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-    if (wanted(line, o)) keys.push_back(o);
-  }
-  // The command's own section first, what only a launcher of processes reads last.
-  const auto place = [&](const trl_option* o) {
-    return trl_option_section(o) == line.name ? 0 : is_launch(o) ? 2 : 1;
+  struct Placed {
+    const trl_option* key;
+    size_t section, topic;
   };
-  std::stable_sort(keys.begin(), keys.end(),
-                   [&](const trl_option* a, const trl_option* b) { return place(a) < place(b); });
-  std::vector<const trl_option*> by_topic;  // one topic may stand in several sections
-  for (const trl_option* key : keys) {
-    const auto same = std::find_if(by_topic.rbegin(), by_topic.rend(),
-                                   [&](const trl_option* o) { return topic(o) == topic(key); });
-    by_topic.insert(same == by_topic.rend() ? by_topic.end() : same.base(), key);
+  std::vector<Placed> keys;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    // The command's own section first, what only a launcher of processes reads last.
+    if (wanted(line, o))
+      keys.push_back({o, trl_option_section(o) == line.name ? 0u : is_launch(o) ? 2u : 1u, 0});
   }
-  return by_topic;
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Placed& a, const Placed& b) { return a.section < b.section; });
+  std::map<std::string, size_t> topics;  // one may stand in several sections: where it comes first
+  for (Placed& one : keys) one.topic = topics.emplace(topic(one.key), topics.size()).first->second;
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Placed& a, const Placed& b) { return a.topic < b.topic; });
+  std::vector<const trl_option*> ordered;
+  for (const Placed& one : keys) ordered.push_back(one.key);
+  return ordered;
 }
 
 const trl_option* find_key(std::string_view name) {
@@ -96,7 +101,8 @@ std::string flag_name(std::string name, const std::string& command) {
 }
 
 std::string topic(const trl_option* option) {
-  return is_launch(option) ? "Launching several processes" : trl_option_group(option);
+  if (is_launch(option)) return "Launching several processes";
+  return std::string_view(trl_option_section(option)) == kLauncher ? "The command" : trl_option_group(option);
 }
 
 std::string default_of(const trl_option* option, const std::string& trainer) {

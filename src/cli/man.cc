@@ -119,7 +119,7 @@ std::string overview() {
 
 namespace {
 
-void write(const std::string& path, const std::string& text) {
+void write_page(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   if (!(out << text).flush()) throw Failure(kFailed, path + ": cannot be written");
 }
@@ -129,9 +129,9 @@ void write(const std::string& path, const std::string& text) {
 // --output DIR: all pages into files, for an installation.
 int man(const Words& words) {
   if (words.size() == 2 && words[0] == "--output") {
-    write(words[1] + "/trl.1", overview());
+    write_page(words[1] + "/trl.1", overview());
     for (const Command& command : commands())
-      write(fmt::format("{}/trl-{}.1", words[1], command.name), page_of(command));
+      write_page(fmt::format("{}/trl-{}.1", words[1], command.name), page_of(command));
     return 0;
   }
   if (words.size() > 1) throw Failure(kUsage, "usage: trl man [COMMAND]");

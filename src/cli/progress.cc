@@ -55,21 +55,19 @@ void clear_line() {
 
 int32_t show_phase(void*, const char* phase, int64_t done, int64_t total) {
   const std::string_view name = phase;
-  const std::string share = total > 0 ? fmt::format(" ({}%)", done * 100 / total) : "";
-  const std::string of = total >= 0 ? fmt::format("{} of {}{}", done, total, share) : fmt::format("{}", done);
-  if (name == "engine")
-    redraw("loading the engine");
-  else if (name == "rows")
-    redraw("reading rows: " + of);
-  else if (name == "tokenize")
-    redraw("preparing rows: " + of);
-  else if (name == "weights")
-    redraw("opening the model: tensors " + of);
-  else if (name == "save")
-    redraw(fmt::format("saving: {} of {} MB{}", done / 1000000, total / 1000000, share));
-  else
-    redraw(fmt::format("{}: {}", name, of));
-  if (name == "save" && done == total) clear_line();
+  if (name == "save") {
+    redraw(fmt::format("saving: {} of {} MB", done / 1000000, total / 1000000));
+    if (done == total) clear_line();
+    return 0;
+  }
+  const std::string said = name == "engine"     ? "loading the engine"
+                           : name == "rows"     ? "reading rows"
+                           : name == "tokenize" ? "preparing rows"
+                           : name == "weights"  ? "opening the model: tensors"
+                                                : std::string(name);
+  const std::string of =
+      total > 0 ? fmt::format("{} of {} ({}%)", done, total, done * 100 / total) : fmt::format("{}", done);
+  redraw(name == "engine" ? said : said + " " + of);
   return 0;
 }
 

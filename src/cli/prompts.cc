@@ -54,7 +54,6 @@ std::vector<std::string> lines_of(const std::string& text, const std::string& na
 std::string file_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in || in.peek() == std::ifstream::traits_type::eof()) {
-    std::error_code none;
     const int reason = errno != 0 ? errno : EIO;
     if (!in.is_open())
       throw Failure(kFailed,

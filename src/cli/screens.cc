@@ -43,7 +43,7 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
 std::map<std::string, Screen> made() {
   std::map<std::string, Screen> screens;
   screens["sft"] = trainer(kRows.text, {{"packing", "", "fill each row with several documents"}},
-                           {"trl sft --model_name_or_path smollm2 --dataset_name rows.jsonl --output_dir out",
+                           {"trl sft --model_name_or_path smollm2 --dataset_name rows.jsonl",
                             "trl sft --config recipe.yaml --use_peft --lora_target_modules all-linear"});
   static constexpr const char* kPairs = "rows with chosen and rejected";
   screens["dpo"] = trainer(kPairs,

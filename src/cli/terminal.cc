@@ -2,6 +2,8 @@
 
 #include <sys/ioctl.h>
 
+#include <algorithm>
+
 namespace trl::cli {
 
 int columns(int descriptor) {

@@ -68,7 +68,7 @@ def case_progress_fits():
             assert line.endswith(" left"), f"no time left: {line!r}"
         assert any("loss" in line for line in lines), lines
         assert (columns < 80) or any("peak " in line for line in lines), lines
-        for phase in ("loading the engine", "preparing rows: ", "opening the model: ", "saving: "):
+        for phase in ("loading the engine", "preparing rows ", "opening the model: tensors ", "saving: "):
             shown = [line for line in drawn(text) if line.startswith(phase)]
             assert shown, f"{phase} was not shown: {text}"
             assert max(map(len, shown)) < columns, shown
