@@ -65,4 +65,20 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
   install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(NOT CMAKE_CROSSCOMPILING)  # the command prints its manual pages and completion scripts itself
+    set(pages ${PROJECT_BINARY_DIR}/pages)
+    add_custom_command(OUTPUT ${pages}/made
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/man1
+      COMMAND trl_command man --output ${pages}/man1
+      COMMAND trl_command completion bash > ${pages}/trl
+      COMMAND trl_command completion zsh > ${pages}/_trl
+      COMMAND trl_command completion fish > ${pages}/trl.fish
+      COMMAND ${CMAKE_COMMAND} -E touch ${pages}/made
+      DEPENDS trl_command trl COMMENT "Manual pages and completion scripts" VERBATIM)
+    add_custom_target(trl_pages ALL DEPENDS ${pages}/made)
+    install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+    install(FILES ${pages}/trl DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${pages}/_trl DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${pages}/trl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()

@@ -362,6 +362,16 @@ TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
 
 /**
+ * What an option is about, within its section ("Batches and length", "Saving").
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; NULL for what is not an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_group(const trl_option* option) TRL_NOEXCEPT;
+
+/**
  * Where an option comes from.
  *
  * @param option [in] from trl_option_next.
@@ -498,6 +508,29 @@ TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
  */
 TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_NOEXCEPT;
 
+/**
+ * What does not happen in this build when an option is set: it is accepted, and one warning says this.
+ *
+ * @param option [in] from trl_option_next.
+ * @return borrowed for the life of the process; "" when the option works or is refused; NULL for what is not
+ *   an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_ignored_reason(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * The values beside the default that are neither refused nor ignored, where an option has such a reason
+ * (trl_option_unsupported_reason, trl_option_ignored_reason).
+ *
+ * @param option [in] from trl_option_next.
+ * @return "a|b|c", for a map "key" or "key=value", borrowed for the life of the process; "" when there is
+ *   none, and when the option works; NULL for what is not an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_taken(const trl_option* option) TRL_NOEXCEPT;
+
 /* ---- runtime and log ----------------------------------------------------------------------------- */
 
 /* The level of a log line. Tolerate unknown ones. */
@@ -546,16 +579,19 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
 TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
                                        trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
-/* Tells the host the progress of a call that opens or makes something. phase, valid during the callback, is
+/* Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is
  *   "engine"     libtorch and the engine are being loaded: done is 0, then 1; total is 1
  *   "rows"       rows are being read and counted: done is the rows so far, total is not known
  *   "tokenize"   rows are being tokenised: done rows of total
  *   "weights"    weights are being read: done tensors of the total stored
+ *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
+ *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
  * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
  * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
- * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made.
+ * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made. A trainer's call that is
+ * stopped while it saves ends as trl_trainer_cancel ends it.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
 enum { TRL_PROGRESS_STOP = 1 };

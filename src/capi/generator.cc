@@ -121,7 +121,9 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   const bool chat = options.get_bool("generate.chat");
   for (const std::string_view prompt : prompts) {
     ids.push_back(encode(prompt, chat));
-    if (ids.back().empty()) fail(Status::invalid_argument, "prompts[{}] has no token", ids.size() - 1);
+    if (ids.back().empty())
+      fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", ids.size() - 1,
+           prompt.empty() ? "is empty and " : "");
   }
   const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
   std::vector<std::string> stops = options.get_list("generate.stop");

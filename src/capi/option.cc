@@ -10,7 +10,8 @@ using namespace trl::capi;
 // One row of the table as NUL-terminated texts, made once and leaked.
 struct trl_option {
   const trl::config::Option* option;
-  std::string name, section, origin, default_value, accepted, trainers, aliases, doc, since, unsupported;
+  std::string name, section, group, origin, default_value, accepted, trainers, aliases, doc, since,
+      unsupported, taken, ignored;
 };
 
 namespace {
@@ -21,10 +22,11 @@ const std::vector<trl_option>& table() {
   static const std::vector<trl_option>* const rows = [] {
     auto* made = new std::vector<trl_option>;
     for (const Option& o : trl::config::options()) {
-      made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.origin),
-                       std::string(o.default_value), std::string(o.accepted),
+      made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.group),
+                       std::string(o.origin), std::string(o.default_value), std::string(o.accepted),
                        trl::config::trainer_names(o.trainers, ","), std::string(o.aliases),
-                       std::string(o.doc), std::string(o.since), std::string(o.unsupported)});
+                       std::string(o.doc), std::string(o.since), std::string(o.unsupported),
+                       std::string(o.no_ops), std::string(o.warning)});
     }
     return made;
   }();
@@ -60,6 +62,7 @@ const char* trl_option_name(const trl_option* option) noexcept { return field(op
 const char* trl_option_section(const trl_option* option) noexcept {
   return field(option, &trl_option::section);
 }
+const char* trl_option_group(const trl_option* option) noexcept { return field(option, &trl_option::group); }
 const char* trl_option_origin(const trl_option* option) noexcept {
   return field(option, &trl_option::origin);
 }
@@ -80,6 +83,10 @@ const char* trl_option_since(const trl_option* option) noexcept { return field(o
 const char* trl_option_unsupported_reason(const trl_option* option) noexcept {
   return field(option, &trl_option::unsupported);
 }
+const char* trl_option_ignored_reason(const trl_option* option) noexcept {
+  return field(option, &trl_option::ignored);
+}
+const char* trl_option_taken(const trl_option* option) noexcept { return field(option, &trl_option::taken); }
 
 namespace {
 

@@ -21,6 +21,7 @@
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "config/training_arguments.h"
+#include "config/warnings.h"
 #include "data/template_model.h"
 #include "engine/error_capture.h"
 #include "telemetry/plan_report.h"
@@ -129,7 +130,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
   if (arguments.preference.precompute_ref_log_probs)
     need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
-  for (const std::string& warning : config_.warnings())
+  for (const std::string& warning : config::by_reason(config_.warnings()))
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);

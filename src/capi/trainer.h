@@ -8,9 +8,9 @@
 #include "capi/batches.h"
 #include "capi/dataset.h"
 #include "capi/engine_object.h"
-#include "capi/interrupt.h"
 #include "capi/memory_cap.h"
 #include "capi/metrics.h"
+#include "capi/run_interrupt.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer.h"
 #include "config/config.h"
@@ -39,6 +39,7 @@ class Trainer {
     if (!lock) fail(Status::busy, "trainer is in use on another thread");
     if (finished_) interrupt_.answered();  // the request came after the end of the run
     interrupt_.begin(pausable);
+    interrupt_.tell(runtime_->progress());
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const LogScope scope(runtime_->log());
     const MemoryCapScope capped(cap());
@@ -77,7 +78,7 @@ class Trainer {
   std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
-  Interrupt interrupt_;
+  RunInterrupt interrupt_;
   engine::Prediction prediction_;
   std::optional<MemoryCap> cap_;  // memory_budget
   Events events_;

@@ -1,14 +1,18 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <deque>
 
+#include "cli/help.h"
+#include "cli/keys.h"
 #include "cli/nearest_flag.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -22,74 +26,31 @@ struct Flag {
   CLI::Option* option;
 };
 
-bool contains(std::string_view list, std::string_view name) {
-  while (!list.empty()) {
-    const size_t comma = list.find(',');
-    if (list.substr(0, comma) == name) return true;
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return false;
-}
-
-bool wanted(const CommandLine& line, const trl_option* option) {
-  const auto has = [](const std::vector<std::string>& names, const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  const char* const section = trl_option_section(option);
-  const bool trains =
-      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those are of other calls
-  return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
-         has(line.sections, section) || has(line.keys, trl_option_name(option));
-}
-
-// "a_b" -> "--a_b,--a-b"; "generate.a_b" -> that of "a_b" for the command generate, and "--generate.a_b"
-// elsewhere.
-std::string spellings(std::string name, const std::string& command) {
-  if (name.starts_with(command + ".")) name.erase(0, command.size() + 1);
+// "a_b" -> "--a_b,--a-b"
+std::string spellings(const std::string& name) {
   std::string dashed = name;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
 }
 
-// trainer: whose texts and defaults are shown; empty: the table's.
-std::string help(const trl_option* option, const std::string& trainer) {
-  const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
-  const std::string accepted =
-      of_one ? trl_option_accepted_for(option, trainer.c_str()) : trl_option_accepted(option);
-  std::string text = of_one ? trl_option_doc_for(option, trainer.c_str()) : trl_option_doc(option);
-  if (!accepted.empty()) text += " (" + accepted + ")";
-  text += fmt::format(" [{}]",
-                      of_one ? trl_option_default_for(option, trainer.c_str()) : trl_option_default(option));
-  return text;
-}
-
-// Some keys are a list to one trainer and a word to the others.
-int32_t type_of(const trl_option* option, const std::string& trainer) {
-  const bool of_one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
-  const bool list = of_one && trl_option_default_for(option, trainer.c_str())[0] == '[';
-  return list ? TRL_TYPE_LIST : trl_option_type(option);
-}
-
 class Flags {
  public:
-  explicit Flags(const CommandLine& line)
-      : app_(line.summary, "trl " + line.name), command_(line.name), trainer_(line.trainer) {
+  explicit Flags(const CommandLine& line) : app_(line.summary, "trl " + line.name), line_(line) {
     app_.allow_extras();
     app_.set_help_flag();
-    app_.add_flag("--help,-h", help_, "Show this and quit");
-    app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
-        ->type_name("FILE")
-        ->take_last();
+    app_.add_flag("--help,-h", help_);
+    app_.add_flag("--help-all,--help_all", help_all_);
+    app_.add_option("--config", file_)->take_last();
     for (const TextFlag& text : line.texts) {
-      app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT")->take_last();
+      app_.add_option(spellings(text.name), *text.value)->take_last();
       texts_.push_back(text.value);
     }
-    for (const Switch& one : line.switches)
-      app_.add_flag(spellings(one.name, command_), *one.value, one.help);
-    for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-      if (wanted(line, o) && std::string_view(trl_option_name(o)) != "config") add(o);
+    for (const ListFlag& list : line.lists) {
+      app_.add_option(spellings(list.name), *list.values)->expected(1, 1 << 20);
+      lists_.push_back(list.values);
     }
+    for (const Switch& one : line.switches) app_.add_flag(spellings(one.name), *one.value);
+    for (const trl_option* key : keys_of(line)) add(key);
   }
 
   bool parse(Words words, Config& config) {
@@ -108,10 +69,13 @@ class Flags {
     } catch (const CLI::ParseError& error) {
       throw Failure(kUsage, error.what());
     }
-    if (help_) return true;
+    if (help_ || help_all_) return true;
     unmark(file_);
     for (std::optional<std::string>* own : texts_) {
       if (own->has_value()) unmark(**own);
+    }
+    for (std::vector<std::string>* own : lists_) {
+      for (std::string& word : *own) unmark(word);
     }
     Error error;
     if (app_.count("--config") > 0) {
@@ -120,7 +84,7 @@ class Flags {
       if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
       check(status, error);
     }
-    for (std::string& word : app_.remaining()) refuse(unmark(word), config);
+    for (std::string& word : app_.remaining()) refuse(unmark(word));
     for (const Flag& flag : flags_) {
       if (flag.option->count() > 0)
         check(trl_config_set(config.get(), flag.key.c_str(), text(flag).c_str(), error.out()), error);
@@ -128,32 +92,39 @@ class Flags {
     return false;
   }
 
-  std::string help_text() const { return app_.help(); }
+  std::string help_text() const {
+    const int width = columns(STDOUT_FILENO);
+    return help_all_ ? full_help(line_, width) : short_help(line_, width);
+  }
 
  private:
   void add(const trl_option* o) {
     const std::string name = trl_option_name(o);
-    const int32_t type = type_of(o, trainer_);
-    add_flag(o, name, spellings(name, command_), type, false)->group(trl_option_section(o));
+    const int32_t type = type_of(o, line_.trainer);
+    const std::string flag = flag_name(name, line_.name);
+    add_flag(o, name, name == "quiet" ? "-q,--quiet" : spellings(flag), type, false);
     if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o)) == "true")
-      add_flag(o, name, spellings("no_" + name, command_), type, true)->group("");
-    for (std::string rest = trl_option_aliases(o); !rest.empty();) {
-      const size_t comma = rest.find(',');
-      std::string alias = rest.substr(0, comma);
-      alias.erase(0, alias.find_first_not_of(' '));
-      add_flag(o, alias, spellings(alias, command_), type, false)->group("");
-      rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
-    }
+      add_flag(o, name, spellings("no_" + name), type, true);
+    for (const std::string& alias : aliases_of(o)) add_flag(o, alias, spellings(alias), type, false);
   }
 
-  CLI::Option* add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
-                        bool negated) {
+  void add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
+                bool negated) {
     Flag& flag = flags_.emplace_back(Flag{key, type, negated, {}, nullptr});
-    flag.option = app_.add_option(names, flag.values, help(o, trainer_))->type_name("");
-    if (type == TRL_TYPE_LIST && !negated) return flag.option->expected(1, 1 << 20);
+    flag.option = app_.add_option(names, flag.values);
+    if (type == TRL_TYPE_LIST && !negated) {
+      flag.option->expected(1, 1 << 20);
+      // Sets of options are added to each other; of any other flag the last counts.
+      if (std::string_view(trl_option_accepted(o)) != "key=value") flag.option->trigger_on_parse();
+      return;
+    }
     flag.option->take_last()->allow_extra_args(false);
-    if (negated) return flag.option->expected(0);
-    return type == TRL_TYPE_BOOLEAN ? flag.option->expected(0, 1) : flag.option->expected(1);
+    if (negated)
+      flag.option->expected(0);
+    else if (type == TRL_TYPE_BOOLEAN)
+      flag.option->expected(0, 1);
+    else
+      flag.option->expected(1);
   }
 
   static std::string& unmark(std::string& word) {
@@ -184,21 +155,21 @@ class Flags {
     return text + "\"";
   }
 
-  // For a word that is not a flag of this command: its nearest flag is named, or else the library says which
-  // key is nearest, or that the key belongs elsewhere.
-  [[noreturn]] void refuse(const std::string& word, Config& config) const {
+  // For a word that is not a flag of this command: its nearest flag is named, or that it is a key elsewhere.
+  [[noreturn]] void refuse(const std::string& word) const {
     if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
     std::string key =
         word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2);
     std::replace(key.begin(), key.end(), '-', '_');
-    Error error;
-    const char* value = nullptr;
-    const trl_status status = trl_config_get(config.get(), key.c_str(), &value, error.out());
+    const std::string what = fmt::format("--{}: not an option of trl {}", key, line_.name);
+    if (const trl_option* o = find_key(key)) {
+      if (!line_.trainer.empty() && !contains(trl_option_trainers(o), line_.trainer))
+        throw Failure(kUsage, fmt::format("{}; it is one of {}", what, trl_option_trainers(o)));
+      throw Failure(kUsage, what);
+    }
     const std::string near = nearest_flag(key, names());
-    if (status != TRL_OK && !near.empty())
-      throw Failure(kUsage, word + ": not an option of this command; the nearest is --" + near);
-    check(status, error);
-    throw Failure(kUsage, word + ": not an option of this command");
+    if (!near.empty()) throw Failure(kUsage, fmt::format("{}; did you mean --{}?", what, near));
+    throw Failure(kUsage, fmt::format("{}; trl {} --help-all lists them", what, line_.name));
   }
 
   std::vector<std::string> names() const {
@@ -211,11 +182,11 @@ class Flags {
 
   static constexpr char kMark = '\x1f';  // before a bracket that begins a word
   CLI::App app_;
-  std::string command_;
-  std::string trainer_;  // or empty
-  bool help_ = false;
+  const CommandLine& line_;
+  bool help_ = false, help_all_ = false;
   std::string file_;
   std::vector<std::optional<std::string>*> texts_;
+  std::vector<std::vector<std::string>*> lists_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
 };
 
@@ -231,7 +202,27 @@ std::string trainer_of(const Words& words) {
   return trainer;
 }
 
+namespace {
+std::optional<CommandLine>* g_outline = nullptr;  // where parse leaves its line instead
+}
+
+CommandLine outline_of(int (*command)(const Words&), const Words& words) {
+  std::optional<CommandLine> line;
+  g_outline = &line;
+  command(words);
+  g_outline = nullptr;
+  if (!line) throw std::logic_error("a command that parses nothing");
+  for (TextFlag& text : line->texts) text.value = nullptr;  // the command's, which has ended
+  for (ListFlag& list : line->lists) list.values = nullptr;
+  for (Switch& one : line->switches) one.value = nullptr;
+  return *line;
+}
+
 bool parse(const CommandLine& line, const Words& words, Config& config) {
+  if (g_outline != nullptr) {
+    *g_outline = line;
+    return true;
+  }
   Flags flags(line);
   if (!flags.parse(words, config)) return false;
   print(flags.help_text());

@@ -12,13 +12,17 @@
 namespace trl::cli {
 
 // Sets what the words say in config: first the file of --config, then every flag. Sections: the groups of
-// options that are flags here, in the order of the help; a key "generate.name" is --name for the command
-// generate. True: --help
-// was asked and printed.
+// options that are flags here; a key "generate.name" is --name for the command generate. True: --help was
+// asked and printed, and the command is done.
 struct TextFlag {
   const char* name;
   const char* help;
   std::optional<std::string>* value;
+};
+struct ListFlag {  // each time it is given it adds words
+  const char* name;
+  const char* help;
+  std::vector<std::string>* values;
 };
 struct Switch {  // without a value
   const char* name;
@@ -33,10 +37,15 @@ struct CommandLine {
   std::vector<std::string> keys;      // further single keys
   std::vector<TextFlag> texts;        // the command's own, no keys
   std::vector<Switch> switches{};
+  std::vector<ListFlag> lists{};
+  bool takes_flags = true;
 };
 // The trainer that --method names, whose keys are flags then; without it, sft.
 std::string trainer_of(const Words& words);
 
 bool parse(const CommandLine& line, const Words& words, Config& config);
+
+// What a command gives to parse. It is run for that, and ends there.
+CommandLine outline_of(int (*command)(const Words&), const Words& words = {});
 
 }  // namespace trl::cli

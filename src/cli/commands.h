@@ -22,5 +22,18 @@ int estimate(const Words& words);
 int eval(const Words& words);
 int rows(const Words& words);
 int chat(const Words& words);
+int completion(const Words& words);
+int man(const Words& words);
+int help_command(const Words& words);
+int version(const Words& words);
+
+struct Command {
+  const char* name;
+  int (*run)(const Words&);
+  const char* summary;
+  bool takes_flags = true;  // and gives them to parse()
+};
+const std::vector<Command>& commands();                 // in the order of the overview
+const Command& command_named(const std::string& name);  // else a Failure that names the nearest
 
 }  // namespace trl::cli

@@ -1,4 +1,5 @@
-// A runtime whose log lines go to stderr.
+// A runtime whose log lines go to stderr, those that log_level and quiet let through, and on a terminal its
+// progress.
 #pragma once
 #include "cli/handles.h"
 

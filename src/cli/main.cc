@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <map>
 
 #include "cli/commands.h"
 #include "cli/handles.h"
@@ -17,57 +16,17 @@
 namespace trl::cli {
 namespace {
 
-struct Command {
-  int (*run)(const Words&);
-  const char* summary;
-  const char* usage = nullptr;  // of one that takes no flags; the others have a help of their own
-};
-
-const std::map<std::string, Command>& commands() {
-  static const std::map<std::string, Command> kCommands = {
-      {"sft", {sft, "fine-tune a model on demonstrations (supervised fine-tuning)"}},
-      {"dpo", {dpo, "train a model on preferences (direct preference optimisation)"}},
-      {"kto", {kto, "train a model on answers that are good or bad (Kahneman-Tversky optimisation)"}},
-      {"reward", {reward, "train a model to score answers, on preferences"}},
-      {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
-      {"chat", {chat, "talk with a model on the terminal"}},
-      {"eval", {eval, "measure a model on rows: loss, perplexity, token accuracy"}},
-      {"generate", {generate, "complete a prompt with a model"}},
-      {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
-      {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
-      {"rows", {rows, "print prepared rows as the trainer will see them"}},
-      {"tokenize", {tokenize, "print the tokens of a text"}},
-      {"template", {template_command, "print a row of a dataset as training sees it, token by token"}},
-      {"options", {options, "list the keys that --config and the flags take", "trl options [trainer]"}},
-      {"env", {env, "print versions and what this machine offers", "trl env"}},
-  };
-  return kCommands;
-}
-
-std::string overview() {
-  std::string text = "usage: trl COMMAND [--help] ...\n\n";
-  for (const auto& [name, command] : commands()) text += fmt::format("  {:<10} {}\n", name, command.summary);
-  return text + "\n  trl --version  print the version\n";
+bool asks_for_help(const Words& words) {
+  return words.size() == 1 && (words[0] == "--help" || words[0] == "-h");
 }
 
 int run(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    print(overview());
-    return 0;
-  }
-  if (words[0] == "--version") {
-    if (words.size() > 1) throw Failure(kUsage, "usage: trl --version");
-    print(fmt::format("trl {}\n", trl_version_string()));
-    return 0;
-  }
-  const auto found = commands().find(words[0]);
-  if (found == commands().end()) throw Failure(kUsage, "unknown command '" + words[0] + "'\n" + overview());
-  const Command& command = found->second;
-  if (command.usage != nullptr && words.size() == 2 && (words[1] == "--help" || words[1] == "-h")) {
-    print(fmt::format("usage: {}\n\n{}\n", command.usage, command.summary));
-    return 0;
-  }
-  return command.run(Words(words.begin() + 1, words.end()));
+  if (words.empty() || asks_for_help(words)) return help_command({});
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "--version" || words[0] == "-v") return version(rest);
+  const Command& command = command_named(words[0]);
+  if (!command.takes_flags && asks_for_help(rest)) return help_command({words[0]});
+  return command.run(rest);
 }
 
 }  // namespace
@@ -85,10 +44,11 @@ int main(int argc, char** argv) {
   try {
     code = trl::cli::run(trl::cli::Words(argv + 1, argv + argc));
   } catch (const trl::cli::Failure& failure) {
-    trl::cli::Progress::clear_line();
+    trl::cli::clear_line();
     spdlog::error("{}", failure.what());
     code = failure.code;
   } catch (const std::exception& error) {
+    trl::cli::clear_line();
     spdlog::error("{}", error.what());
   }
   // Every handle is destroyed by now. The engine brings some three hundred libraries whose own destructors

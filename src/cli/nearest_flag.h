@@ -5,8 +5,8 @@
 
 namespace trl::cli {
 
-// The one of names that differs least: by at most two letters that are missing, added or others, and by less
-// than half of the word. Empty: none does.
+// The one of names that differs least: by at most two letters that are missing, added, others or swapped,
+// and by less than half of the word. Empty: none does.
 std::string nearest_flag(const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace trl::cli

@@ -1,36 +1,116 @@
-// trl options [trainer]: the option table, one paragraph a key.
+// trl options [TRAINER | KEY]: the option table, one paragraph a key, or all that is known of one key.
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
 
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/keys.h"
+#include "cli/nearest_flag.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
-int options(const Words& words) {
-  if (words.size() > 1) throw Failure(kUsage, "usage: trl options [trainer]");
-  std::string text;
-  std::string section;
+namespace {
+
+std::string with_commas(std::string text, char separator) {
+  for (size_t i = 0; (i = text.find(separator, i)) != std::string::npos; i += 2) text.replace(i, 1, ", ");
+  return text;
+}
+
+std::string paragraph(const trl_option* o, const std::string& trainer, int width) {
+  const std::string accepted = accepted_of(o, trainer);
+  std::string text = fmt::format("  {} = {}", trl_option_name(o), default_of(o, trainer));
+  const bool fits = characters(text) + characters(accepted) + 4 <= width;
+  if (!accepted.empty() && fits) text += "  (" + accepted + ")";
+  text += "\n";
+  if (!fits) text += wrapped("values: " + with_commas(accepted, '|'), 6, width) + "\n";
+  text += wrapped(doc_of(o, trainer), 6, width) + "\n";
+  if (*trl_option_aliases(o) != '\0')
+    text += wrapped(fmt::format("also: {}", trl_option_aliases(o)), 6, width) + "\n";
+  if (!mark(o).empty()) text += wrapped(state(o), 6, width) + "\n";
+  return text;
+}
+
+std::string list(const std::string& trainer, int width) {
+  std::string text, section;
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-    const std::string trainers = trl_option_trainers(o);
-    if (!words.empty() && ("," + trainers + ",").find("," + words[0] + ",") == std::string::npos) continue;
+    if (!trainer.empty() && !contains(trl_option_trainers(o), trainer)) continue;
     if (section != trl_option_section(o)) {
       section = trl_option_section(o);
       text += fmt::format("{}{}\n", text.empty() ? "" : "\n", section);
     }
-    const bool of_one = !words.empty();
-    const std::string accepted =
-        of_one ? trl_option_accepted_for(o, words[0].c_str()) : trl_option_accepted(o);
-    text += fmt::format("  {} = {}{}\n      {}\n", trl_option_name(o),
-                        of_one ? trl_option_default_for(o, words[0].c_str()) : trl_option_default(o),
-                        accepted.empty() ? "" : "  (" + accepted + ")",
-                        of_one ? trl_option_doc_for(o, words[0].c_str()) : trl_option_doc(o));
-    if (*trl_option_aliases(o) != '\0') text += fmt::format("      also: {}\n", trl_option_aliases(o));
-    if (*trl_option_unsupported_reason(o) != '\0')
-      text += fmt::format("      other values are refused: {}\n", trl_option_unsupported_reason(o));
+    text += paragraph(o, trainer, width);
   }
-  if (text.empty()) throw Failure(kUsage, "no trainer '" + words[0] + "'; try: trl options sft");
-  print(text);
+  return text;
+}
+
+// A value by trainer, where some have another than the table: "2e-05; dpo, kto: 1e-06".
+std::string by_trainer(const trl_option* o, std::string (*of)(const trl_option*, const std::string&)) {
+  const std::string usual = of(o, "");
+  std::vector<std::pair<std::string, std::string>> others;  // trainers, value
+  for (const char* trainer : {"sft", "dpo", "kto", "reward"}) {
+    if (!contains(trl_option_trainers(o), trainer) || of(o, trainer) == usual) continue;
+    if (!others.empty() && others.back().second == of(o, trainer))
+      others.back().first += std::string(", ") + trainer;
+    else
+      others.emplace_back(trainer, of(o, trainer));
+  }
+  std::string text = usual;
+  for (const auto& [trainers, value] : others) text += fmt::format("; {}: {}", trainers, value);
+  return text;
+}
+
+std::string whole(const trl_option* o, int width) {
+  const auto line = [&](const char* name, const std::string& value) {
+    return value.empty() ? "" : fmt::format("  {:<10}{}\n", name, wrapped(value, 12, width, 12));
+  };
+  std::string aliases;
+  for (const std::string& alias : aliases_of(o)) aliases += (aliases.empty() ? "" : ", ") + alias;
+  std::string text = fmt::format("{}\n", trl_option_name(o));
+  text += line("type", type_name(trl_option_type(o)) + (trl_option_nullable(o) == 1 ? ", or null" : ""));
+  text += line("default", by_trainer(o, default_of));
+  text += line("values", with_commas(by_trainer(o, accepted_of), '|'));
+  text += line("trainers", with_commas(trl_option_trainers(o), ','));
+  text += line("topic", fmt::format("{} ({})", topic(o), trl_option_section(o)));
+  text += line("also", aliases);
+  text += line("state", mark(o).empty() ? "works" : state(o));
+  std::map<std::string, std::string> docs;  // text, trainers
+  for (const char* trainer : {"sft", "dpo", "kto", "reward"}) {
+    if (!contains(trl_option_trainers(o), trainer) || doc_of(o, trainer) == doc_of(o, "")) continue;
+    std::string& trainers = docs[doc_of(o, trainer)];
+    trainers += (trainers.empty() ? "" : ", ") + std::string(trainer);
+  }
+  text += "\n" + wrapped(doc_of(o, ""), 2, width) + "\n";
+  for (const auto& [doc, trainers] : docs) text += wrapped(trainers + ": " + doc, 2, width) + "\n";
+  return text;
+}
+
+[[noreturn]] void refuse(const std::string& word) {
+  std::vector<std::string> names = {"sft", "dpo", "kto", "reward"};
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    names.emplace_back(trl_option_name(o));
+    for (const std::string& alias : aliases_of(o)) names.push_back(alias);
+  }
+  const std::string near = nearest_flag(word, names);
+  throw Failure(kUsage, fmt::format("'{}' is neither a trainer nor a key; {}", word,
+                                    near.empty() ? "try: trl options sft" : "did you mean " + near + "?"));
+}
+
+}  // namespace
+
+int options(const Words& words) {
+  if (words.size() > 1) throw Failure(kUsage, "usage: trl options [TRAINER | KEY]");
+  const int width = columns(STDOUT_FILENO);
+  std::string word = words.empty() ? "" : words[0];
+  if (word.starts_with("--")) word.erase(0, 2);
+  const std::string of_trainer = list(word, width);
+  if (!of_trainer.empty()) return print(of_trainer), 0;
+  const trl_option* const key = find_key(word);
+  if (key == nullptr) refuse(word);
+  print(whole(key, width));
   return 0;
 }
 

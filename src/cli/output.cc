@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "cli/handles.h"
+#include "cli/progress.h"
 
 namespace trl::cli {
 
@@ -16,6 +17,7 @@ int g_error = 0;  // the first failed write's
 
 bool print(std::string_view text) {
   if (g_error != 0) return false;
+  clear_line();
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
     return true;

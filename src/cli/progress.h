@@ -1,27 +1,39 @@
-// How far a run is, on stderr: a bar that redraws itself on a terminal, a line a record elsewhere.
+// How far a run is, on stderr: a line that redraws itself on a terminal, a line a record elsewhere.
 #pragma once
 #include <trl.h>
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+
+#include "cli/handles.h"
 
 namespace trl::cli {
 
-// A trl_progress_fn: what is being read or tokenised, on one line that redraws itself.
-int32_t show_opening(void* nothing, const char* phase, int64_t done, int64_t total);
+// Whether a line that redraws itself is shown: on a terminal, unless quiet or disable_tqdm says otherwise.
+bool shows_progress(const Config& config);
+
+// A trl_progress_fn: what is being read, prepared, opened or saved.
+int32_t show_phase(void* nothing, const char* phase, int64_t done, int64_t total);
+
+// One line, redrawn in place, cut to the terminal's width at this moment.
+void redraw(const std::string& line);
+void clear_line();  // makes room for another line
 
 class Progress {
  public:
-  // enabled false: nothing is shown (--disable_tqdm)
+  // enabled false: nothing is shown (disable_tqdm, quiet)
   explicit Progress(bool enabled);
   void on_step(const trl_metrics* metrics);
   void on_log(const trl_metrics* metrics);
   void finish();
-  static void clear_line();  // makes room for another line when stderr is a terminal
+  // The line for a terminal of so many columns: steps and the time left always, the rest as far as it fits.
+  std::string line(int width) const;
 
  private:
   void read(const trl_metrics* metrics);
-  void draw(bool bar) const;
+  void draw() const;
+  std::string left() const;
   bool enabled_;
   bool terminal_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

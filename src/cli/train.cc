@@ -4,8 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,8 @@
 #include "cli/log.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/records.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -33,29 +33,27 @@ void export_environment(const Config& config) {
   }
 }
 
-// One record a line on stdout, as JSON. What is not finite is written as transformers writes it.
-void print_record(const trl_metrics* metrics) {
-  std::string line;
-  for (const char* name = trl_metrics_next(metrics, nullptr); name != nullptr;
-       name = trl_metrics_next(metrics, name)) {
-    if (std::string_view(name) == "max_steps") continue;
-    double value = 0;
-    trl_metrics_get(metrics, name, &value);
-    const std::string number = std::isnan(value)   ? "NaN"
-                               : std::isinf(value) ? (value > 0 ? "Infinity" : "-Infinity")
-                                                   : fmt::format("{:.9g}", value);
-    line += fmt::format("{}\"{}\": {}", line.empty() ? "{" : ", ", name, number);
-  }
-  print(line + "}\n");
-}
+struct Shown {
+  Progress progress;
+  bool records_as_json;  // stdout is not a terminal
+  bool quiet;
+  std::string output;
+};
 
 int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
-  auto& progress = *static_cast<Progress*>(user_data);
+  auto& [progress, as_json, quiet, output] = *static_cast<Shown*>(user_data);
   if (event == TRL_ON_STEP) progress.on_step(metrics);
   if (event == TRL_ON_LOG) {
-    Progress::clear_line();
-    print_record(metrics);
+    clear_line();
+    if (as_json || !quiet)
+      print(as_json ? json_record(metrics) : short_record(metrics, columns(STDOUT_FILENO)));
     progress.on_log(metrics);
+  }
+  if (event == TRL_ON_SAVE) {
+    double step = 0;
+    trl_metrics_get(metrics, "step", &step);
+    clear_line();
+    spdlog::info("saved {}/checkpoint-{:.0f}", output, step);
   }
   return 0;
 }
@@ -115,7 +113,9 @@ bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
 }
 
 std::string cache_directory() {
-  const char* home = std::getenv("HOME");
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/trl";  // a relative one does not count
+  const char* const home = std::getenv("HOME");
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
@@ -142,20 +142,19 @@ int train(const std::string& method, const std::string& summary, const Words& wo
   Dataset train, eval;
   Trainer trainer;
   Interrupt interrupt("stopped before the first step: there is nothing to save");
-  const bool shows = get(config, "disable_tqdm") != "true";
-  if (shows && isatty(STDERR_FILENO) != 0)
-    check(trl_runtime_set_progress(runtime.get(), show_opening, nullptr, nullptr, error.out()), error);
   check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
-  Progress::clear_line();
+  clear_line();
 
   const std::string output = get(config, "output_dir");
   const int64_t begun_at = global_step(trainer);
   interrupt.watch(trainer.get());
-  Progress progress(shows);
-  const trl_status status = trl_trainer_train(trainer.get(), on_event, &progress, error.out());
-  progress.finish();
+  const bool quiet = get(config, "quiet") == "true";
+  Shown shown{Progress(!quiet && get(config, "disable_tqdm") != "true"), isatty(STDOUT_FILENO) == 0, quiet,
+              output};
+  const trl_status status = trl_trainer_train(trainer.get(), on_event, &shown, error.out());
+  shown.progress.finish();
   if (status == TRL_E_CANCELLED && Interrupt::signal_number() != 0) {
     keep(trainer, config);
     return 128 + Interrupt::signal_number();
@@ -163,6 +162,7 @@ int train(const std::string& method, const std::string& summary, const Words& wo
   if (keeps_after(status, trainer, begun_at)) keep(trainer, config);
   check(status, error);
   check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
+  clear_line();
   spdlog::info("saved in {}", output);
   return 0;
 }

@@ -14,11 +14,13 @@ namespace trl::config {
 
 namespace {
 
-const Option& known(std::string_view key) {
+// An unknown key is told with the nearest that the trainer has; without a trainer, with the nearest of all.
+const Option& known(std::string_view key, std::string_view trainer = {}) {
   if (const Option* option = find_option(key)) return *option;
   std::vector<std::string_view> names;
   for (const Option& option : options()) {
     if (option.section == "trl and accelerate launch") continue;
+    if (!trainer.empty() && !is_of(option, trainer)) continue;
     names.push_back(option.name);
     for (const std::string_view alias : alias_list(option)) names.push_back(alias);
   }
@@ -72,7 +74,7 @@ base::Json typed(const Option& option, const std::string& value) {
 }  // namespace
 
 void Config::assign(std::string_view key, std::string_view value, int source) {
-  const Option& option = known(key);
+  const Option& option = known(key, method());
   const std::string name = underscored(key);
   const std::string canonical = canonical_value(option, name, current_value(option, name, value), method());
   std::vector<std::string> warnings;

@@ -29,9 +29,20 @@ bool is_null(const Option& option, std::string_view text) {
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
+// The words that a value of the option may be, or that the elements of a list may be.
+std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
+  if (option.type != OptionType::choice && option.type != OptionType::list) return {};
+  return split_words(accepted_of(option, trainer), '|');
+}
+
 [[noreturn]] void fail_value(const Option& option, std::string_view key, std::string_view text,
-                             std::string_view trainer = {}) {
-  fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option, trainer));
+                             std::string_view trainer = {}, std::string_view word = {}) {
+  const std::vector<std::string_view> words = words_of(option, trainer);
+  const std::string_view near = base::nearest(word.empty() ? text : word, words);
+  if (near.empty())
+    fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option, trainer));
+  fail_key(key, "{}: {} is not accepted; did you mean {}? Accepted: {}", key, shown(text), near,
+           accepted_text(option, trainer));
 }
 
 // YAML 1.1 and Python allow 1_000.
@@ -66,7 +77,7 @@ std::string canonical_words(const Option& option, std::string_view key, std::str
   if (!list.is_array() || list.empty()) fail_value(option, key, text, trainer);
   for (const base::Json& item : list) {
     if (!item.is_string() || !contains(words, item.get_ref<const std::string&>()))
-      fail_value(option, key, text, trainer);
+      fail_value(option, key, text, trainer, as_text(item));
   }
   return list.dump();
 }
@@ -116,7 +127,7 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   for (const base::Json& item : items) {
     if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))
-      fail_value(option, key, text);
+      fail_value(option, key, text, {}, as_text(item));
   }
   return items.dump();
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/utf8.h"
 #include "io/stream.h"
 
 namespace trl::data {
@@ -28,11 +29,27 @@ constexpr std::array kEndings = {Ending{".jsonl", FileFormat::json},     Ending{
                                  Ending{".parquet", FileFormat::parquet}};
 
 // For a better message than a syntax error in binary data.
-constexpr std::array<std::string_view, 12> kForeign = {".arrow", ".xlsx", ".feather", ".zip", ".tar", ".bz2",
-                                                       ".xz",    ".lz4",  ".orc",     ".db",  ".sql", ".pkl"};
-constexpr std::array<std::string_view, 5> kForeignMagic = {"PAR1", "ARROW1", "PK\x03\x04", "BZh",
-                                                           "\xFD"
-                                                           "7zXZ"};
+constexpr std::array<std::string_view, 13> kForeign = {".arrow", ".xlsx", ".feather", ".zip", ".tar",
+                                                       ".bz2",   ".xz",   ".lz4",     ".orc", ".db",
+                                                       ".sql",   ".pkl",  ".pdf"};
+struct Magic {
+  std::string_view bytes, what;
+};
+constexpr std::array kForeignMagic = {Magic{"PAR1", "a Parquet file"},
+                                      Magic{"ARROW1", "an Arrow file"},
+                                      Magic{"%PDF-", "a PDF document"},
+                                      Magic{"PK\x03\x04", "a ZIP archive or an office document"},
+                                      Magic{"BZh", "a bzip2 archive"},
+                                      Magic{"\xFD"
+                                            "7zXZ",
+                                            "an xz archive"},
+                                      Magic{"\x7F"
+                                            "ELF",
+                                            "a program"},
+                                      Magic{"\x89PNG", "a picture"},
+                                      Magic{"\xFF\xD8\xFF", "a picture"},
+                                      Magic{"GGUF", "a model (GGUF)"},
+                                      Magic{"SQLite format 3", "an SQLite database"}};
 constexpr std::array<std::string_view, 6> kNoRows = {"README.md",         "config.json",
                                                      "dataset_info.json", "dataset_infos.json",
                                                      "dummy_data.zip",    "dataset_dict.json"};
@@ -68,15 +85,18 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
 #ifndef TRL_ARROW
   if (known == FileFormat::parquet) fail_parquet(path);
 #endif
-  char start[8];
+  if (known == FileFormat::parquet) return {path, known};
+  char start[512];
   const auto stream = io::open_file_stream(path);
   const std::string_view bytes(start, stream->read(start, sizeof start));
-  for (const std::string_view magic : kForeignMagic) {
-    if (!bytes.starts_with(magic) || known == FileFormat::parquet) continue;
-    if (magic == "PAR1") fail_parquet(path);
-    fail(Status::unsupported, "{}: not what its name says (it begins as a binary format does); {} are read",
-         path, kKnown);
+  for (const Magic& magic : kForeignMagic) {
+    if (!bytes.starts_with(magic.bytes)) continue;
+    if (magic.bytes == "PAR1") fail_parquet(path);
+    fail(Status::unsupported, "{}: is {}, not rows; {} are read", path, magic.what, kKnown);
   }
+  const bool binary = bytes.find('\0') != std::string_view::npos &&
+                      base::find_invalid_utf8(bytes.substr(0, bytes.find('\n'))) != base::kValid;
+  if (binary) fail(Status::unsupported, "{}: is a binary file, not rows; {} are read", path, kKnown);
   return {path, known};
 }
 

@@ -107,7 +107,19 @@ std::vector<std::string> Weights::names() const {
 }
 
 namespace {
-void write_made(base::FileWriter& writer, const NamedTensor& tensor, std::vector<char>& buffer) {
+// Tells how many bytes of a file are written.
+class Written {
+ public:
+  explicit Written(int64_t total) : total_(total) { add(0); }
+  void add(size_t bytes) { base::progress("save", done_ += static_cast<int64_t>(bytes), total_); }
+
+ private:
+  int64_t done_ = 0;
+  const int64_t total_;
+};
+
+void write_made(base::FileWriter& writer, const NamedTensor& tensor, std::vector<char>& buffer,
+                Written& written) {
   const auto size = static_cast<int64_t>(element_size(tensor.type));
   const int64_t elements = bytes_of(tensor) / size;
   const int64_t at_once = static_cast<int64_t>(kPiece) / 8;
@@ -117,6 +129,7 @@ void write_made(base::FileWriter& writer, const NamedTensor& tensor, std::vector
     buffer.resize(static_cast<size_t>(count * size));
     tensor.fill(first, count, buffer.data());
     writer.write(buffer.data(), buffer.size());
+    written.add(buffer.size());
   }
 }
 }  // namespace
@@ -131,16 +144,20 @@ void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>&
   const uint64_t header_bytes = header.size();
   writer.write(&header_bytes, sizeof header_bytes);
   writer.write(header);
+  int64_t total = 0;
+  for (const NamedTensor* tensor : order) total += bytes_of(*tensor);
+  Written written(total);
   std::vector<char> made;
   for (const NamedTensor* tensor : order) {
     if (tensor->data == nullptr && tensor->fill) {
-      write_made(writer, *tensor, made);
+      write_made(writer, *tensor, made, written);
       continue;
     }
     std::string_view bytes(static_cast<const char*>(tensor->data), static_cast<size_t>(bytes_of(*tensor)));
     for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPiece))) {
       base::poll();
       writer.write(bytes.substr(0, kPiece));
+      written.add(std::min(bytes.size(), kPiece));
     }
   }
 }

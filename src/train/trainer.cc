@@ -277,8 +277,10 @@ Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, 
                setup_.model->check_files();
                if (finite || arguments().on_nonfinite == config::OnNonfinite::proceed) return;
                throw Error(Status::invalid_argument,
-                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {})",
-                                       p.name, state_.global_step + 1, row_list(all_of(window))),
+                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); try a "
+                                       "lower learning_rate than {:g}",
+                                       p.name, state_.global_step + 1, row_list(all_of(window)),
+                                       arguments().learning_rate),
                            "on_nonfinite");
              }};
   Pass pass = run();
@@ -377,9 +379,11 @@ bool Trainer::accepts(double value, std::string_view what,
                       const std::vector<const MicroBatch*>& batches) const {
   using config::OnNonfinite;
   if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
-  const std::string line =
-      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step", what,
-                  state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches));
+  const std::string line = fmt::format(
+      "the {} of step {} is {} (dataset rows {}); the weights are as before the step; try a "
+      "lower learning_rate than {:g}",
+      what, state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
+      arguments().learning_rate);
   if (arguments().on_nonfinite == OnNonfinite::error)
     throw Error(Status::invalid_argument, line, "on_nonfinite");
   if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);

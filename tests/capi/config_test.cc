@@ -116,7 +116,7 @@ TEST(Config, GettersRunConcurrently) {
 
 TEST(Option, TheWalkCoversTheTable) {
   std::set<std::string> names;
-  int trl = 0, ours = 0, sft = 0, refused = 0;
+  int trl = 0, ours = 0, sft = 0, refused = 0, ignored = 0;
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
     ASSERT_NE(trl_option_name(o), nullptr);
     EXPECT_TRUE(names.insert(trl_option_name(o)).second) << trl_option_name(o);
@@ -127,6 +127,10 @@ TEST(Option, TheWalkCoversTheTable) {
     refused += trl_option_unsupported_reason(o)[0] != '\0';
     EXPECT_NE(trl_option_doc(o)[0], '\0') << trl_option_name(o);
     EXPECT_STREQ(trl_option_since(o), "0.1.0");
+    EXPECT_NE(trl_option_group(o)[0], '\0') << trl_option_name(o);
+    ignored += trl_option_ignored_reason(o)[0] != '\0';
+    const bool works = trl_option_unsupported_reason(o)[0] == '\0' && trl_option_ignored_reason(o)[0] == '\0';
+    EXPECT_TRUE(!works || trl_option_taken(o)[0] == '\0') << trl_option_name(o);
     EXPECT_NE(trl_option_default(o), nullptr);
     EXPECT_NE(trl_option_accepted(o), nullptr);
     EXPECT_NE(trl_option_trainers(o), nullptr);
@@ -137,6 +141,7 @@ TEST(Option, TheWalkCoversTheTable) {
   EXPECT_EQ(sft, 135);
   EXPECT_GT(ours, 12);
   EXPECT_GT(refused, 10);
+  EXPECT_GT(ignored, 10);
   EXPECT_TRUE(names.count("runtime.host_memory_limit"));
 }
 
@@ -176,6 +181,9 @@ TEST(Option, WhatIsNoOptionHasNothing) {
     EXPECT_EQ(trl_option_doc(wrong), nullptr);
     EXPECT_EQ(trl_option_since(wrong), nullptr);
     EXPECT_EQ(trl_option_unsupported_reason(wrong), nullptr);
+    EXPECT_EQ(trl_option_ignored_reason(wrong), nullptr);
+    EXPECT_EQ(trl_option_taken(wrong), nullptr);
+    EXPECT_EQ(trl_option_group(wrong), nullptr);
     EXPECT_EQ(trl_option_type(wrong), -1);
     EXPECT_EQ(trl_option_nullable(wrong), -1);
   }

@@ -19,6 +19,7 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
+commands=(sft dpo kto reward estimate rows profile template tokenize generate chat eval convert options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
@@ -26,11 +27,132 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft dpo reward kto estimate eval rows chat generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  local command
+  for command in "${commands[@]}"; do
+    run 0 "$command" --help; says out "usage: trl $command"; [ "$(wc -l <out)" -le 45 ] || die "$command: more than a screen"
+    [ "$(wc -L <out)" -le 80 ] || die "$command: wider than 80 columns"
+    mv out want; run 0 help "$command"; cmp out want
+  done
+}
+case_help_all_has_every_key_by_topic() {
+  run 0 sft --help-all; says out "Batches and length"; says out "--learning_rate"; says out "--chat_template"
+  says out "--run_name TEXT  [null]  (ignored)"; says out "--fsdp LIST  [null]  (refused)"; says out "(refused in part)"
+  says out "Refused, but for"; says out "Ignored with a warning"; [ "$(wc -l <out)" -gt 500 ] || die "few lines"
+  run 0 sft --help; ! grep -q -- --fsdp out || die "the screen has more than what is common"; says out "--help-all"
+}
+case_options_shows_one_key() {
+  run 0 options learning_rate; says out "2e-05; dpo, kto: 1e-06; reward: 1e-04"; says out "works"; says out "number"
+  run 0 options --optim; says out "galore_adamw"; says out "Refused, but for"
+  run 0 options max_seq_length; says out "max_length"
+  run 0 options loss_type; says out "dpo:"
+  run 2 options learning_rat; says err "did you mean learning_rate?"
+}
+case_help_and_version_have_several_names() {
+  run 0 help; says out "sft"; mv out want; run 0 --help; cmp out want; run 0 -h; cmp out want
+  run 0 --version; mv out want; run 0 -v; cmp out want; run 0 version; cmp out want; run 2 version more
+  run 2 help sfft; says err "did you mean sft?"
+}
+case_misspelt_words_are_answered() {
+  run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
+  run 2 xyzzy; says err "trl help"
+  for trainer in grpo rloo gkd online_dpo ppo; do
+    run 2 "$trainer"; says err "trl $trainer: this trainer is not in this version of libtrl yet"
+  done
+  run 2 "${sft[@]}" --lr_scheduler_type cosin; says err "did you mean cosine?"
+  run 2 "${sft[@]}" --report_to jsnl; says err "did you mean jsonl?"
+  run 2 "${sft[@]}" --beta 0.1; says err "--beta: not an option of trl sft; it is one of"
+  run 2 generate --model_name_or_path "$model" --learning_rat 1; ! grep -q learning_rate err || die "another command's key"
+}
+case_a_list_given_twice_takes_the_last() {
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --report_to html --report_to csv jsonl
+  [ -e model/log_history.csv ] && [ -e model/log_history.jsonl ] && [ ! -e model/report.html ] || die "$(ls model)"
+}
+case_ignored_keys_share_a_line() {
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --run_name a --report_to wandb --project b
+  [ "$(grep -c 'sent to a tracker' err)" -eq 1 ] || die "more than a line"; [ "$(wc -L <err)" -lt 190 ] || die "a long line"
+}
+case_quiet_and_log_level() {
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no -q; [ ! -s err ] || die "not quiet"; says out '{"loss"'
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --log_level debug; says err "debug"; says err "train begin at step 0"
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --log_level error --run_name a --disable_tqdm; [ ! -s err ] || die "stderr"
+  run 2 "${sft[@]}" --log_level critical --learning_rate x; says err "learning_rate"
+}
+case_the_cache_is_where_the_desktop_says() {
+  export XDG_CACHE_HOME=$PWD/cache
+  run 0 "${sft[@]}" --max_steps 1 --packing --max_length 64
+  [ "$(ls cache/trl | wc -l)" -eq 1 ] && [ ! -e .cache ] || die "no prepared rows in cache"
+}
+case_what_is_no_dataset_is_named() {
+  local train=(sft --model_name_or_path "$model" --output_dir m --bf16 false --dataset_name)
+  printf '%%PDF-1.7\n%%\xe2\xe3\n' >a.jsonl; cp a.jsonl a.pdf
+  run 1 "${train[@]}" a.jsonl; says err "a.jsonl: is a PDF document, not rows"
+  run 1 "${train[@]}" a.pdf; says err ".pdf files are not read"
+  printf '\x00\xff\x01\x02' >b.txt; run 1 "${train[@]}" b.txt; says err "b.txt: is a binary file, not rows"
+  cp "$trl" c; run 1 "${train[@]}" c; says err "c: is a program, not rows"
+}
+case_what_is_no_model_is_named() {
+  mkdir empty; run 1 tokenize --model_name_or_path empty --text a; says err "empty: is not a model directory"
+  run 1 sft --model_name_or_path empty --dataset_name "$rows" --output_dir m; says err "empty: is not a model directory"
+  cp -r "$model" bare; rm bare/tokenizer_config.json
+  run 0 tokenize --model_name_or_path bare --text a; says err "bare: there is no tokenizer_config.json"
+}
+case_a_lost_loss_suggests_the_learning_rate() {
+  run 1 "${sft[@]}" --learning_rate 1e30 --max_steps 4 --save_strategy no; says err "try a lower learning_rate than 1e+30"
+}
+case_completion_holds_every_command_and_key() {
+  local keys shell command
+  run 0 sft --help-all; keys=$(grep -o '^  --[a-zA-Z0-9_.]*' out | tr -d ' ' | sort -u)
+  [ "$(wc -l <<<"$keys")" -gt 250 ] || die "few keys"
+  for shell in bash zsh fish; do
+    run 0 completion $shell; cp out "script.$shell"
+    grep -oE -- '(--| -l )[a-zA-Z0-9_.]+' out | sed 's/^ -l /--/' | sort -u >has
+    comm -23 <(echo "$keys") has >lacks; [ ! -s lacks ] || die "$shell lacks $(head -3 lacks)"
+    for command in "${commands[@]}"; do says "script.$shell" "$command"; done
+    ! command -v $shell >/dev/null || $shell -n "script.$shell" || die "$shell cannot read it"
+  done
+  run 2 completion tcsh; says err "bash | zsh | fish"
+}
+# offers WORDS...: what bash completes the last word to
+offers() { COMP_WORDS=(trl "$@"); COMP_CWORD=$#; COMPREPLY=(); _trl; printf '%s\n' "${COMPREPLY[@]}"; }
+case_bash_completes() {
+  run 0 completion bash; . ./out
+  [ "$(offers sf)" = sft ] || die "commands"
+  [ "$(offers sft --learning_r)" = --learning_rate ] || die "keys"
+  [ "$(offers sft --lr_scheduler_type cosine_with_r)" = cosine_with_restarts ] || die "values"
+  [ "$(offers sft --lr-scheduler-type cosine_with_r)" = cosine_with_restarts ] || die "values of a key with dashes"
+  [ "$(offers generate --max_new)" = --max_new_tokens ] || die "keys of generate"
+  [ "$(offers options learning_r)" = learning_rate ] || die "options"
+  : >rows.jsonl; [ "$(offers sft --dataset_name row)" = rows.jsonl ] || die "files"
+}
+case_manual_pages() {
+  local page
+  mkdir pages; run 0 man --output pages; [ -s pages/trl.1 ] || die "trl.1"
+  for command in "${commands[@]}"; do [ -s "pages/trl-$command.1" ] || die "trl-$command.1"; done
+  run 0 man sft; cmp out pages/trl-sft.1; says out '.TH "TRL\-SFT" 1'; says out '\fB\-\-learning_rate\fR'; says out "gradient_accumulation_steps"
+  for page in pages/*.1; do
+    if command -v mandoc >/dev/null; then mandoc -Tlint -Werror "$page" || die "$page"; fi
+    if command -v groff >/dev/null; then [ -z "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" ] || die "$page: $(groff -man -Tutf8 -ww -z "$page" 2>&1 | head -3)"; fi
+  done
+}
+case_generate_takes_several_prompts() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 4)
+  run 0 "${words[@]}" --prompt "It opens"; mv out one
+  "$trl" "${words[@]}" <<<"It opens" >out 2>err || die "stdin"; cmp out one
+  run 0 "${words[@]}" --prompt "It opens" --prompt Once "Once upon" --json; [ "$(wc -l <out)" -eq 3 ] || die "lines"
+  says out '{"prompt":"Once upon","completion":"'; mv out three
+  printf '{"prompt": "It opens"}\nOnce\n\nOnce upon\n' >p.jsonl
+  run 0 "${words[@]}" --prompts p.jsonl --json; cmp out three
+  "$trl" "${words[@]}" --prompts - --json <p.jsonl >out 2>err || die "stdin"; cmp out three
+  run 0 "${words[@]}" --prompt "It opens" Once; says out "--- 1 of 2"; says out "--- 2 of 2"
+  run 2 "${words[@]}" --prompt a ""; says err "prompt 2 of 2 is empty"
+  printf '{"prompt": 7}\n' >bad.jsonl; run 1 "${words[@]}" --prompts bad.jsonl; says err "bad.jsonl:1: "
+  run 1 "${words[@]}" --prompts gone.jsonl; says err "gone.jsonl: cannot be opened: No such file"
+  : >none; run 1 "${words[@]}" --prompts none; says err "none: holds no prompts"
+  run 2 "${words[@]}" --prompts none --prompt a; says err "not both"
 }
 case_keys_of_other_calls_are_refused() {
-  run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
-  run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of this command"
+  run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of trl sft"
+  run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of trl sft"
 }
 case_reward_trains_and_saves_a_classifier() {
   run 0 reward --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_pref.jsonl" --output_dir model \
@@ -135,7 +257,7 @@ case_malformed_row_names_file_and_line() {
   printf '{"text": "a"}\n{"text": \n' >bad.jsonl
   run 1 sft --model_name_or_path "$model" --dataset_name bad.jsonl --output_dir m; says err "bad.jsonl:2"
 }
-case_help_lists_options() { run 0 sft --help; says out "--learning_rate"; says out "--learning-rate"; says out "--dataset_name"; }
+case_help_lists_options() { run 0 sft --help; says out "--learning_rate"; says out "--dataset_name"; }
 
 case_tokenize_prints_ids_pieces_and_texts() {
   run 0 tokenize --model_name_or_path "$data/tokenizers/bpe_digits" --text $'It is\n12 \xC3\xA9'
@@ -206,7 +328,7 @@ case_trains_kto_like_trl() {
   run 2 "${kto[@]}" --output_dir third --loss_type nll; says err "give one of kto, apo_zero_unpaired"
   run 0 options kto; says out "desirable_weight"; says out "apo_zero_unpaired"; says out "kto: the loss of the KTO paper"
   says out "train_sampling_strategy = sequential  (random|sequential)"
-  run 0 kto --help; says out "--undesirable_weight"
+  run 0 kto --help; says out "--undesirable_weight"; run 0 kto --help-all; says out "--loss_type CHOICE  [kto]"
 }
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y
@@ -469,8 +591,8 @@ case_merges_an_adapter_into_quantised_weights() {
   run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "need an adapter"; [ ! -e x ] || die "x"
 }
 case_a_misspelt_flag_is_one_of_the_command() {
-  run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "the nearest is --type"
-  run 2 tokenize --model_name_or_path "$model" --tex x; says err "the nearest is --text"
+  run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "did you mean --type?"
+  run 2 tokenize --model_name_or_path "$model" --tex x; says err "did you mean --text?"
 }
 # waits_for_signals PID: until it catches SIGINT (bit 1), as trl: before, the process is still a shell, which
 # would end and remove the directory.
@@ -515,8 +637,10 @@ case_saves_as_gguf() {
   done
   cmp out.plain out.model.gguf || die "another model"
 }
-case_generate_needs_a_prompt() { run 2 generate --model_name_or_path "$model"; says err "--prompt"; }
-case_generate_needs_a_token() { run 1 generate --model_name_or_path "$model" --prompt ""; says err "has no token"; }
+case_generate_needs_a_prompt() {
+  run 2 generate --model_name_or_path "$model" </dev/null; says err "--prompt"
+  run 2 generate --model_name_or_path "$model" --prompt ""; says err "prompt 1 of 1 is empty"
+}
 case_an_empty_name_is_no_configuration() { run 2 sft --config ""; says err "--config: a file is expected"; }
 estimate=(estimate --model_name_or_path "$model" --max_length 128 --max_steps 20 --output_dir nothing)
 case_estimate_tells_memory_time_and_disk() {
@@ -663,7 +787,7 @@ case_lists_may_be_written_as_in_files() {
   [ -n "$(find model -name '*.csv')" ] && [ -n "$(find model -name '*.html')" ] || die "records"
   rm -rf model; run 0 sft --model_name_or_path "$model" --datasets "[{\"path\": \"$rows\"}]" --output_dir model --bf16 false --max_steps 1
 }
-case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; }
+case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; run 0 profile --help-all; says out "--peaks"; }
 case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
 case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }
 

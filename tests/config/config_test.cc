@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "config/local_path.h"
+#include "config/warnings.h"
 
 namespace trl::config {
 namespace {
@@ -355,7 +356,6 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"report_to", "wandb"},
       {"report_to", "[wandb, tensorboard]"},
       {"report_to", "all"},
-      {"log_level", "info"},
       {"ddp_timeout", "7200"},
       {"trust_remote_code", "true"},
       {"model_revision", "v1"},
@@ -378,6 +378,24 @@ TEST(Config, WarnsOfWhatReachesOutside) {
   EXPECT_EQ(warning("push_to_hub", "true"), "push_to_hub: nothing is uploaded: this library uses no network");
   EXPECT_EQ(warning("bnb_4bit_quant_storage", "bfloat16"),
             "bnb_4bit_quant_storage: codes of 4 bits lie two in a byte here, whatever type they are called");
+}
+
+TEST(Config, KeysOfOneReasonShareALine) {
+  Config config;
+  for (const char* key : {"run_name", "push_to_hub", "wandb_project"}) config.set(key, "true");
+  config.load_text("seed: 1\nseed: 2\n", "a.yaml");
+  const std::vector<std::string> lines = by_reason(config.warnings());
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].starts_with("run_name, wandb_project: nothing is sent to a tracker")) << lines[0];
+  EXPECT_EQ(lines[1], "push_to_hub: nothing is uploaded: this library uses no network");
+  EXPECT_TRUE(lines[2].starts_with("a.yaml:2: seed: the key is given twice")) << lines[2];
+}
+
+TEST(Config, AMisspeltValueIsToldTheNearest) {
+  EXPECT_EQ(refusal("lr_scheduler_type", "cosin").substr(0, 91),
+            "lr_scheduler_type: 'cosin' is not accepted; did you mean cosine? Accepted: one of linear, c");
+  EXPECT_NE(refusal("report_to", "[csv, jsnl]").find("did you mean jsonl?"), std::string::npos);
+  EXPECT_EQ(refusal("eval_strategy", "sometimes").find("did you mean"), std::string::npos);
 }
 
 TEST(Config, OneWarningForEachKey) {

@@ -116,13 +116,23 @@ std::unique_ptr<Tokenizer> Tokenizer::from_directory(const std::string& path, ba
   if (!base::is_directory(path)) fail(Status::not_found, "{}: no such directory", path);
   const bool pieces = !base::file_exists(in("tokenizer.json")) && base::file_exists(in(kSentencePieceFile));
   const char* const main = pieces ? kSentencePieceFile : "tokenizer.json";
-  if (!base::file_exists(in(main))) fail(Status::not_found, "{}: no such file", in(main));
+  if (!base::file_exists(in(main))) {
+    if (!base::file_exists(in("config.json")))
+      fail(Status::not_found, "{}: is not a model directory: it has neither config.json nor tokenizer.json",
+           path);
+    fail(Status::not_found, "{}: no such file: a tokenizer is read from tokenizer.json or {}", in(main),
+         kSentencePieceFile);
+  }
   Files files;
   for (const char* name :
        {main, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", kTemplate}) {
     if (base::file_exists(in(name))) files.emplace_back(name, base::read_file(in(name)));
   }
   base::refuse_lfs_pointer(*find_file(files, main), in(main));
+  if (log != nullptr && !find_file(files, "tokenizer_config.json")) {
+    log->warning("tokenizer", "{}: there is no tokenizer_config.json: special tokens are those of {}{}", path,
+                 main, find_file(files, kTemplate) ? "" : ", and there is no chat template");
+  }
   if (base::is_directory(in(kMoreTemplates))) {
     for (const std::string& file : base::list_directory(in(kMoreTemplates))) {
       const std::string name = base::join_path(kMoreTemplates, file);

@@ -1,0 +1,64 @@
+#include "cli/commands.h"
+
+#include <fmt/format.h>
+
+#include "cli/handles.h"
+#include "cli/nearest_flag.h"
+
+namespace trl::cli {
+
+namespace {
+
+// TRL's other trainers, which a later version may have.
+bool is_trainer_to_come(const std::string& name) {
+  for (const char* trainer : {"grpo", "rloo", "gkd", "online_dpo", "ppo", "online-dpo"}) {
+    if (name == trainer) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands = {
+      {"sft", sft, "fine-tune a model on demonstrations (supervised fine-tuning)"},
+      {"dpo", dpo, "train a model on preferences (direct preference optimisation)"},
+      {"kto", kto, "train a model on answers that are good or bad (Kahneman-Tversky)"},
+      {"reward", reward, "train a model to score answers, on preferences"},
+      {"estimate", estimate, "tell what a run would take: memory, time, disk"},
+      {"rows", rows, "print prepared rows as the trainer will see them"},
+      {"profile", profile, "tell how long the rows are, and what max_length costs"},
+      {"template", template_command, "print a row as training sees it, token by token"},
+      {"tokenize", tokenize, "print the tokens of a text"},
+      {"generate", generate, "complete prompts with a model"},
+      {"chat", chat, "talk with a model on the terminal"},
+      {"eval", eval, "measure a model on rows: loss, perplexity, accuracy"},
+      {"convert", convert, "turn a model directory into a GGUF file, or back"},
+      {"options", options, "list the keys that --config and the flags take", false},
+      {"env", env, "print versions and what this machine offers", false},
+      {"completion", completion, "print the completion script of a shell", false},
+      {"man", man, "print a manual page, for man -l -", false},
+      {"help", help_command, "print this, or the help of a command", false},
+      {"version", version, "print the version", false},
+  };
+  return kCommands;
+}
+
+const Command& command_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (name == command.name) return command;
+    names.emplace_back(command.name);
+  }
+  if (is_trainer_to_come(name)) {
+    throw Failure(kUsage,
+                  fmt::format("trl {}: this trainer is not in this version of libtrl yet; the trainers are "
+                              "sft, dpo, kto and reward",
+                              name));
+  }
+  const std::string near = nearest_flag(name, names);
+  throw Failure(kUsage, fmt::format("unknown command '{}'{}; trl help lists the commands", name,
+                                    near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+}  // namespace trl::cli

@@ -1,0 +1,161 @@
+#include "cli/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace trl::cli {
+
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    std::string_view word = text.substr(0, end);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (!word.empty()) words.emplace_back(word);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+bool wanted(const CommandLine& line, const trl_option* option) {
+  const auto has = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const char* const section = trl_option_section(option);
+  const std::string_view name = trl_option_name(option);
+  if (name == "config") return false;  // --config names the file
+  if (name == "log_level" || name == "quiet") return true;
+  const bool trains =
+      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those are of other calls
+  return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
+         has(line.sections, section) || has(line.keys, trl_option_name(option));
+}
+
+constexpr std::string_view kLauncher = "trl and accelerate launch";
+
+bool is_launch(const trl_option* option) {
+  return trl_option_section(option) == kLauncher && !mark(option).empty();
+}
+
+const char* of(const trl_option* option, const std::string& trainer,
+               const char* (*by_trainer)(const trl_option*, const char*),
+               const char* (*plain)(const trl_option*)) {
+  const bool one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
+  return one ? by_trainer(option, trainer.c_str()) : plain(option);
+}
+
+}  // namespace
+
+bool contains(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    if (list.substr(0, comma) == name) return true;
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+std::vector<const trl_option*> keys_of(const CommandLine& line) {
+  struct Placed {
+    const trl_option* key;
+    size_t section, topic;
+  };
+  std::vector<Placed> keys;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    // The command's own section first, what only a launcher of processes reads last.
+    if (wanted(line, o))
+      keys.push_back({o, trl_option_section(o) == line.name ? 0u : is_launch(o) ? 2u : 1u, 0});
+  }
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Placed& a, const Placed& b) { return a.section < b.section; });
+  std::map<std::string, size_t> topics;  // one may stand in several sections: where it comes first
+  for (Placed& one : keys) one.topic = topics.emplace(topic(one.key), topics.size()).first->second;
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Placed& a, const Placed& b) { return a.topic < b.topic; });
+  std::vector<const trl_option*> ordered;
+  for (const Placed& one : keys) ordered.push_back(one.key);
+  return ordered;
+}
+
+const trl_option* find_key(std::string_view name) {
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  const trl_option* by_alias = nullptr;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    if (plain == trl_option_name(o)) return o;
+    const std::vector<std::string> aliases = aliases_of(o);
+    if (std::find(aliases.begin(), aliases.end(), plain) != aliases.end()) by_alias = o;
+  }
+  return by_alias;
+}
+
+std::string flag_name(std::string name, const std::string& command) {
+  const std::string group = (command == "chat" ? "generate" : command) + ".";  // a chat generates, too
+  if (name.starts_with(group)) name.erase(0, group.size());
+  return name;
+}
+
+std::string topic(const trl_option* option) {
+  if (is_launch(option)) return "Launching several processes";
+  return std::string_view(trl_option_section(option)) == kLauncher ? "The command" : trl_option_group(option);
+}
+
+std::string default_of(const trl_option* option, const std::string& trainer) {
+  return of(option, trainer, trl_option_default_for, trl_option_default);
+}
+std::string accepted_of(const trl_option* option, const std::string& trainer) {
+  return of(option, trainer, trl_option_accepted_for, trl_option_accepted);
+}
+std::string doc_of(const trl_option* option, const std::string& trainer) {
+  return of(option, trainer, trl_option_doc_for, trl_option_doc);
+}
+
+int32_t type_of(const trl_option* option, const std::string& trainer) {
+  const bool list = default_of(option, trainer).starts_with('[');
+  return list ? TRL_TYPE_LIST : trl_option_type(option);
+}
+
+std::string type_name(int32_t type) {
+  constexpr const char* kNames[] = {"boolean", "integer", "number", "text", "choice", "list", "map"};
+  return type < 0 || type > TRL_TYPE_MAP ? "value" : kNames[type];
+}
+
+std::vector<std::string> words_of(const trl_option* option, const std::string& trainer) {
+  const int32_t type = type_of(option, trainer);
+  if (type == TRL_TYPE_BOOLEAN) return {"true", "false"};
+  if (type != TRL_TYPE_CHOICE && type != TRL_TYPE_LIST) return {};
+  return split(accepted_of(option, trainer), '|');
+}
+
+std::vector<std::string> aliases_of(const trl_option* option) {
+  return split(trl_option_aliases(option), ',');
+}
+
+std::string mark(const trl_option* option) {
+  if (*trl_option_ignored_reason(option) != '\0') return "ignored";
+  if (*trl_option_unsupported_reason(option) == '\0') return "";
+  const std::vector<std::string> taken = split(trl_option_taken(option), '|');
+  // A value beside the default that says nothing else than the default does does not make the key work.
+  const bool works = std::any_of(taken.begin(), taken.end(), [&](const std::string& value) {
+    return trl_option_type(option) != TRL_TYPE_MAP && value != "false" && value != "no" && value != "0";
+  });
+  return works && taken.size() > 1 ? "refused in part" : "refused";
+}
+
+std::string state(const trl_option* option) {
+  if (mark(option).empty()) return "";
+  std::string values = trl_option_default(option);
+  for (const std::string& value : split(trl_option_taken(option), '|')) values += ", " + value;
+  const bool ignored = mark(option) == "ignored";
+  return ignored ? fmt::format("Ignored with a warning, but for {}: {}.", values,
+                               trl_option_ignored_reason(option))
+                 : fmt::format("Refused, but for {}: {}.", values, trl_option_unsupported_reason(option));
+}
+
+}  // namespace trl::cli

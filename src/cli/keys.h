@@ -1,0 +1,38 @@
+// Keys of the option table as a command shows and takes them.
+#pragma once
+#include <trl.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+
+namespace trl::cli {
+
+bool contains(std::string_view list, std::string_view name);  // of a list with commas
+
+// The keys that are flags of a command, in the order in which they are shown: by topic.
+std::vector<const trl_option*> keys_of(const CommandLine& line);
+const trl_option* find_key(std::string_view name);  // or an older name; null: there is none
+
+// The name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
+// chat.
+std::string flag_name(std::string name, const std::string& command);
+std::string topic(const trl_option* option);  // "Batches and length"
+
+// As a trainer has them; trainer "": as the table says.
+std::string default_of(const trl_option* option, const std::string& trainer);
+std::string accepted_of(const trl_option* option, const std::string& trainer);
+std::string doc_of(const trl_option* option, const std::string& trainer);
+int32_t type_of(const trl_option* option, const std::string& trainer);  // some are a list to one trainer
+std::string type_name(int32_t type);                                    // "integer"
+std::vector<std::string> words_of(const trl_option* option,
+                                  const std::string& trainer);  // a choice's, a list's
+std::vector<std::string> aliases_of(const trl_option* option);
+
+// What this build makes of a key: "" where it works, "refused", "refused in part" or "ignored".
+std::string mark(const trl_option* option);
+// The same as a sentence: which values are taken, and why others are not; "" where the key works.
+std::string state(const trl_option* option);
+
+}  // namespace trl::cli

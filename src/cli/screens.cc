@@ -1,0 +1,184 @@
+#include "cli/screens.h"
+
+#include <map>
+
+namespace trl::cli {
+
+namespace {
+
+constexpr ScreenLine kModel{"model_name_or_path", "PATH", "the model: a directory or a GGUF file"};
+constexpr ScreenLine kTokenizer{"model_name_or_path", "PATH", "the model, for its tokenizer"};
+constexpr ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, a folder or a glob"};
+constexpr ScreenLine kColumns{"dataset_columns", "MAP", "renames columns: '{question: prompt}'"};
+constexpr ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
+constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys; flags win"};
+constexpr ScreenLine kLength{"max_length", "N", "tokens of a row that are kept"};
+
+// What all trainers have in common, around what is a trainer's own.
+Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
+               const std::vector<std::string>& examples) {
+  Screen screen{"", {kModel, {"dataset_name", "PATH", rows}}, {}, examples};
+  screen.common = {kConfig,
+                   {"output_dir", "DIR", "where checkpoints and the model go [trainer_output]"},
+                   {"learning_rate", "X", "highest learning rate"},
+                   {"num_train_epochs", "X", "passes over the rows"},
+                   {"max_steps", "N", "steps in all; -1: num_train_epochs counts"},
+                   {"per_device_train_batch_size", "N", "rows of a micro-batch"},
+                   {"gradient_accumulation_steps", "N", "micro-batches of a step"},
+                   kLength};
+  screen.common.insert(screen.common.end(), own.begin(), own.end());
+  const std::vector<ScreenLine> rest = {{"use_peft", "", "train a LoRA adapter, not all weights"},
+                                        {"load_in_4bit", "", "QLoRA: quantise the frozen weights"},
+                                        {"eval_dataset_name", "PATH", "rows to evaluate on"},
+                                        {"eval_strategy", "WORD", "when: no, steps or epoch"},
+                                        {"logging_steps", "X", "steps between records"},
+                                        {"save_steps", "X", "steps between checkpoints"},
+                                        {"resume_from_checkpoint", "DIR", "a checkpoint; true: the newest"},
+                                        {"report_to", "WORD ...", "tensorboard, csv, jsonl, html"},
+                                        kQuiet};
+  screen.common.insert(screen.common.end(), rest.begin(), rest.end());
+  return screen;
+}
+
+std::map<std::string, Screen> made() {
+  std::map<std::string, Screen> screens;
+  screens["sft"] = trainer(kRows.text, {{"packing", "", "fill each row with several documents"}},
+                           {"trl sft --model_name_or_path smollm2 --dataset_name rows.jsonl",
+                            "trl sft --config recipe.yaml --use_peft --lora_target_modules all-linear"});
+  static constexpr const char* kPairs = "rows with chosen and rejected";
+  screens["dpo"] = trainer(kPairs,
+                           {{"beta", "X", "how far the model may leave the reference"},
+                            {"loss_type", "WORD ...", "sigmoid, ipo, apo_zero, sft, ..."},
+                            {"ref_model_name_or_path", "PATH", "the reference; default: the model itself"}},
+                           {"trl dpo --model_name_or_path out --dataset_name pairs.jsonl --output_dir dpo",
+                            "trl dpo --config recipe.yaml --loss_type sigmoid sft --loss_weights 1 0.1"});
+  screens["kto"] = trainer("rows with prompt, completion and label",
+                           {{"beta", "X", "how far the model may leave the reference"},
+                            {"desirable_weight", "X", "weight of good answers"},
+                            {"undesirable_weight", "X", "weight of bad answers"}},
+                           {"trl kto --model_name_or_path out --dataset_name rated.jsonl --output_dir kto",
+                            "trl kto --config recipe.yaml --loss_type apo_zero_unpaired"});
+  screens["reward"] = trainer(kPairs, {{"center_rewards_coefficient", "X", "keeps the mean score near 0"}},
+                              {"trl reward --model_name_or_path smollm2 --dataset_name pairs.jsonl",
+                               "trl reward --config recipe.yaml --use_peft"});
+  screens["estimate"] = {"",
+                         {kModel},
+                         {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"},
+                          kRows,
+                          kLength,
+                          {"max_steps", "N", "steps of the run"},
+                          {"report", "FILE", "writes a page with pictures (HTML)"},
+                          {"compare", "SET ...", "other options to compare, as optim=adamw_8bit"},
+                          {"json", "", "the numbers as JSON"},
+                          kConfig,
+                          kQuiet},
+                         {"trl estimate --model_name_or_path smollm2 --max_length 1024 --max_steps 1000",
+                          "trl estimate --config recipe.yaml --method dpo --report plan.html"}};
+  screens["generate"] = {"",
+                         {kModel},
+                         {{"prompt", "TEXT ...", "texts to complete; - or none: stdin"},
+                          {"prompts", "FILE", "a file of prompts: JSON Lines, or a text a line"},
+                          {"json", "", "a line of JSON for each prompt"},
+                          {"chat", "", "put each prompt into the chat template"},
+                          {"max_new_tokens", "N", "tokens after which a completion ends"},
+                          {"temperature", "X", "0: always the likeliest token"},
+                          {"top_p", "X", "draw from the likeliest tokens"},
+                          {"seed", "N", "seed of the draws"},
+                          {"stop", "TEXT ...", "texts at which a completion ends"},
+                          {"adapter_name_or_path", "DIR", "an adapter to use"},
+                          kQuiet},
+                         {"trl generate --model_name_or_path out --chat --prompt \"Who are you?\"",
+                          "trl generate --model_name_or_path out --prompts prompts.jsonl --json"}};
+  screens["chat"] = {"",
+                     {{"model_name_or_path", "PATH", "the model: a directory, an adapter's, or a GGUF file"}},
+                     {{"system", "TEXT", "what the model is told before the conversation"},
+                      {"max_new_tokens", "N", "tokens after which an answer ends"},
+                      {"temperature", "X", "0: always the likeliest token"},
+                      {"top_p", "X", "draw from the likeliest tokens"},
+                      {"seed", "N", "seed of the draws"},
+                      {"chat_template_path", "FILE", "another chat template"},
+                      kQuiet},
+                     {"trl chat --model_name_or_path out",
+                      "trl chat --model_name_or_path out --system \"Be brief.\" --temperature 0.7"}};
+  screens["eval"] = {"",
+                     {kModel, kRows},
+                     {{"splits", "NAMES", "splits, with commas between [test]"},
+                      {"method", "NAME", "sft, dpo, kto or reward: whose metrics"},
+                      {"per_device_eval_batch_size", "N", "rows of a batch"},
+                      kLength,
+                      kColumns,
+                      {"json", "", "JSON on a terminal, too"},
+                      kConfig,
+                      kQuiet},
+                     {"trl eval --model_name_or_path out --dataset_name rows",
+                      "trl eval --config recipe.yaml --splits train,test"}};
+  screens["rows"] = {"",
+                     {kTokenizer, kRows},
+                     {{"count", "N", "how many rows [3]"},
+                      {"method", "NAME", "sft, dpo, kto or reward: rows of which trainer"},
+                      {"packing", "", "fill each row with several documents"},
+                      kLength,
+                      kColumns,
+                      {"json", "", "ids, labels and texts as JSON"},
+                      kConfig,
+                      kQuiet},
+                     {"trl rows --model_name_or_path smollm2 --dataset_name rows.jsonl",
+                      "trl rows --config recipe.yaml --count 10"}};
+  screens["convert"] = {"",
+                        {{"model_name_or_path", "PATH", "a model directory, GGUF file or adapter"},
+                         {"output", "PATH", "the GGUF file, or the directory of a model"}},
+                        {{"type", "WORD", "f32, f16, bf16, q8_0 or q4_0"},
+                         {"save.kind", "WORD", "merged: an adapter goes into its model"},
+                         {"adapter_name_or_path", "DIR", "the adapter to merge"},
+                         {"base", "PATH", "the model of an adapter"},
+                         kQuiet},
+                        {"trl convert --model_name_or_path out --output out.gguf --type q8_0",
+                         "trl convert --model_name_or_path adapter --save.kind merged --output merged"}};
+  screens["profile"] = {"",
+                        {kTokenizer, kRows},
+                        {{"max_lengths", "N ...", "the values of max_length to compare"},
+                         {"svg", "FILE", "writes the picture"},
+                         {"html", "FILE", "writes a page with it"},
+                         {"json", "", "the numbers as JSON"},
+                         kColumns,
+                         kQuiet},
+                        {"trl profile --model_name_or_path smollm2 --dataset_name rows.jsonl",
+                         "trl profile --config recipe.yaml --max_lengths 512 1024 --html lengths.html"}};
+  screens["tokenize"] = {"",
+                         {kTokenizer, {"text", "TEXT", "the text"}},
+                         {{"plain", "", "without what the tokenizer adds by itself"}, kQuiet},
+                         {"trl tokenize --model_name_or_path smollm2 --text \"some text\"",
+                          "trl tokenize --model_name_or_path smollm2 --text \"some text\" --plain"}};
+  screens["template"] = {"",
+                         {kTokenizer, kRows},
+                         {{"row", "N", "which row, from 0"},
+                          {"json", "", "ids, labels and texts as JSON"},
+                          kColumns,
+                          {"chat_template_path", "FILE", "another chat template"},
+                          {"assistant_only_loss", "", "train on assistant turns alone"},
+                          kQuiet},
+                         {"trl template --model_name_or_path smollm2 --dataset_name rows.jsonl",
+                          "trl template --config recipe.yaml --row 3"}};
+  screens["options"] = {"[TRAINER | KEY]", {}, {}, {"trl options sft", "trl options learning_rate"}};
+  screens["env"] = {"", {}, {}, {"trl env", "trl env >report.json"}};
+  screens["completion"] = {
+      "bash | zsh | fish",
+      {},
+      {},
+      {"source <(trl completion bash)", "trl completion fish >~/.config/fish/completions/trl.fish"}};
+  screens["man"] = {"[COMMAND]", {}, {}, {"trl man sft | man -l -", "trl man >trl.1"}};
+  screens["help"] = {"[COMMAND]", {}, {}, {"trl help", "trl help sft"}};
+  screens["version"] = {"", {}, {}, {"trl version", "trl --version"}};
+  return screens;
+}
+
+}  // namespace
+
+const Screen& screen_of(const std::string& command) {
+  static const std::map<std::string, Screen> kScreens = made();
+  static const Screen kNone;
+  const auto found = kScreens.find(command);
+  return found == kScreens.end() ? kNone : found->second;
+}
+
+}  // namespace trl::cli

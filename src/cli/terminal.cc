@@ -1,0 +1,42 @@
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+
+#include <algorithm>
+
+namespace trl::cli {
+
+int columns(int descriptor) {
+  winsize size{};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+int characters(std::string_view text) {
+  int count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+std::string wrapped(std::string_view text, int indent, int width, int used) {
+  std::string out;
+  bool begins = true;  // the line has no word yet
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    const int length = characters(word);
+    if (!begins && used + 1 + length > width) {
+      out += "\n" + std::string(static_cast<size_t>(indent), ' ');
+      used = indent;
+      begins = true;
+    }
+    if (!begins) out += ' ';
+    out += word;
+    used += length + !begins;
+    begins = false;
+  }
+  return out;
+}
+
+}  // namespace trl::cli

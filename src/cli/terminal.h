@@ -1,0 +1,20 @@
+// How wide the output may be.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace trl::cli {
+
+// The columns of the terminal behind a file descriptor, asked anew at each call; 80 where it is not a terminal.
+int columns(int descriptor);
+
+// text in lines of at most width characters, each after indent spaces but for the first, which goes on after
+// `used` characters of its line. Words are not divided; no line break at the end.
+std::string wrapped(std::string_view text, int indent, int width, int used);
+inline std::string wrapped(std::string_view text, int indent, int width) {
+  return std::string(static_cast<size_t>(indent), ' ') + wrapped(text, indent, width, indent);
+}
+
+int characters(std::string_view text);  // of UTF-8
+
+}  // namespace trl::cli
