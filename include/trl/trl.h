@@ -268,6 +268,21 @@ TRL_API trl_status trl_config_get(const trl_config* config, const char* key, con
                                   trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Where the value of a key is from.
+ *
+ * @param config [in] not changed.
+ * @param key [in] a name or an older one.
+ * @param out_origin [out] "default"; "set" after trl_config_set; the place in a file, as "recipe.yaml:3", or in
+ *   a text, as "text:3"; borrowed until config is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_origin is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** out_origin,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Sets every key of a YAML or JSON file, as `trl --config` reads it.
  *
  * @param config [in] changed.

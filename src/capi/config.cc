@@ -38,6 +38,19 @@ trl_status trl_config_get(const trl_config* config, const char* key, const char*
       out_value);
 }
 
+trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** out_origin,
+                                 trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(config, "config");
+        const std::string_view name = text(key, "key");
+        need(out_origin, "out_origin");
+        *out_origin = shared->keep(shared->copy().origin(name));
+      },
+      out_origin);
+}
+
 trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(config, "config");

@@ -73,7 +73,7 @@ base::Json typed(const Option& option, const std::string& value) {
 
 }  // namespace
 
-void Config::assign(std::string_view key, std::string_view value, int source) {
+void Config::assign(std::string_view key, std::string_view value, int source, std::string place) {
   const Option& option = known(key, method());
   const std::string name = underscored(key);
   const std::string canonical = canonical_value(option, name, current_value(option, name, value), method());
@@ -96,7 +96,7 @@ void Config::assign(std::string_view key, std::string_view value, int source) {
     });
   }
   values_[target] = canonical;
-  spellings_[target] = {name, source};
+  spellings_[target] = {name, source, std::move(place)};
   warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
 }
 
@@ -115,6 +115,11 @@ std::string Config::get(std::string_view key) const {
   const Option& option = known(key);
   const auto found = values_.find(std::string(option.name));
   return found == values_.end() ? std::string(default_of(option, method())) : found->second;
+}
+
+std::string Config::origin(std::string_view key) const {
+  const auto found = spellings_.find(std::string(known(key).name));
+  return found == spellings_.end() ? "default" : found->second.place;
 }
 
 std::string_view Config::method() const {

@@ -26,6 +26,8 @@ class Config {
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
 
   bool is_set(std::string_view key) const;
+  // Where the value is from: "default", "set", or the place in a file, as "recipe.yaml:3".
+  std::string origin(std::string_view key) const;
   // Canonical text; if the key was not set, the method's default.
   std::string get(std::string_view key) const;
   std::optional<std::string> get_text(std::string_view key) const;  // nullopt: null
@@ -53,9 +55,10 @@ class Config {
   struct Spelling {
     std::string name;  // the text as it was written
     int source;        // the file or other origin: within one, two names of a key must not differ
+    std::string place;
   };
   static constexpr int kCalls = 0;  // all calls of set()
-  void assign(std::string_view key, std::string_view value, int source);
+  void assign(std::string_view key, std::string_view value, int source, std::string place = "set");
 
   std::map<std::string, std::string> values_;
   std::map<std::string, Spelling> spellings_;

@@ -44,7 +44,8 @@ void Config::load_text(std::string_view text, std::string_view origin) {
       }
       const bool number =
           option != nullptr && (option->type == OptionType::integer || option->type == OptionType::number);
-      loaded.assign(entry.key, number && entry.plain ? decimal(entry.text()) : entry.text(), source);
+      loaded.assign(entry.key, number && entry.plain ? decimal(entry.text()) : entry.text(), source,
+                    fmt::format("{}:{}", origin, entry.line));
     } catch (const Error& error) {
       throw Error(error.status(), fmt::format("{}:{}: {}", origin, entry.line, error.message()), error.key());
     }

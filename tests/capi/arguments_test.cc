@@ -49,6 +49,11 @@ std::vector<Case> cases() {
          return with_out<const char>(
              [&](const char** o) { return trl_config_get(as<trl_config>(h), "seed", o, e); });
        }},
+      {"trl_config_get_origin",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_config_get_origin(as<trl_config>(h), "seed", o, e); });
+       }},
       {"trl_dataset_open_config",
        [](void* h, trl_error** e) {
          trl_dataset* eval = static_cast<trl_dataset*>(out());
@@ -436,7 +441,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 93);
+  EXPECT_EQ(functions, 94);
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ QV = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"], "task_typ
 CASES = {
     "plain": {"model": "qwen2", "dataset": "train_pref.jsonl"},
     "lora": {"model": "qwen2", "dataset": "train_pref.jsonl", "lora": QV, "args": {"learning_rate": 0.01}},
-    # The end of a text is padding too: the score is that of the token before it.
-    "pad_is_eos": {"model": "llama3", "dataset": "train_margin.jsonl", "args": {"pad_token": "<|eot_id|>", "seed": 7}},
+    # The end of a text is padding too: the score is that of the token before it. (With a learning rate of 2e-3, two
+    # attentions of TRL itself are 1e-4 apart.)
+    "pad_is_eos": {"model": "llama3", "dataset": "train_margin.jsonl", "args": {"pad_token": "<|eot_id|>", "seed": 7, "learning_rate": 2e-4}},
     "autocast": {"model": "qwen2", "dataset": "train_pref.jsonl", "args": {"bf16": True}},
     "bfloat16": {"model": "qwen2_bf16", "dataset": "train_pref.jsonl", "args": {"bf16": True, "model_init_kwargs": {"dtype": "bfloat16"}}},
     "new_tokens": {"model": "qwen2", "dataset": "train_pref_chat.jsonl", "args": {"chat_template_path": "llama3"}, "lora": QV},
