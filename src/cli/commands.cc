@@ -25,6 +25,7 @@ const std::vector<Command>& commands() {
       {"dpo", dpo, "train a model on preferences (direct preference optimisation)"},
       {"kto", kto, "train a model on answers that are good or bad (Kahneman-Tversky)"},
       {"reward", reward, "train a model to score answers, on preferences"},
+      {"validate", validate, "print what a run would be, and what is wrong with it"},
       {"estimate", estimate, "tell what a run would take: memory, time, disk"},
       {"rows", rows, "print prepared rows as the trainer will see them"},
       {"profile", profile, "tell how long the rows are, and what max_length costs"},

@@ -21,6 +21,7 @@ int env(const Words& words);
 int estimate(const Words& words);
 int eval(const Words& words);
 int rows(const Words& words);
+int validate(const Words& words);
 int chat(const Words& words);
 int completion(const Words& words);
 int man(const Words& words);

@@ -15,12 +15,6 @@ namespace {
 
 bool g_drawn = false;  // a line stands on the terminal that is not ended yet
 
-std::string duration(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
-  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
-  return fmt::format("{}:{:02}", total / 60, total % 60);
-}
-
 // The most this process has had resident, as other programs report it.
 double peak_gb() {
   rusage usage{};

@@ -35,6 +35,7 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
                                         {"save_steps", "X", "steps between checkpoints"},
                                         {"resume_from_checkpoint", "DIR", "a checkpoint; true: the newest"},
                                         {"report_to", "WORD ...", "tensorboard, csv, jsonl, html"},
+                                        {"dry_run", "", "print what the run would be, write nothing"},
                                         kQuiet};
   screen.common.insert(screen.common.end(), rest.begin(), rest.end());
   return screen;
@@ -61,6 +62,11 @@ std::map<std::string, Screen> made() {
   screens["reward"] = trainer(kPairs, {{"center_rewards_coefficient", "X", "keeps the mean score near 0"}},
                               {"trl reward --model_name_or_path smollm2 --dataset_name pairs.jsonl",
                                "trl reward --config recipe.yaml --use_peft"});
+  screens["validate"] = {
+      "",
+      {kModel, kRows},
+      {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"}, kConfig, kQuiet},
+      {"trl validate --config recipe.yaml", "trl validate --config recipe.yaml --method dpo"}};
   screens["estimate"] = {"",
                          {kModel},
                          {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"},

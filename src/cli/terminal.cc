@@ -39,4 +39,10 @@ std::string wrapped(std::string_view text, int indent, int width, int used) {
   return out;
 }
 
+std::string duration(double seconds) {
+  const auto total = static_cast<int64_t>(seconds + 0.5);
+  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+  return fmt::format("{}:{:02}", total / 60, total % 60);
+}
+
 }  // namespace trl::cli

@@ -5,7 +5,8 @@
 
 namespace trl::cli {
 
-// The columns of the terminal behind a file descriptor, asked anew at each call; 80 where it is not a terminal.
+// The columns of the terminal behind a file descriptor, asked anew at each call; 80 where it is not a
+// terminal.
 int columns(int descriptor);
 
 // text in lines of at most width characters, each after indent spaces but for the first, which goes on after
@@ -16,5 +17,7 @@ inline std::string wrapped(std::string_view text, int indent, int width) {
 }
 
 int characters(std::string_view text);  // of UTF-8
+
+std::string duration(double seconds);  // "2:03:04", "3:04"
 
 }  // namespace trl::cli

@@ -10,6 +10,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/dry_run.h"
 #include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/output.h"
@@ -120,15 +121,24 @@ std::string cache_directory() {
 }
 
 // The method is set before the keys: it decides their defaults and what they accept.
-int train(const std::string& method, const std::string& summary, const Words& words) {
+int train(const std::string& command, const std::string& method, const std::string& summary,
+          const Words& words) {
   Config config;
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
   check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
-  const CommandLine line{method, summary, method, {"runtime"}, {}, {}};
+  bool dry = command == "validate";
+  const CommandLine line{command,
+                         summary,
+                         method,
+                         {"runtime"},
+                         {},
+                         {},
+                         {{"dry_run", "Print what the run would be, write nothing", &dry}}};
   if (parse(line, words, config)) return 0;
   check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
+  if (dry) return describe_run(line, config), 0;
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
@@ -169,21 +179,28 @@ int train(const std::string& method, const std::string& summary, const Words& wo
 
 }  // namespace
 
+int validate(const Words& words) {
+  const std::string method = trainer_of(words);
+  return train("validate", method,
+               "Print what a run of --method would be, and what is wrong with it; write nothing.", words);
+}
+
 int sft(const Words& words) {
-  return train("sft", "Fine-tune a model on demonstrations, with TRL's options.", words);
+  return train("sft", "sft", "Fine-tune a model on demonstrations, with TRL's options.", words);
 }
 
 int dpo(const Words& words) {
-  return train("dpo", "Train a model on pairs of answers of which one is preferred, with TRL's options.",
-               words);
+  return train("dpo", "dpo",
+               "Train a model on pairs of answers of which one is preferred, with TRL's options.", words);
 }
 
 int kto(const Words& words) {
-  return train("kto", "Train a model on answers that are desirable or not, with TRL's options.", words);
+  return train("kto", "kto", "Train a model on answers that are desirable or not, with TRL's options.",
+               words);
 }
 
 int reward(const Words& words) {
-  return train("reward",
+  return train("reward", "reward",
                "Train a model to score answers, on pairs of which one is preferred, with TRL's options.",
                words);
 }

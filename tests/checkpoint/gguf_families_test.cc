@@ -274,7 +274,9 @@ TEST(GgufFamilies, YarnComesBack) {
     EXPECT_EQ(file.integer("llama.rope.scaling.original_context_length"), 16);
     constexpr const char* kMultiplier = "llama.rope.scaling.attn_factor";
     ASSERT_EQ(file.find(kMultiplier) != nullptr, multiplier != 1);
-    if (multiplier != 1) EXPECT_NEAR(file.number(kMultiplier), multiplier, 1e-6);
+    if (multiplier != 1) {
+      EXPECT_NEAR(file.number(kMultiplier), multiplier, 1e-6);
+    }
     convert_to_directory(scratch / "m.gguf", scratch / "back", "auto", {}, nullptr);
     expect_same_outputs(scratch / "back", scratch / "model");
     Json back = base::read_json_file(scratch / "back/config.json")["rope_parameters"], want = yarn;

@@ -19,7 +19,7 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
-commands=(sft dpo kto reward estimate rows profile template tokenize generate chat eval convert options env completion man help version)
+commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
@@ -377,6 +377,20 @@ case_eval_measures_as_training_does() {
   run 1 eval "${eval[@]}" --splits valid; says err "there are: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
+}
+case_a_dry_run_writes_nothing() {
+  printf 'learning_rate: 1e-4\nmax_steps: 3\nrun_name: a\n' >c.yaml
+  local dry=(--config c.yaml --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --max_length 64)
+  run 0 sft "${dry[@]}" --dry_run
+  says out "learning_rate: 0.0001  # c.yaml:1"; says out "max_length: 64  # flag"; says out "seed: 42  # default"
+  says out "run_name: a  # c.yaml:3; ignored"; says out "rows       64 prepared"; says out "steps      3, of about"; says out " free"
+  [ -z "$(ls -A | grep -v -x -e c.yaml -e out -e err)" ] || die "written: $(ls -A)"
+  mv out first; run 0 validate "${dry[@]}"; grep -v '^time' first >a; grep -v '^time' out | diff - a >&2 || die "another text"
+  # What it prints is a configuration that says the same.
+  grep ': .*  # ' first >again.yaml; run 0 sft --config again.yaml --dry_run; says out "learning_rate: 0.0001  # again.yaml:"
+  run 1 sft "${dry[@]}" --dry_run --dataset_name gone.jsonl; says err "gone.jsonl"
+  run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
+  run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
 }
 case_rows_shows_what_the_trainer_sees() {
   printf '{"prompt":"Who keeps it?","completion":" Ines."}\n{"prompt":"Where?","completion":" Here, on the hill."}\n' >r.jsonl

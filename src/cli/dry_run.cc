@@ -1,0 +1,123 @@
+#include "cli/dry_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/interrupt.h"
+#include "cli/keys.h"
+#include "cli/log.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+
+namespace trl::cli {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string origin_of(const Config& config, const char* key) {
+  Error error;
+  const char* origin = nullptr;
+  check(trl_config_get_origin(config.get(), key, &origin, error.out()), error);
+  return std::string_view(origin) == "set" ? "flag" : origin;
+}
+
+// As YAML reads it back: a text with other characters than those of names and paths is quoted.
+std::string yaml_value(const std::string& value, int32_t type) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+  const bool text = type == TRL_TYPE_TEXT || type == TRL_TYPE_CHOICE;
+  if (!text || (!value.empty() && value.find_first_not_of(kPlain) == std::string::npos)) return value;
+  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// "learning_rate: 1e-4  # recipe.yaml:3", a line a key, topic by topic: a file for --config.
+void print_configuration(const CommandLine& line, const Config& config) {
+  std::string last;
+  print(fmt::format("# trl {}\n", line.trainer));
+  for (const trl_option* key : keys_of(line)) {
+    const char* const name = trl_option_name(key);
+    if (std::string_view(name) == "method") continue;
+    std::string where = origin_of(config, name);
+    if (where == "default" && !mark(key).empty()) continue;  // no value of it does more than the default
+    Error error;
+    const char* value = nullptr;
+    check(trl_config_get(config.get(), name, &value, error.out()), error);
+    if (where != "default" && mark(key) == "ignored" && value != default_of(key, line.trainer))
+      where += "; ignored";
+    if (topic(key) != last) print(fmt::format("\n# {}\n", topic(key)));
+    last = topic(key);
+    print(fmt::format("{}: {}  # {}\n", name, yaml_value(value, type_of(key, line.trainer)), where));
+  }
+}
+
+// The nearest folder that is there must be one that can be written.
+void check_output(const std::string& output) {
+  namespace fs = std::filesystem;
+  fs::path place = fs::absolute(output);
+  std::error_code error;
+  while (!fs::exists(place, error) && place.has_parent_path() && place != place.parent_path())
+    place = place.parent_path();
+  if (fs::is_directory(place, error) && access(place.c_str(), W_OK) == 0) return;
+  throw Failure(kFailed,
+                fmt::format("output_dir: {} cannot be written: {} is not a directory that may be written",
+                            output, place.string()));
+}
+
+std::string bytes(double count) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  for (; count >= 999.5 && unit + 1 < std::size(kUnits); ++unit) count /= 1000;
+  return fmt::format("{:.3g} {}", count, kUnits[unit]);
+}
+
+void print_rows(const Json& batch) {
+  if (!batch["rows"].is_number()) return;
+  print(fmt::format("rows       {} prepared, {} micro-batches an epoch\n", batch["rows"].dump(),
+                    batch["batches_per_epoch"].dump()));
+}
+
+void print_plan(const Json& plan) {
+  print(fmt::format("steps      {}, of about {} tokens; the longest row has {}\n", plan["steps"].dump(),
+                    plan["tokens_per_step"].dump(), plan["row_tokens"].dump()));
+  print(fmt::format("memory     {} at the peak; {} parameters, {} of them trained\n",
+                    bytes(plan["peak_bytes"].get<double>()), plan["parameters"].dump(),
+                    plan["trained_parameters"].dump()));
+  print(fmt::format("time       about {} at {:.0f} tokens/s\n", duration(plan["seconds"].get<double>()),
+                    plan["tokens_per_second"].get<double>()));
+  const Json& disk = plan["disk"];
+  print(fmt::format("disk       {} for the model, {} for {} checkpoints; {} free\n",
+                    bytes(disk["model_bytes"].get<double>()), bytes(disk["checkpoint_bytes"].get<double>()),
+                    disk["checkpoints"].dump(), bytes(disk["free_bytes"].get<double>())));
+}
+
+}  // namespace
+
+void describe_run(const CommandLine& line, const Config& config) {
+  Error error;
+  print_configuration(line, config);
+  check_output(get(config, "output_dir").empty() ? "trainer_output" : get(config, "output_dir"));
+  Runtime runtime;
+  open_runtime(config, runtime);
+  Interrupt interrupt("stopped");
+  interrupt.watch_calls(runtime.get());
+  Dataset train, eval;
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  Tokenizer tokenizer;
+  const std::string model = get(config, "model_name_or_path");
+  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  const char* text = nullptr;
+  check(trl_dataset_get_batch(train.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
+  const Json batch = Json::parse(text);
+  if (eval.get() != nullptr)
+    check(trl_dataset_get_batch(eval.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
+  check(trl_trainer_plan(runtime.get(), config.get(), train.get(), &text, nullptr, error.out()), error);
+  print("\n");
+  print_rows(batch);
+  print_plan(Json::parse(text));
+  print("nothing was written; without --dry_run the run starts\n");
+}
+
+}  // namespace trl::cli
