@@ -58,8 +58,9 @@ const Command& command_named(const std::string& name) {
                               name));
   }
   const std::string near = nearest_flag(name, names);
-  throw Failure(kUsage, fmt::format("unknown command '{}'{}; trl help lists the commands", name,
-                                    near.empty() ? "" : "; did you mean " + near + "?"));
+  throw Failure(kUsage,
+                fmt::format("unknown command '{}'; {}", name,
+                            near.empty() ? "trl help lists the commands" : "did you mean " + near + "?"));
 }
 
 }  // namespace trl::cli

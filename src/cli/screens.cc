@@ -11,7 +11,7 @@ constexpr ScreenLine kTokenizer{"model_name_or_path", "PATH", "the model, for it
 constexpr ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, a folder or a glob"};
 constexpr ScreenLine kColumns{"dataset_columns", "MAP", "renames columns: '{question: prompt}'"};
 constexpr ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
-constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys; flags win"};
+constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys"};
 constexpr ScreenLine kLength{"max_length", "N", "tokens of a row that are kept"};
 
 // What all trainers have in common, around what is a trainer's own.
@@ -19,10 +19,10 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
                const std::vector<std::string>& examples) {
   Screen screen{"", {kModel, {"dataset_name", "PATH", rows}}, {}, examples};
   screen.common = {kConfig,
-                   {"output_dir", "DIR", "where checkpoints and the model go [trainer_output]"},
+                   {"output_dir", "DIR", "where the model goes [trainer_output]"},
                    {"learning_rate", "X", "highest learning rate"},
                    {"num_train_epochs", "X", "passes over the rows"},
-                   {"max_steps", "N", "steps in all; -1: num_train_epochs counts"},
+                   {"max_steps", "N", "steps in all; -1: by epochs"},
                    {"per_device_train_batch_size", "N", "rows of a micro-batch"},
                    {"gradient_accumulation_steps", "N", "micro-batches of a step"},
                    kLength};

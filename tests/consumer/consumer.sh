@@ -14,6 +14,12 @@ install_and_move() {
   export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   cmp "$source/LICENSE" "$prefix/share/doc/trl/LICENSE"
   test -s "$prefix/$libdir/pkgconfig/trl.pc" -a -s "$prefix/$libdir/cmake/trl/trlConfig.cmake" -a -s "$prefix/include/trl/trl.h"
+  if [ -e "$prefix/bin/trl" ]; then
+    for file in man/man1/trl.1 man/man1/trl-sft.1 bash-completion/completions/trl zsh/site-functions/_trl \
+                fish/vendor_completions.d/trl.fish; do
+      test -s "$prefix/share/$file" || { echo "share/$file is not installed"; exit 1; }
+    done
+  fi
   if grep -rlF -e "$build" -e "$source" "$prefix/$libdir/pkgconfig" "$prefix/$libdir/cmake"; then
     echo "an installed file holds a path of the build"; exit 1
   fi
