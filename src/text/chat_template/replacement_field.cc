@@ -32,6 +32,7 @@ char take_conversion(Run& run, std::string_view text, size_t& at) {
   const size_t begin = at;
   base::next_code_point(text, at);
   const std::string_view name = text.substr(begin, at - begin);
+  if (name == "}") run.fail("a conversion is missing after '!'");
   if (at < text.size() && text[at] != '}' && text[at] != ':')
     run.fail("expected ':' after conversion specifier");
   if (name != "s" && name != "r" && name != "a")
