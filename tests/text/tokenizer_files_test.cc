@@ -163,7 +163,12 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
   EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path() + "/no"); }).status(), Status::not_found);
   const Error none = error_of([&] { Tokenizer::from_directory(folder.path()); });
   EXPECT_EQ(none.status(), Status::not_found);
-  EXPECT_EQ(none.message(), folder.path() + "/tokenizer.json: no such file");
+  EXPECT_EQ(none.message(),
+            folder.path() + ": is not a model directory: it has neither config.json nor tokenizer.json");
+  folder.put("config.json", "{}");
+  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path()); }).message(),
+            folder.path() + "/tokenizer.json: no such file: a tokenizer is read from tokenizer.json or "
+                            "tokenizer.model");
   folder.put("tokenizer.model", "x");
   const Error model = error_of([&] { Tokenizer::from_directory(folder.path()); });
   const bool read = base::file_exists(TRL_BINARY_DIR "/lib/trl/libtrl_sentencepiece.so");
