@@ -104,7 +104,7 @@ TEST(Batch, HasPairsAndTheirColumns) {
     EXPECT_TRUE(text_of(pair["sequences"][1], true).starts_with(" Nobody."));
   }
   const host::Json scored = batch({{"method", "reward"}}, 0, kPair);
-  EXPECT_EQ(scored["columns"]["margin"], host::Json::array({0.5}));
+  EXPECT_EQ(scored["columns"]["margin"], host::Json::array({0.5, 0.5}));
 }
 
 TEST(Batch, NamesWhatIsWrong) {

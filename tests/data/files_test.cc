@@ -69,7 +69,7 @@ TEST(Files, ADirectoryIsSortedByName) {
   EXPECT_EQ(folder.error(),
             std::pair(Status::unsupported,
                       std::string("D/notes.md: JSON Lines, JSON, CSV and plain text, each plain, "
-                                  ".gz or .zst are read; give a glob of the files that are meant, "
+                                  ".gz or .zst are read; give a glob of the files to read, "
                                   "such as D/*.jsonl")));
   const Folder empty({"README.md", ".x"});
   EXPECT_EQ(empty.error().first, Status::not_found);
@@ -105,7 +105,7 @@ TEST(Files, SplitsOfADirectory) {
   EXPECT_FALSE(names_split(shards.path(), "validation"));
   shards.add("more.jsonl");
   EXPECT_EQ(shards.error().second,
-            "D: some files are named by split, and D/more.jsonl is not; give a glob of those that are meant");
+            "D: some files are named by split, and D/more.jsonl is not; give a glob of the files to read");
 
   const Folder folders({"data/train/a.jsonl", "data/eval/train_b.jsonl"});
   EXPECT_EQ(folders.find(), (Names{"data/train/a.jsonl"}));

@@ -167,7 +167,7 @@ TEST_F(Mixtures, PathsAreJoinedAsDatasetsDoes) {
   const auto error = [&](const Json& entry) { return test::error_of([&] { rows(entry); }).second; };
   EXPECT_EQ(error({{"path", "json"}}), "datasets: json is a loader, which needs data_files or data_dir");
   EXPECT_EQ(error({{"path", "owner/name"}}),
-            "datasets: 'owner/name' is not there, and no hub is asked for it: give a local path");
+            "datasets: 'owner/name' does not exist, and no model hub is asked for it: give a local path");
 }
 
 TEST_F(Mixtures, WhatIsSaidOnTheWay) {
@@ -286,7 +286,7 @@ TEST_F(Mixtures, AConfigurationIsAFolder) {
   EXPECT_TRUE(log_.lines.empty());
   open({{"dataset_name", c}, {"dataset_config", "fr"}});
   EXPECT_EQ(log_.lines, Ids{"dataset_name: the configuration 'fr' selects nothing of " + c +
-                            ", which has no such folder"});
+                            ", which does not have a folder of that name"});
 }
 
 TEST_F(Mixtures, DatasetsThatGiveNoRowAreNamed) {

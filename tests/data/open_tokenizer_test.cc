@@ -46,7 +46,8 @@ TEST(OpenTokenizer, TellsWhatAGgufFileLacks) {
   EXPECT_EQ(open("pre")->encode("the<s>", false), (Ids{116, 256, 265}));
   ASSERT_EQ(log.lines.size(), 2u);
   EXPECT_NE(log.lines[0].find("tokenizer.ggml.token_type is missing"), std::string::npos) << log.lines[0];
-  EXPECT_NE(log.lines[1].find("tokenizer.ggml.pre is missing: text is split as 'default'"), std::string::npos)
+  EXPECT_NE(log.lines[1].find("tokenizer.ggml.pre is missing: text is split by the rules of 'default'"),
+            std::string::npos)
       << log.lines[1];
 }
 

@@ -118,9 +118,9 @@ TEST(PreferenceColumns, RowsWithoutAPrompt) {
             "t.jsonl:3: column 'rejected' is empty, but text that begins with the prompt is expected");
   const base::Json other = message("user", "p");
   const std::string none =
-      "t.jsonl:3: columns 'chosen' and 'rejected': no prompt can be told from them; they must begin with the "
-      "same "
-      "messages and end with others, or there must be a column 'prompt'";
+      "t.jsonl:3: columns 'chosen' and 'rejected': their prompt cannot be determined; they must begin with "
+      "the "
+      "same messages and end with different ones, or there must be a column 'prompt'";
   for (const base::Json& rejected : {user, other}) {
     EXPECT_EQ(
         test::message_of([&] {

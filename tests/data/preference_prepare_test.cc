@@ -287,7 +287,7 @@ TEST(PrepareReward, RowsOfTokenIds) {
           "t.jsonl:2); "
           "1 of 3 rows is dropped because no token is left (the first: t.jsonl:3)",
           "t.jsonl: columns chosen_input_ids and rejected_input_ids are read as chosen_ids and rejected_ids, "
-          "as they are called now"}));
+          "their current names"}));
 }
 
 TEST(PrepareUnpaired, Rows) {
@@ -466,7 +466,7 @@ constexpr BadRows kBadRows[] = {
     {'r', R"({"chosen":"a","rejected":"b","margin":1e40})",
      ":1: column 'margin' is a number, but a finite number"},
     {'r', R"({"chosen_ids":[1],"rejected_ids":[258]})",
-     ":1: column 'rejected_ids', element 1: 258 is no token id"},
+     ":1: column 'rejected_ids', element 1: 258 is not a token id"},
     {'r', R"({"chosen_ids":[1]})", ":1: no column 'rejected_ids', but a list of token ids"},
     {'r', R"({"chosen_input_ids":[1],"chosen_ids":[1],"rejected_ids":[2]})",
      ":1: has both columns 'chosen_input_ids'"},

@@ -107,7 +107,7 @@ TEST(Preparation, ARunThatEndsEarlyIsToldWhatItMet) {
 TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch, R"({"prompt": 5, "completion": "x"})");
-  const std::string want = fmt::format("{}:{}: column 'prompt' is a number, where", path, kRows - 100 + 2);
+  const std::string want = fmt::format("{}:{}: column 'prompt' is a number, but t", path, kRows - 100 + 2);
   PreparationShop early;
   early.arguments.max_length = std::nullopt;
   EXPECT_EQ(test::error_of([&] {
@@ -250,8 +250,9 @@ TEST_F(CacheTest, ADamagedFileIsMadeAnew) {
   base::write_file(file, bytes);
   EXPECT_EQ(prepare(), rows);
   ASSERT_EQ(shop.log.lines.size(), 2u);
-  EXPECT_EQ(shop.log.lines[0], "dataset_cache_dir: " + file +
-                                   ": damaged: a block is not what was written; the rows are prepared anew");
+  EXPECT_EQ(shop.log.lines[0],
+            "dataset_cache_dir: " + file +
+                ": damaged: a block was changed after it was written; the rows are prepared anew");
   EXPECT_EQ(prepare(), rows);
   EXPECT_EQ(shop.log.lines.size(), 1u);
 }

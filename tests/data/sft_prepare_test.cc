@@ -323,10 +323,10 @@ TEST(Prepare, ToolsCallForTheTemplateOfTheirName) {
   EXPECT_EQ(trained(*both.prepare(rows)), (Rows{"tt tt", "dd dd", "dd dd", "tt tt"}));
   Shop none(LetterTokenizer({{"rag", "rr"}, {"tool_use", "tt"}}));
   EXPECT_EQ(trained(*none.prepare(row + R"(,"tools":[{"n":"a"}]})")), (Rows{"tt tt"}));
-  EXPECT_EQ(
-      none.error(row + "}").message(),
-      "chat_template: t.jsonl:1 is conversational, and the tokenizer's chat templates are 'rag', 'tool_use', "
-      "and none of them is 'default'; give one through chat_template or chat_template_path");
+  EXPECT_EQ(none.error(row + "}").message(),
+            "chat_template: t.jsonl:1 is conversational, and the tokenizer has the chat templates 'rag', "
+            "'tool_use', "
+            "but none named 'default'; give one through chat_template or chat_template_path");
   none.arguments.assistant_only_loss = true;
   EXPECT_EQ(none.error(row + R"(,"tools":[]})").key(), "assistant_only_loss");
 }
@@ -350,15 +350,14 @@ TEST(Prepare, ColumnsThatAreLeftAsideAreNamed) {
     for (const std::string& line : shop.log.lines) shown += " | " + line.substr(0, line.find(" (dataset"));
     return shown;
   };
-  EXPECT_EQ(
-      told(R"({"text":"t","prompt":"a","completion":"b<e>"})"),
-      "^ab$ | t.jsonl:1: trained on is completion and prompt; text could be as well, and is left aside");
+  EXPECT_EQ(told(R"({"text":"t","prompt":"a","completion":"b<e>"})"),
+            "^ab$ | t.jsonl:1: completion and prompt is trained on; text could be too, and is ignored");
   EXPECT_EQ(told(R"({"text":"t","messages":)" + turns + "}"),
-            "u:c$ | t.jsonl:1: trained on is messages; text could be as well, and is left aside");
+            "u:c$ | t.jsonl:1: messages is trained on; text could be too, and is ignored");
   EXPECT_EQ(told(R"({"conversations":)" + said + R"(,"messages":)" + turns + "}"),
-            "u:d$ | t.jsonl:1: trained on is conversations; messages could be as well, and is left aside");
+            "u:d$ | t.jsonl:1: conversations is trained on; messages could be too, and is ignored");
   EXPECT_EQ(told(R"({"input_ids":[97,98],"text":"t"})"),
-            "ab | t.jsonl:1: trained on is input_ids; text could be as well, and is left aside");
+            "ab | t.jsonl:1: input_ids is trained on; text could be too, and is ignored");
   EXPECT_EQ(told(R"({"prompt":"c","messages":)" + turns + "}"), "u:c$");
   shop.context.completion_only_loss = false;  // evaluation rows: it has been told
   EXPECT_EQ(told(R"({"input_ids":[97,98],"text":"t"})"), "ab");
@@ -456,18 +455,18 @@ TEST(Prepare, TokenizedRows) {
   };
   EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"labels\":[-100,99]}")), (Rows{"ab .c"}));
   EXPECT_EQ(trained(*shop.prepare("{\"input_ids\":[97,98],\"assistant_masks\":[0,true]}")), (Rows{"ab .b"}));
-  EXPECT_NE(message("{\"input_ids\":[258]}").find("element 1: 258 is no token id: 0 to 257"),
+  EXPECT_NE(message("{\"input_ids\":[258]}").find("element 1: 258 is not a token id: 0 to 257"),
             std::string::npos);
-  EXPECT_NE(message("{\"input_ids\":[1,-1]}").find("element 2: -1 is no token id"), std::string::npos);
-  EXPECT_NE(message("{\"input_ids\":[18446744073709551615]}").find("is no token id"), std::string::npos);
-  EXPECT_NE(message("{\"input_ids\":[1.5]}").find("1.5 is no token id"), std::string::npos);
-  EXPECT_NE(message("{\"input_ids\":[\"a\"]}").find("a string is no token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[1,-1]}").find("element 2: -1 is not a token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[18446744073709551615]}").find("is not a token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[1.5]}").find("1.5 is not a token id"), std::string::npos);
+  EXPECT_NE(message("{\"input_ids\":[\"a\"]}").find("a string is not a token id"), std::string::npos);
   EXPECT_NE(message("{\"input_ids\":7}").find("'input_ids' is a number"), std::string::npos);
   EXPECT_NE(message("{\"input_ids\":[1],\"labels\":[1]}").find("has a column 'labels', unlike t.jsonl:1"),
             std::string::npos);
   EXPECT_NE(shop.error("{\"input_ids\":[1],\"labels\":[1,2]}")
                 .message()
-                .find("'labels' has 2 elements, and 'input_ids' 1"),
+                .find("'labels' has 2 elements and 'input_ids' has 1;"),
             std::string::npos);
   EXPECT_NE(shop.error("{\"input_ids\":[1],\"assistant_masks\":[2]}").message().find("a list of 0 and 1"),
             std::string::npos);
@@ -506,8 +505,8 @@ TEST(Prepare, DocumentsOfTokenizedRows) {
     return shop.error("{\"input_ids\":[1,2],\"seq_lengths\":" + lengths + "}").message();
   };
   for (const std::string lengths : {"2", "[2,0]", "[3,-1]", "[1.5,0.5]", "[\"2\"]", "[18446744073709551615]"})
-    EXPECT_NE(message(lengths).find("where a list of the documents' lengths"), std::string::npos) << lengths;
-  EXPECT_EQ(message("[1]"), "t.jsonl:1: column 'seq_lengths' adds up to 1, and 'input_ids' has 2 elements");
+    EXPECT_NE(message(lengths).find("a list of the documents' lengths"), std::string::npos) << lengths;
+  EXPECT_EQ(message("[1]"), "t.jsonl:1: column 'seq_lengths' adds up to 1, but 'input_ids' has 2 elements");
 }
 
 std::string many_rows(int count) {

@@ -122,8 +122,8 @@ TEST(Source, CsvRowsAreText) {
   EXPECT_EQ(error("a,b\nx,\"y\nz\n"),
             "m.csv:2: the file ends inside a quoted cell of the row that begins here");
   EXPECT_EQ(error("a,b\nx,\"y\n\"z\"\n"),
-            "m.csv:3: text behind the quote that ends a cell; a quote inside a quoted cell is written twice");
-  EXPECT_EQ(error(std::string("a\nx\0y\n", 7)), "m.csv:2: a NUL byte: this is no CSV text");
+            "m.csv:3: text after the quote that ends a cell; a quote inside a quoted cell is written twice");
+  EXPECT_EQ(error(std::string("a\nx\0y\n", 7)), "m.csv:2: a NUL byte: this is not CSV text");
   EXPECT_EQ(error("a\nx\n\xFF\n"), "m.csv:3: invalid UTF-8 in column \"a\"");
   EXPECT_EQ(error("a,\xFF\nx\n"), "m.csv:1: invalid UTF-8 in cell 2");
 }
@@ -175,7 +175,7 @@ TEST(Source, AFileThatChangesWhileItIsReadIsAnError) {
   ASSERT_TRUE(source->next(row));
   directory.write("a.jsonl", bytes.substr(0, 300000));
   EXPECT_EQ(error_of([&] { places(*source); }),
-            std::pair(Status::io, path + ": the file has changed while it was read"));
+            std::pair(Status::io, path + ": the file changed while it was being read"));
 }
 
 TEST(Source, ARowOfAHundredMegabytes) {
@@ -203,7 +203,7 @@ TEST(Source, RecordedBadFiles) {
       {"missing_column.jsonl", {4, ""}},
       {"missing_in_some_rows.jsonl", {6, ""}},
       {"no_trailing_newline.jsonl", {5, ""}},
-      {"not_an_object.jsonl", {-1, "not_an_object.jsonl:6: a list where a row"}},
+      {"not_an_object.jsonl", {-1, "not_an_object.jsonl:6: a list instead of a row"}},
       {"null_text.jsonl", {6, ""}},
       {"ok.jsonl.gz", {200, ""}},
       {"ok.jsonl.zst", {200, ""}},

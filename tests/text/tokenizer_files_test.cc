@@ -167,8 +167,9 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
             folder.path() + ": is not a model directory: it has neither config.json nor tokenizer.json");
   folder.put("config.json", "{}");
   EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path()); }).message(),
-            folder.path() + "/tokenizer.json: no such file: a tokenizer is read from tokenizer.json or "
-                            "tokenizer.model");
+            folder.path() +
+                "/tokenizer.json: no such file: a tokenizer is read from tokenizer.json or "
+                "tokenizer.model");
   folder.put("tokenizer.model", "x");
   const Error model = error_of([&] { Tokenizer::from_directory(folder.path()); });
   const bool read = base::file_exists(TRL_BINARY_DIR "/lib/trl/libtrl_sentencepiece.so");
@@ -309,7 +310,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
        }),
        Status::format, "'Split' is not one of"},
       {"an added id", json([](Json& j) { j["added_tokens"] = {added(300, "<x>")}; }), Status::format,
-       "'<x>' has the id 300 where 265"},
+       "'<x>' has the id 300, but vocabulary and order give it 265"},
       {"a huge added id", json([](Json& j) {
          j["added_tokens"] = {added(0, "<x>")};
          j["added_tokens"][0]["id"] = 99999999999;

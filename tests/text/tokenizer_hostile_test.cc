@@ -88,7 +88,7 @@ TEST(TokenizerHostile, NormalizedAddedTokens) {
   for (int i = 0; i < 1000; ++i)
     json["added_tokens"].push_back(added(265 + i, fmt::format("<{}>", i), "normalized"));
   const std::string message = opened(json.dump(), "{}");
-  EXPECT_TRUE(message.ends_with("the added tokens, normalized, have more than 268435456 bytes")) << message;
+  EXPECT_TRUE(message.ends_with("the added tokens, normalized, have more than 33554432 bytes")) << message;
 }
 
 // 200,000 work, even where names of all of them ask for their flags.

@@ -73,7 +73,7 @@ int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& vocabulary) 
 
 void AddedTokens::build(const Normalizers& normalizers, const std::string& where) {
   constexpr size_t kMostNodes = size_t{1} << 22;  // each takes about 50 bytes
-  constexpr size_t kMostBytes = size_t{1} << 28;  // as a vocabulary
+  constexpr size_t kMostBytes = size_t{1} << 25;  // known ones have 1 MiB at most
   size_t bytes = 0;
   plain_ = normalized_ = {};
   for (auto& [id, entry] : tokens_) {
