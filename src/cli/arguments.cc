@@ -81,6 +81,10 @@ class Flags {
     app_.add_option("--config", file_, "A YAML or JSON file with any of these keys; flags win over it")
         ->type_name("FILE")
         ->take_last();
+    app_.add_option("--hub", hub_,
+                    "off: names of the hub are looked up in the local cache alone, without the network [on]")
+        ->type_name("on|off")
+        ->take_last();
     for (const TextFlag& text : line.texts) {
       app_.add_option(spellings(text.name, command_), *text.value, text.help)->type_name("TEXT")->take_last();
       texts_.push_back(text.value);
@@ -129,6 +133,7 @@ class Flags {
   }
 
   std::string help_text() const { return app_.help(); }
+  const std::string& hub() const { return hub_; }
 
  private:
   void add(const trl_option* o) {
@@ -214,7 +219,7 @@ class Flags {
   std::string command_;
   std::string trainer_;  // or empty
   bool help_ = false;
-  std::string file_;
+  std::string file_, hub_;
   std::vector<std::optional<std::string>*> texts_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
 };
@@ -233,7 +238,7 @@ std::string trainer_of(const Words& words) {
 
 bool parse(const CommandLine& line, const Words& words, Config& config) {
   Flags flags(line);
-  if (!flags.parse(words, config)) return false;
+  if (!flags.parse(words, config)) return resolve_names(config, flags.hub(), line.opens), false;
   print(flags.help_text());
   return true;
 }

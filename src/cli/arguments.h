@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/names.h"
 
 namespace trl::cli {
 
@@ -33,6 +34,7 @@ struct CommandLine {
   std::vector<std::string> keys;      // further single keys
   std::vector<TextFlag> texts;        // the command's own, no keys
   std::vector<Switch> switches{};
+  Opens opens = Opens::models;  // of the models that are named
 };
 // The trainer that --method names, whose keys are flags then; without it, sft.
 std::string trainer_of(const Words& words);

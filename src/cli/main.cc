@@ -32,6 +32,7 @@ const std::map<std::string, Command>& commands() {
       {"estimate", {estimate, "tell what a run would take: memory, time, disk"}},
       {"generate", {generate, "complete a prompt with a model"}},
       {"convert", {convert, "turn a model directory into a GGUF file, or a GGUF file into a directory"}},
+      {"download", {download, "bring a model or a dataset of the hub into the local cache"}},
       {"profile", {profile, "tell how long the rows of a dataset are, and what max_length costs"}},
       {"tokenize", {tokenize, "print the tokens of a text"}},
       {"template", {template_command, "print a row of a dataset as training sees it, token by token"}},

@@ -10,6 +10,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME=$dir  # prepared rows are kept there
+export TRL_HUB=off  # names of the hub: hub/hub_test.sh
 
 die() { echo "FAILED: $*" >&2; [ -s out ] && sed 's/^/out: /' out >&2; [ -s err ] && sed 's/^/err: /' err >&2; exit 1; }
 # run EXPECTED_CODE ARGUMENTS...: output in out and err
@@ -123,9 +124,9 @@ case_unknown_key_in_a_file() {
 }
 case_missing_config_file() { run 1 sft --config gone.yaml; says err "gone.yaml"; }
 case_missing_dataset() { run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir m; says err "gone.jsonl"; }
-case_hub_ids_need_a_local_path() {
-  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "give a local path"
-  run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "give a local path"
+case_names_of_the_hub_without_it() {
+  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "dataset_name: trl-lib/Capybara: it is not in the Hugging Face cache"
+  run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "the hub is not asked (TRL_HUB=off)"
 }
 case_output_that_cannot_be_written_fails_first() {
   : >file; run 1 "${sft[@]}" --output_dir file/model; says err "file/model"; [ ! -s out ] || die "it trained"
