@@ -26,6 +26,8 @@ std::string time_text(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
+std::string count_text(size_t files) { return fmt::format("{} file{}", files, files == 1 ? "" : "s"); }
+
 size_t columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -38,7 +40,7 @@ Meter::Meter(std::string name, size_t files, int64_t bytes)
       files_(files),
       bytes_(bytes),
       terminal_(isatty(STDERR_FILENO) != 0 && spdlog::should_log(spdlog::level::info)) {
-  if (!terminal_) spdlog::info("{}: downloading {} files, {}", name_, files_, size_text(bytes_));
+  if (!terminal_) spdlog::info("{}: downloading {}, {}", name_, count_text(files_), size_text(bytes_));
 }
 
 Meter::~Meter() { pause(); }
@@ -78,7 +80,8 @@ void Meter::draw(bool now) {
 void Meter::finish() {
   pause();
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  spdlog::info("{}: downloaded {} files, {} in {}", name_, files_, size_text(came_), time_text(seconds));
+  spdlog::info("{}: downloaded {}, {} in {}", name_, count_text(files_), size_text(came_),
+               time_text(seconds));
 }
 
 }  // namespace trl::cli::hub

@@ -44,7 +44,8 @@ run() {
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 lacks() { ! grep -qF -- "$2" "$1" || die "$1 has: $2"; }
 requests() { wc -l <log; }
-sft=(sft --output_dir model --bf16 false --max_steps 1 --per_device_train_batch_size 2 --logging_steps 1)
+sft=(sft --output_dir model --bf16 false --max_steps 1 --per_device_train_batch_size 2 --logging_steps 1
+     --save_strategy no)
 same() { cmp "$1" "$2" || die "$1 and $2 differ"; }
 
 case_download_lays_the_cache_out_as_huggingface_hub() {
@@ -161,7 +162,7 @@ case_a_wrong_hash_is_refused() {
   printf '\n\n' >root/faults/wrong-model.safetensors
   run 1 download org/tiny; says err "model.safetensors: its SHA-256 is"; says err "nothing of it was kept"
   ! ls "$tiny"/snapshots/*/model.safetensors 2>/dev/null || die "it was kept"
-  printf '\n\n' >root/faults/wrong-config.json
+  rm -rf hf; printf '\n\n' >root/faults/wrong-config.json
   run 1 download org/tiny; says err "config.json: its git blob SHA-1 is"
   run 0 download org/tiny
 }
@@ -222,6 +223,19 @@ case_datasets_by_configuration() {
   says log "a/one-0.jsonl"
   run 1 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/cards --dataset_config third
   says err "it has no configuration 'third'; there are: first, second"
+}
+case_parquet_is_refused_before_it_is_downloaded() {
+  "$trl" env | grep -q '"parquet"' && return 0  # this build reads it
+  mkdir -p root/datasets/org/parquet/main/data; printf PAR1 >root/datasets/org/parquet/main/data/train-00000-of-00001.parquet
+  run 1 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/parquet
+  says err "dataset_name: org/parquet: its rows are Parquet files"; says err "bash examples/setup.sh --parquet"
+  lacks log "/org/parquet/resolve"
+  run 0 download org/parquet --repo_type dataset
+}
+case_the_model_of_an_adapter_may_be_a_name() {
+  run 0 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/rows --use_peft
+  sed -i 's|"base_model_name_or_path": "[^"]*"|"base_model_name_or_path": "org/tiny"|' model/adapter_config.json
+  run 0 generate --model_name_or_path model --prompt hi --max_new_tokens 2; says err "model_name_or_path: org/tiny is"
 }
 case_names_in_mixtures() {
   printf 'datasets:\n- path: org/rows\n  split: train\n' >c.yaml

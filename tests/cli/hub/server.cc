@@ -227,7 +227,7 @@ class Hub {
     }
     if (path == "moved.json" && !q.has_param("again")) return r.set_redirect(q.path + "?again=1", 307);
     r.set_header("ETag", "\"" + blob_id(text) + "\"");
-    send(path, text, r);
+    send(q, path, text, r);
   }
 
   void bytes(const Request& q, Response& r) {
@@ -235,13 +235,14 @@ class Hub {
     if (!q.get_header_value("Authorization").empty())
       return refuse(r, 400, "", "A token came to another host");
     r.set_header("ETag", "\"of-the-cdn\"");
-    send(fs::path(path).filename(), contents(root_ / path), r);
+    send(q, fs::path(path).filename(), contents(root_ / path), r);
   }
 
   // Whole, or what a Range asks for; cut after so many bytes, or with a byte changed, where a fault says so.
-  void send(const std::string& name, std::string text, Response& r) {
-    if (fault("wrong-" + name) && !text.empty()) text[text.size() / 2] ^= 1;
-    const std::optional<std::string> cut = fault("cut-" + name);
+  void send(const Request& q, const std::string& name, std::string text, Response& r) {
+    const bool sent = q.method == "GET";
+    if (sent && fault("wrong-" + name) && !text.empty()) text[text.size() / 2] ^= 1;
+    const std::optional<std::string> cut = sent ? fault("cut-" + name) : std::nullopt;
     const size_t end = cut ? std::stoul(*cut) : text.size();
     auto shared = std::make_shared<std::string>(std::move(text));
     r.set_content_provider(shared->size(), "application/octet-stream",
