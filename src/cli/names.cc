@@ -61,7 +61,7 @@ class Names {
       if (repo.revision.empty()) repo.revision = "main";
     }
     set(config_, key, resolved(key, repo, want));
-    if (revision_key != nullptr) revised_.push_back(revision_key);
+    if (repo.revision != "main") revised_.push_back(revision_key);
   }
 
   // The directory of an adapter says which model it is of, and that may be a name too.
@@ -104,7 +104,7 @@ class Names {
     Repo repo{Repo::Type::dataset, name};
     if (has_key("dataset_revision")) {
       repo.revision = get(config_, "dataset_revision");
-      revised_.push_back("dataset_revision");
+      if (repo.revision != "main") revised_.push_back("dataset_revision");
     }
     Want want;
     want.part = Want::Part::rows;

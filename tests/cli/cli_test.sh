@@ -27,7 +27,7 @@ sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model
 case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
-  for command in sft dpo reward kto estimate generate convert profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
+  for command in sft dpo reward kto estimate generate convert download profile tokenize template options env; do run 0 "$command" --help; [ -s out ] || die "$command"; done
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of this command"
