@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: examples/quickstart.sh [--model DIR|FILE.gguf] [--dataset FILE] [--output_dir DIR]
+# usage: examples/quickstart.sh [--model DIR|FILE.gguf] [--dataset FILE] [--output_dir DIR] [--parquet]
 # The main job on real input, from a fresh Debian 12: installs packages, builds, fetches SmolLM2-135M-Instruct, asks it two
 # questions, fine-tunes it on 300 rows about a made-up town, and asks again. Where the model is out of reach, the tiny
 # test model stands in, and the run is only a smoke run.
@@ -11,6 +11,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --model) model=${2:?--model needs a path}; shift 2 ;;
     --dataset) dataset=${2:?--dataset needs a path}; shift 2 ;;
+    --parquet) bash "$here/setup.sh" --parquet; shift ;;  # so that --dataset may be a Parquet file
     --output_dir) output=${2:?--output_dir needs a path}; shift 2 ;;
     *) sed -n '2p' "$0" | cut -c3-; exit 2 ;;
   esac

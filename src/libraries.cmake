@@ -56,10 +56,22 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   find_package(CLI11 REQUIRED)
   pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
   file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cc)
+  # cli/hub: names of the hub. Without libcurl only its local cache is read.
+  file(GLOB hub_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/hub/*.cc)
+  if(TRL_HUB)
+    pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+  else()
+    list(FILTER hub_sources EXCLUDE REGEX "/(api|download|meter|partial_file|digest|refusal|request|transfer)\\.cc$")
+    list(APPEND hub_sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/hub/without/network.cc)
+  endif()
+  list(APPEND cli_sources ${hub_sources})
   add_executable(trl_command ${cli_sources})
   target_include_directories(trl_command PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json
-    PkgConfig::LIBEDIT)
+    PkgConfig::LIBEDIT yaml-cpp)
+  if(TRL_HUB)
+    target_link_libraries(trl_command PRIVATE PkgConfig::CURL PkgConfig::NETTLE)
+  endif()
   target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME ${TRL_COMMAND_NAME} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON

@@ -17,7 +17,7 @@ for argument in "$@"; do
   esac
 done
 
-bash examples/setup.sh locales make libjson-c-dev ${ci:+clang-format}
+bash examples/setup.sh locales make libjson-c-dev libcpp-httplib-dev ${ci:+clang-format}
 jobs=$(nproc)
 export CTEST_OUTPUT_ON_FAILURE=1
 export GOMP_SPINCOUNT=100  # threads that wait sleep at once: the processors are another test's, too

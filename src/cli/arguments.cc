@@ -41,6 +41,7 @@ class Flags {
     app_.add_flag("--help,-h", help_);
     app_.add_flag("--help-all,--help_all", help_all_);
     app_.add_option("--config", file_)->take_last();
+    app_.add_option("--hub", hub_)->take_last();
     for (const TextFlag& text : line.texts) {
       app_.add_option(spellings(text.name), *text.value)->take_last();
       texts_.push_back(text.value);
@@ -96,6 +97,7 @@ class Flags {
     const int width = columns(STDOUT_FILENO);
     return help_all_ ? full_help(line_, width) : short_help(line_, width);
   }
+  const std::string& hub() const { return hub_; }
 
  private:
   void add(const trl_option* o) {
@@ -184,7 +186,7 @@ class Flags {
   CLI::App app_;
   const CommandLine& line_;
   bool help_ = false, help_all_ = false;
-  std::string file_;
+  std::string file_, hub_;
   std::vector<std::optional<std::string>*> texts_;
   std::vector<std::vector<std::string>*> lists_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
@@ -224,7 +226,7 @@ bool parse(const CommandLine& line, const Words& words, Config& config) {
     return true;
   }
   Flags flags(line);
-  if (!flags.parse(words, config)) return false;
+  if (!flags.parse(words, config)) return resolve_names(config, flags.hub(), line.opens), false;
   print(flags.help_text());
   return true;
 }

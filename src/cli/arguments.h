@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/names.h"
 
 namespace trl::cli {
 
@@ -39,6 +40,7 @@ struct CommandLine {
   std::vector<Switch> switches{};
   std::vector<ListFlag> lists{};
   bool takes_flags = true;
+  Opens opens = Opens::models;  // of the models that are named
 };
 // The trainer that --method names, whose keys are flags then; without it, sft.
 std::string trainer_of(const Words& words);

@@ -35,6 +35,7 @@ const std::vector<Command>& commands() {
       {"chat", chat, "talk with a model on the terminal"},
       {"eval", eval, "measure a model on rows: loss, perplexity, accuracy"},
       {"convert", convert, "turn a model directory into a GGUF file, or back"},
+      {"download", download, "bring a model or a dataset of the hub to this machine", false},
       {"options", options, "list the keys that --config and the flags take", false},
       {"env", env, "print versions and what this machine offers", false},
       {"completion", completion, "print the completion script of a shell", false},

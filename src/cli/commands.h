@@ -13,6 +13,7 @@ int kto(const Words& words);
 int reward(const Words& words);
 int generate(const Words& words);
 int convert(const Words& words);
+int download(const Words& words);
 int profile(const Words& words);
 int tokenize(const Words& words);
 int template_command(const Words& words);

@@ -39,7 +39,8 @@ std::vector<Completed> flags_of(const Command& command) {
   const CommandLine line = outline_of(command.run);
   std::vector<Completed> flags = {{"help", "one screen of help", {}, false},
                                   {"help-all", "every option, by topic", {}, false},
-                                  {"config", "a YAML or JSON file with these keys", {}, true}};
+                                  {"config", "a YAML or JSON file with these keys", {}, true},
+                                  {"hub", "off: no network, the local cache alone", {"on", "off"}, true}};
   for (const TextFlag& text : line.texts) flags.push_back({text.name, first_sentence(text.help), {}, true});
   for (const ListFlag& list : line.lists) flags.push_back({list.name, first_sentence(list.help), {}, true});
   for (const Switch& one : line.switches) flags.push_back({one.name, first_sentence(one.help), {}, false});

@@ -59,7 +59,11 @@ int convert(const Words& words) {
       {"convert", "runtime"},
       {"model_name_or_path", "save.kind", "adapter_name_or_path", "dtype", "load_in_4bit", "load_in_8bit",
        "bnb_4bit_quant_type", "use_bnb_nested_quant"},
-      {{"output", "The GGUF file, or of a GGUF file the directory, that is written", &output}}};
+      {{"output", "The GGUF file, or of a GGUF file the directory, that is written", &output}},
+      {},
+      {},
+      true,
+      Opens::files};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())

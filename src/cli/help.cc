@@ -120,7 +120,8 @@ std::string full_help(const CommandLine& line, int width) {
           lines(line,
                 {{"help, -h", "", "one screen of help"},
                  {"help-all", "", "this"},
-                 {"config", "FILE", "a YAML or JSON file with any of these keys; flags win over it"}},
+                 {"config", "FILE", "a YAML or JSON file with any of these keys; flags win over it"},
+                 {"hub", "off", "looks up names of the hub in the local cache alone, without the network"}},
                 width);
   text += lines(line, own_flags(line), width);
   std::string topic_before;

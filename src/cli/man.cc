@@ -83,7 +83,8 @@ std::string page_of(const Command& command) {
         "the same.\n.SH OPTIONS\n";
     text += entry("--help, -h", "", "One screen of help.") +
             entry("--help-all", "", "Every option, by topic.") +
-            entry("--config", "FILE", "A YAML or JSON file with any of these keys; flags win over it.");
+            entry("--config", "FILE", "A YAML or JSON file with any of these keys; flags win over it.") +
+            entry("--hub", "off", "Looks up names of the hub in the local cache alone, without the network.");
     for (const TextFlag& own : line.texts) text += entry(fmt::format("--{}", own.name), "text", own.help);
     for (const ListFlag& own : line.lists) text += entry(fmt::format("--{}", own.name), "text ...", own.help);
     for (const Switch& own : line.switches) text += entry(fmt::format("--{}", own.name), "", own.help);

@@ -165,6 +165,11 @@ std::map<std::string, Screen> made() {
                           kQuiet},
                          {"trl template --model_name_or_path smollm2 --dataset_name rows.jsonl",
                           "trl template --config recipe.yaml --row 3"}};
+  screens["download"] = {"NAME [--revision R] [--repo_type model|dataset] [--hub off]",
+                         {},
+                         {},
+                         {"trl download Qwen/Qwen2.5-0.5B",
+                          "trl download trl-lib/Capybara --repo_type dataset --revision main"}};
   screens["options"] = {"[TRAINER | KEY]", {}, {}, {"trl options sft", "trl options learning_rate"}};
   screens["env"] = {"", {}, {}, {"trl env", "trl env >report.json"}};
   screens["completion"] = {

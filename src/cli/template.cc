@@ -40,7 +40,10 @@ int template_command(const Words& words) {
        "dataset_kwargs", "chat_template", "chat_template_path", "eos_token", "pad_token",
        "completion_only_loss", "assistant_only_loss", "max_length", "truncation_mode"},
       {{"row", "Which row, from 0", &row}},
-      {{"json", "Print input_ids, labels, pieces and texts as one JSON object", &json}}};
+      {{"json", "Print input_ids, labels, pieces and texts as one JSON object", &json}},
+      {},
+      true,
+      Opens::tokenizers};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())

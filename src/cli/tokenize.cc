@@ -72,7 +72,10 @@ int tokenize(const Words& words) {
       {"runtime"},
       {"model_name_or_path"},
       {{"text", "The text", &text}},
-      {{"plain", "Without what the tokenizer adds by itself (a begin token ...)", &plain}}};
+      {{"plain", "Without what the tokenizer adds by itself (a begin token ...)", &plain}},
+      {},
+      true,
+      Opens::tokenizers};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty())

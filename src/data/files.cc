@@ -56,8 +56,10 @@ constexpr std::array<std::string_view, 6> kNoRows = {"README.md",         "confi
 
 [[noreturn]] void fail_parquet(const std::string& path) {
   fail(Status::unsupported,
-       "{}: Parquet is not read by this build (TRL_ARROW_DIR); to convert it: python3 -c \"import pandas; "
-       "pandas.read_parquet('{}').to_json('rows.jsonl', orient='records', lines=True)\"",
+       "{}: Parquet is not read by this build; bash examples/setup.sh --parquet brings Arrow and builds with "
+       "it. "
+       "Or convert the file: python3 -c \"import pandas; pandas.read_parquet('{}').to_json('rows.jsonl', "
+       "orient='records', lines=True)\"",
        path, path);
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/local_path.h"
+#include "data/dataset_card.h"
 #include "data/mixture.h"
 #include "data/origin.h"
 #include "data/split_origin.h"
@@ -95,6 +96,7 @@ std::shared_ptr<const Origin> open_mixture(const DatasetArguments& arguments,
 }
 
 bool has_all_splits(const DatasetEntry& entry) {
+  if (!entry.data_files.empty()) return card_has_splits(entry);
   const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
   return std::all_of(parts.begin(), parts.end(),
                      [&](const auto& part) { return has_split(folder_of(entry), part.name); });
@@ -109,9 +111,24 @@ void check_eval_split(const DatasetEntry& entry) {
            entry.split, folder_of(entry));
 }
 
+// Each entry with the files that the card of its directory names.
+DatasetArguments with_cards(DatasetArguments arguments) {
+  const auto apply = [&](std::string_view key, DatasetEntry& entry) {
+    if (apply_card(key, entry)) check_card_splits(entry);
+  };
+  for (DatasetEntry& entry : arguments.entries) apply(arguments.key, entry);
+  for (DatasetEntry& entry : arguments.eval_entries) apply("dataset_splits", entry);
+  if (arguments.eval) apply("eval_dataset_name", *arguments.eval);
+  if (arguments.eval_split && apply_card(arguments.key, *arguments.eval_split) &&
+      !card_has_splits(*arguments.eval_split))
+    arguments.eval_split.reset();
+  return arguments;
+}
+
 }  // namespace
 
-OpenedRows open_rows(const DatasetArguments& arguments, base::LogSink& log) {
+OpenedRows open_rows(const DatasetArguments& given, base::LogSink& log) {
+  const DatasetArguments arguments = with_cards(given);
   for (const std::string& warning : arguments.warnings) log.warning("data", "{}", warning);
   OpenedRows opened;
   opened.train = arguments.key == "dataset_name" ? open_entry(arguments.key, arguments.entries.front(), log)

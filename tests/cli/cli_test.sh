@@ -10,6 +10,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME=$dir  # prepared rows are kept there
+export TRL_HUB=off  # names of the hub: hub/hub_test.sh
 
 die() { echo "FAILED: $*" >&2; [ -s out ] && sed 's/^/out: /' out >&2; [ -s err ] && sed 's/^/err: /' err >&2; exit 1; }
 # run EXPECTED_CODE ARGUMENTS...: output in out and err
@@ -19,7 +20,7 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
-commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert options env completion man help version)
+commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
@@ -73,7 +74,7 @@ case_ignored_keys_share_a_line() {
 }
 case_quiet_and_log_level() {
   run 0 "${sft[@]}" --max_steps 1 --save_strategy no -q; [ ! -s err ] || die "not quiet"; says out '{"loss"'
-  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --log_level debug; says err "debug"; says err "train begin at step 0"
+  run 0 "${sft[@]}" --max_steps 1 --save_strategy no --log_level debug; says err "debug"; says err "training begins at step 0"
   run 0 "${sft[@]}" --max_steps 1 --save_strategy no --log_level error --run_name a --disable_tqdm; [ ! -s err ] || die "stderr"
   run 2 "${sft[@]}" --log_level critical --learning_rate x; says err "learning_rate"
 }
@@ -245,9 +246,9 @@ case_unknown_key_in_a_file() {
 }
 case_missing_config_file() { run 1 sft --config gone.yaml; says err "gone.yaml"; }
 case_missing_dataset() { run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir m; says err "gone.jsonl"; }
-case_hub_ids_need_a_local_path() {
-  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "give a local path"
-  run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "give a local path"
+case_names_of_the_hub_without_it() {
+  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "dataset_name: trl-lib/Capybara: it is not in the Hugging Face cache"
+  run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "the hub is not asked (TRL_HUB=off)"
 }
 case_output_that_cannot_be_written_fails_first() {
   : >file; run 1 "${sft[@]}" --output_dir file/model; says err "file/model"; [ ! -s out ] || die "it trained"

@@ -139,6 +139,7 @@ TEST(Files, WhatIsNoFileOfRows) {
     EXPECT_EQ(folder.error(name).first, Status::unsupported);
     EXPECT_NE(folder.error(name).second.find("pandas.read_parquet('D/" + name), std::string::npos)
         << folder.error(name).second;
+    EXPECT_NE(folder.error(name).second.find("bash examples/setup.sh --parquet"), std::string::npos);
   }
 #endif
 }

@@ -170,6 +170,69 @@ TEST_F(Mixtures, PathsAreJoinedAsDatasetsDoes) {
             "datasets: 'owner/name' does not exist, and no model hub is asked for it: give a local path");
 }
 
+// As datasets reads a repository of the hub: the README.md says which files are which split.
+TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
+  const std::string folder = directory_.file("card");
+  for (const char* name : {"a", "b"}) {
+    base::make_directories(folder + "/" + name);
+    for (const char* file : {"x1", "x2", "held"})
+      directory_.write(fmt::format("card/{}/{}.jsonl", name, file),
+                       fmt::format("{{\"id\": \"{}{}\"}}\n", name, file));
+  }
+  const std::string configs =
+      "configs:\n"
+      "- config_name: first\n"
+      "  data_files:\n"
+      "  - split: train\n"
+      "    path: a/x*.jsonl\n"
+      "  - split: held_out\n"
+      "    path: [a/held.jsonl, b/held.jsonl]\n"
+      "- config_name: second\n"
+      "  data_files: b/x1.jsonl\n";
+  directory_.write("card/README.md", "---\nlicense: mit\n" + configs + "---\n# Rows\n");
+  const auto rows = [&](const std::string& config, const std::string& split) {
+    return ids(
+        *open({{"dataset_name", folder}, {"dataset_config", config}, {"dataset_train_split", split}}).train);
+  };
+  const auto error = [&](const std::string& config, const std::string& split) {
+    return test::error_of([&] { rows(config, split); }).second;
+  };
+  EXPECT_EQ(rows("first", "train"), (Ids{"ax1", "ax2"}));
+  EXPECT_EQ(rows("first", "held_out"), (Ids{"aheld", "bheld"}));
+  EXPECT_EQ(rows("first", "train[1:]+held_out[:1]"), (Ids{"ax2", "aheld"}));
+  EXPECT_EQ(rows("second", "train"), Ids{"bx1"});
+  EXPECT_EQ(rows("a", "train"), (Ids{"aheld", "ax1", "ax2"}));  // a folder, which no configuration is called
+  EXPECT_EQ(error("first", "test"),
+            "dataset_train_split: 'test': " + folder + " has the splits held_out, train (by its README.md)");
+  EXPECT_EQ(error("third", "train"),
+            "dataset_name: " + folder + "/README.md has no configuration 'third'; there are: first, second");
+  EXPECT_EQ(
+      test::error_of([&] {
+        open({{"dataset_name", folder}});
+      }).second,
+      "dataset_name: " + folder +
+          "/README.md has several configurations; give dataset_config (in a mixture, name): first, second");
+
+  const OpenedRows evaluated = open({{"dataset_name", folder},
+                                     {"dataset_config", "first"},
+                                     {"dataset_test_split", "held_out"},
+                                     {"eval_strategy", "epoch"}});
+  EXPECT_EQ(ids(*evaluated.eval), (Ids{"aheld", "bheld"}));
+  EXPECT_EQ(open({{"dataset_name", folder}, {"dataset_config", "first"}, {"eval_strategy", "epoch"}}).eval,
+            nullptr);
+
+  directory_.write("card/README.md",
+                   "---\nconfigs:\n- config_name: only\n  data_files: \"**/x1.jsonl\"\n---\n");
+  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (Ids{"ax1", "bx1"}));
+  directory_.write("card/README.md", "---\nconfigs:\n- config_name: only\n  data_dir: b\n---\n");
+  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (Ids{"bheld", "bx1", "bx2"}));
+  directory_.write("card/README.md", "# Rows without a header\n");
+  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train).size(), 6u);
+  directory_.write("card/README.md", "---\nconfigs: [\n---\n");
+  EXPECT_EQ(test::error_of([&] { open({{"dataset_name", folder}}); }).first, Status::format);
+  EXPECT_TRUE(log_.lines.empty());
+}
+
 TEST_F(Mixtures, WhatIsSaidOnTheWay) {
   open({{"dataset_name", path("a")}, {"datasets", Json::parse(R"([{"path": ")" + path("b") + "\"}]")}});
   ASSERT_EQ(log_.lines.size(), 1u);

@@ -1,0 +1,17 @@
+// What the hub says about a repository.
+#pragma once
+#include <string>
+
+#include "cli/hub/listing.h"
+#include "cli/hub/repo.h"
+#include "cli/hub/settings.h"
+
+namespace trl::cli::hub {
+
+// The commit that the repository's revision stands for now. Throws HubError.
+std::string ask_commit(const Settings& settings, const Repo& repo);
+
+// All files of a commit.
+Listing ask_listing(const Settings& settings, const Repo& repo, const std::string& commit);
+
+}  // namespace trl::cli::hub

@@ -1,0 +1,38 @@
+// The local cache of hub files, laid out as huggingface_hub lays it out, so that either reads what the other
+// wrote:
+//   models--owner--name/refs/main                    the commit that a revision stood for
+//   models--owner--name/blobs/<checksum>             the bytes; or a link into the shared store blobs/ of the
+//                                                    cache, which is read and never written here
+//   models--owner--name/snapshots/<commit>/<path>    a relative link to a blob
+//   models--owner--name/trees/<commit>.json          which files the commit has
+//   .locks/models--owner--name/<checksum>.lock       held with flock while a blob is written
+#pragma once
+#include <string>
+
+#include "cli/hub/listing.h"
+#include "cli/hub/repo.h"
+
+namespace trl::cli::hub {
+
+class Cache {
+ public:
+  Cache(const std::string& root, const Repo& repo);
+
+  std::string commit() const;  // of the repository's revision as it was last seen; empty: it was not
+  bool read_listing(const std::string& commit, Listing& listing) const;
+  std::string snapshot(const std::string& commit) const;  // the directory
+  bool has(const std::string& commit, const std::string& path) const;
+  std::string blob(const std::string& checksum) const;
+  std::string lock(const std::string& checksum) const;
+
+  // All throw HubError where the cache cannot be written.
+  void begin() const;  // makes the directories
+  void write_commit(const std::string& commit) const;
+  void write_listing(const std::string& commit, const Listing& listing) const;
+  void link(const std::string& commit, const std::string& path, const std::string& checksum) const;
+
+ private:
+  std::string root_, revision_, folder_, repo_folder_;
+};
+
+}  // namespace trl::cli::hub

@@ -1,0 +1,15 @@
+// Brings files of a commit into the cache.
+#pragma once
+#include <string>
+
+#include "cli/hub/listing.h"
+#include "cli/hub/repo.h"
+#include "cli/hub/settings.h"
+
+namespace trl::cli::hub {
+
+// Several files at once; those that are there are passed over. Throws HubError; what came until then is kept,
+// and resumed.
+void download(const Settings& settings, const Repo& repo, const std::string& commit, const Listing& files);
+
+}  // namespace trl::cli::hub

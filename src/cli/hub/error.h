@@ -1,0 +1,11 @@
+// The one way this folder fails: a sentence for the user.
+#pragma once
+#include <stdexcept>
+
+namespace trl::cli::hub {
+
+struct HubError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace trl::cli::hub

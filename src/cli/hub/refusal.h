@@ -1,0 +1,14 @@
+// What the hub's refusals mean, in words.
+#pragma once
+#include <string>
+
+#include "cli/hub/repo.h"
+#include "cli/hub/request.h"
+
+namespace trl::cli::hub {
+
+// Throws HubError for a reply whose status is an error. file: which file was asked for, or empty.
+[[noreturn]] void refuse(const Settings& settings, const Repo& repo, const std::string& file,
+                         const Reply& reply);
+
+}  // namespace trl::cli::hub

@@ -1,0 +1,166 @@
+#include "cli/hub/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "cli/hub/error.h"
+
+namespace trl::cli::hub {
+
+namespace {
+
+constexpr long kConnectSeconds = 10;
+constexpr long kSilentSeconds = 30;  // a transfer in which nothing comes for so long has failed
+
+struct CurlLibrary {
+  CurlLibrary() { curl_global_init(CURL_GLOBAL_DEFAULT); }
+};
+
+std::string trimmed_value(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin));
+}
+
+std::string part_of(CURLU* url, CURLUPart part, unsigned flags) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return "";
+  std::string copy = text;
+  curl_free(text);
+  return copy;
+}
+
+using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+}  // namespace
+
+std::string Reply::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+std::string origin_of(const std::string& url) {
+  const Url parsed(curl_url(), curl_url_cleanup);
+  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK)
+    throw HubError(fmt::format("'{}' is not a URL", url));
+  const std::string scheme = part_of(parsed.get(), CURLUPART_SCHEME, 0);
+  if (scheme != "http" && scheme != "https")
+    throw HubError(fmt::format("'{}' is not accepted: a URL of http or https is", url));
+  std::string host = part_of(parsed.get(), CURLUPART_HOST, 0);
+  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) { return std::tolower(c); });
+  return scheme + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+}
+
+Request::Request(const Settings& settings, Method method, const std::string& url, int64_t from, Sink sink)
+    : url_(url), sink_(std::move(sink)) {
+  static const CurlLibrary library;
+  const bool own = origin_of(url) == origin_of(settings.endpoint);
+  handle_ = curl_easy_init();
+  if (handle_ == nullptr) throw HubError("libcurl cannot be used: curl_easy_init failed");
+  headers_ = curl_slist_append(headers_, "Accept-Encoding: identity");  // sizes are those of the files
+  if (own && !settings.token.empty())
+    headers_ = curl_slist_append(headers_, ("Authorization: Bearer " + settings.token).c_str());
+  curl_easy_setopt(handle_, CURLOPT_URL, url_.c_str());
+  curl_easy_setopt(handle_, CURLOPT_HTTPHEADER, headers_);
+  curl_easy_setopt(handle_, CURLOPT_USERAGENT, "trl");
+  curl_easy_setopt(handle_, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle_, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle_, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl_easy_setopt(handle_, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(handle_, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  curl_easy_setopt(handle_, CURLOPT_ERRORBUFFER, error_);
+  curl_easy_setopt(handle_, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(handle_, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(handle_, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
+  if (method == Method::head) curl_easy_setopt(handle_, CURLOPT_NOBODY, 1L);
+  if (from > 0) curl_easy_setopt(handle_, CURLOPT_RANGE, fmt::format("{}-", from).c_str());
+}
+
+Request::~Request() {
+  curl_easy_cleanup(handle_);
+  curl_slist_free_all(headers_);
+}
+
+size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
+  auto& reply = static_cast<Request*>(self)->reply_;
+  const std::string_view line(bytes, size * count);
+  if (line.starts_with("HTTP/")) {  // the one before was a proxy's, or "100 Continue"
+    reply = {};
+    if (const size_t space = line.find(' '); space != std::string_view::npos)
+      reply.status = std::strtol(std::string(line.substr(space)).c_str(), nullptr, 10);
+  } else if (const size_t colon = line.find(':'); colon != std::string_view::npos) {
+    std::string name(line.substr(0, colon));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    reply.headers[name] = trimmed_value(line.substr(colon + 1));
+  }
+  return size * count;
+}
+
+size_t Request::on_body(char* bytes, size_t size, size_t count, void* self) {
+  auto& request = *static_cast<Request*>(self);
+  const bool wanted = request.reply_.status == 200 || request.reply_.status == 206;
+  if (wanted && request.sink_ && !request.sink_(request.reply_, {bytes, size * count})) return 0;
+  return size * count;
+}
+
+std::string Request::location() const {
+  const Url parsed(curl_url(), curl_url_cleanup);
+  const std::string target = reply_.header("location");
+  curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
+  if (curl_url_set(parsed.get(), CURLUPART_URL, target.c_str(), 0) != CURLUE_OK)
+    throw HubError(fmt::format("{}: leads to '{}', which is not a URL", url_, target));
+  std::string whole = part_of(parsed.get(), CURLUPART_URL, 0);
+  if (url_.starts_with("https:") && !whole.starts_with("https:"))
+    throw HubError(fmt::format("{}: leads from https to {}, which is not accepted", url_, origin_of(whole)));
+  return whole;
+}
+
+std::string Request::why(CURLcode code) const {
+  const std::string detail = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
+  if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
+    return detail + " (Debian's package ca-certificates holds the certificates that are trusted)";
+  return detail;
+}
+
+bool is_passing(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_SSL_CONNECT_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_passing(long status) { return status == 408 || status == 429 || (status >= 500 && status <= 504); }
+
+double seconds_to_wait(const Reply& reply, double otherwise) {
+  const std::string text = reply.header("retry-after");
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && seconds >= 0) return seconds;
+  const time_t date = text.empty() ? -1 : curl_getdate(text.c_str(), nullptr);
+  if (date != -1) return std::max(0.0, std::difftime(date, std::time(nullptr)));
+  // "RateLimit: "resolvers";r=0;t=55": 55 seconds until requests are accepted again
+  const std::string limit = reply.header("ratelimit");
+  if (const size_t at = limit.find(";t="); at != std::string::npos && limit.find("r=0;") != std::string::npos)
+    return std::strtod(limit.c_str() + at + 3, nullptr);
+  return otherwise;
+}
+
+}  // namespace trl::cli::hub

@@ -1,0 +1,64 @@
+// One HTTP request over libcurl. Redirects are not followed: the caller sees them, and what they say.
+#pragma once
+#include <curl/curl.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "cli/hub/settings.h"
+
+namespace trl::cli::hub {
+
+struct Reply {
+  long status = 0;
+  std::map<std::string, std::string> headers;  // names in small letters
+
+  std::string header(const std::string& name) const;  // empty: there is none
+  bool is_redirect() const { return status >= 300 && status < 400 && headers.contains("location"); }
+};
+
+class Request {
+ public:
+  // Gets bytes of a body of status 200 or 206; false stops the transfer.
+  using Sink = std::function<bool(const Reply& reply, std::string_view bytes)>;
+  enum class Method : uint8_t { get, head };
+
+  // from: the first byte that is asked for. The token goes to the endpoint's own scheme, host and port alone.
+  Request(const Settings& settings, Method method, const std::string& url, int64_t from, Sink sink);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  CURL* handle() const { return handle_; }
+  const Reply& reply() const { return reply_; }
+  const std::string& url() const { return url_; }
+  std::string location() const;  // where a redirect leads, as a whole URL
+  std::string why(CURLcode code) const;
+
+ private:
+  static size_t on_header(char* bytes, size_t size, size_t count, void* self);
+  static size_t on_body(char* bytes, size_t size, size_t count, void* self);
+
+  CURL* handle_;
+  curl_slist* headers_ = nullptr;
+  std::string url_;
+  Sink sink_;
+  Reply reply_;
+  char error_[CURL_ERROR_SIZE] = "";
+};
+
+// "https://host:443" of a URL; throws HubError for another scheme than http and https.
+std::string origin_of(const std::string& url);
+
+// Whether a request that ended so may be made again, because the network or the hub failed and not the
+// request.
+bool is_passing(CURLcode code);
+bool is_passing(long status);
+
+// Seconds that a reply of 429 or 503 asks to wait; otherwise: where it does not say.
+double seconds_to_wait(const Reply& reply, double otherwise);
+
+}  // namespace trl::cli::hub

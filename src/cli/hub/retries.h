@@ -1,0 +1,26 @@
+// How often a request is made again, and after how many seconds.
+#pragma once
+#include <algorithm>
+
+#include "cli/hub/request.h"
+
+namespace trl::cli::hub {
+
+class Retries {
+ public:
+  static constexpr int kMost = 5;
+  // Seconds to wait before the next try; negative: there is none, because there were enough or the hub asks
+  // for more than two minutes.
+  double next(const Reply& reply) {
+    if (++made_ > kMost) return -1;
+    const double seconds = seconds_to_wait(reply, std::min(0.5 * (1 << made_), 8.0));
+    return seconds > kLongest ? -1 : std::max(seconds, 0.1);
+  }
+  void progress() { made_ = 0; }  // bytes came: it is worth to go on
+
+ private:
+  static constexpr double kLongest = 120;
+  int made_ = 0;
+};
+
+}  // namespace trl::cli::hub

@@ -1,0 +1,182 @@
+#include "cli/names.h"
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/hub/error.h"
+#include "cli/hub/resolve.h"
+#include "cli/interrupt.h"
+
+namespace trl::cli {
+
+namespace {
+
+using hub::Repo;
+using hub::Want;
+using Json = nlohmann::json;
+
+bool is_local(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+void set(Config& config, const char* key, const std::string& value) {
+  Error error;
+  check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
+}
+
+bool has_key(const char* key) {
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    if (std::string_view(trl_option_name(o)) == key) return true;
+  }
+  return false;
+}
+
+// Empty: the directory is not that of an adapter alone, or does not say.
+std::string adapter_base(const std::string& directory) {
+  if (!is_local(directory + "/adapter_config.json") || is_local(directory + "/config.json")) return "";
+  std::ifstream in(directory + "/adapter_config.json");
+  const Json json = Json::parse(in, nullptr, false);
+  const auto base = json.is_object() ? json.find("base_model_name_or_path") : json.end();
+  return json.is_object() && base != json.end() && base->is_string() ? base->get<std::string>() : "";
+}
+
+class Names {
+ public:
+  Names(Config& config, const std::string& hub) : config_(config), hub_(hub) {}
+
+  void model(const char* key, const char* revision_key, Want::Part part) {
+    const std::string name = get(config_, key);
+    Repo repo;
+    Want want;
+    want.part = part;
+    if (is_local(name)) return;
+    if (!hub::split_file(name, repo.id, want.file)) repo.id = name;
+    if (!hub::is_repo_id(repo.id)) return;
+    if (revision_key != nullptr) {
+      repo.revision = get(config_, revision_key);
+      if (repo.revision.empty()) repo.revision = "main";
+    }
+    set(config_, key, resolved(key, repo, want));
+    if (repo.revision != "main") revised_.push_back(revision_key);
+  }
+
+  // The directory of an adapter says which model it is of, and that may be a name too.
+  void model_of_adapter(const char* key) {
+    const std::string adapter = get(config_, key);
+    const std::string base = adapter_base(adapter);
+    Repo repo{Repo::Type::model, base};
+    if (base.empty() || is_local(base) || !hub::is_repo_id(base)) return;
+    set(config_, key, resolved(key, repo, {}));
+    set(config_, "adapter_name_or_path", adapter);
+  }
+
+  void dataset(const char* key) {
+    if (const std::string name = get(config_, key); is_name(name))
+      set(config_, key, dataset_path(key, name, get(config_, "dataset_config")));
+  }
+
+  // Lists of datasets: each names its own.
+  void mixture(const char* key) {
+    const std::string text = get(config_, key);
+    Json value = Json::parse(text, nullptr, false);
+    if (value.is_discarded() || !replace(key, value)) return;
+    set(config_, key, value.dump());
+  }
+
+  void finish() {
+    for (const char* key : revised_) {  // what it says was done: the library knows local files alone
+      Error error;
+      check(trl_config_set(config_.get(), key, "main", error.out()), error);
+    }
+  }
+
+ private:
+  static bool is_name(const std::string& name) {
+    return !is_local(name) && hub::is_repo_id(name) && name != "json" && name != "csv" && name != "text" &&
+           name != "parquet";
+  }
+
+  std::string dataset_path(const char* key, const std::string& name, const std::string& configuration) {
+    Repo repo{Repo::Type::dataset, name};
+    if (has_key("dataset_revision")) {
+      repo.revision = get(config_, "dataset_revision");
+      if (repo.revision != "main") revised_.push_back("dataset_revision");
+    }
+    Want want;
+    want.part = Want::Part::rows;
+    want.configured = true;
+    want.parquet = trl_has_feature("parquet") != 0;
+    want.config = configuration;
+    return resolved(key, repo, want);
+  }
+
+  std::string resolved(const char* key, const Repo& repo, const Want& want) {
+    const hub::Settings settings = hub::settings(hub_);
+    try {
+      const hub::Resolved found = hub::resolve(settings, repo, want, false);
+      spdlog::info("{}: {} is {}", key, repo.shown(), found.path);
+      return found.path;
+    } catch (const hub::HubError& error) {
+      throw hub::HubError(fmt::format("{}: {}", key, error.what()));
+    }
+  }
+
+  // datasets: [{path, name}], {datasets: [{id, config}]} or {name: share}.
+  bool replace(const char* key, Json& value) {
+    bool changed = false;
+    if (value.is_object() && value.contains("datasets")) return replace(key, value["datasets"]);
+    if (value.is_array()) {
+      for (Json& entry : value) {
+        for (const char* path : {"path", "id"}) {
+          if (!entry.is_object() || !entry.contains(path) || !entry[path].is_string() ||
+              !is_name(entry[path]))
+            continue;
+          std::string configuration;
+          for (const char* name : {"name", "config"}) {
+            if (entry.contains(name) && entry[name].is_string()) configuration = entry[name];
+          }
+          entry[path] = dataset_path(key, entry[path], configuration);
+          changed = true;
+        }
+      }
+      return changed;
+    }
+    if (!value.is_object()) return false;
+    Json renamed = Json::object();
+    for (const auto& [name, share] : value.items()) {
+      changed = changed || is_name(name);
+      renamed[is_name(name) ? dataset_path(key, name, "") : name] = share;
+    }
+    value = std::move(renamed);
+    return changed;
+  }
+
+  Config& config_;
+  const std::string& hub_;
+  std::vector<const char*> revised_;
+};
+
+}  // namespace
+
+void resolve_names(Config& config, const std::string& hub, Opens opens) {
+  if (!hub.empty() && hub != "on" && hub != "off")
+    throw Failure(kUsage, fmt::format("--hub: '{}' is not accepted; give on or off", hub));
+  const Interrupt interrupt("stopped: what was downloaded is kept, and the same command resumes");
+  Names names(config, hub);
+  const Want::Part part = opens != Opens::tokenizers ? Want::Part::all : Want::Part::text;
+  names.model("model_name_or_path", "model_revision", part);
+  if (opens == Opens::models) names.model_of_adapter("model_name_or_path");
+  names.model("ref_model_name_or_path", "model_revision", part);
+  names.model("adapter_name_or_path", nullptr, part);
+  names.model("chat_template_path", nullptr, Want::Part::text);
+  names.dataset("dataset_name");
+  names.dataset("eval_dataset_name");
+  for (const char* key : {"datasets", "dataset_mixture", "dataset_mixer"}) names.mixture(key);
+  names.finish();
+}
+
+}  // namespace trl::cli
