@@ -12,7 +12,7 @@ namespace trl::cli {
 // alone.
 enum class Opens : uint8_t { models, files, tokenizers };
 
-// Where model_name_or_path, dataset_name and the like are no local paths but names of the hub, they become
+// Where model_name_or_path, dataset_name and the like are not local paths but names of the hub, they become
 // paths of the Hugging Face cache, into which what is missing is downloaded. hub: the value of --hub, or
 // empty. Throws hub::HubError.
 void resolve_names(Config& config, const std::string& hub, Opens opens);

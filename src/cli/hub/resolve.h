@@ -14,7 +14,7 @@ struct Resolved {
 };
 
 // What is wanted of a repository, from the cache where all of it is there, else with what is missing
-// downloaded. fresh: the hub is asked what the revision stands for now, also where the cache knows of a
+// downloaded. fresh: the hub is asked what the revision stands for now, even where the cache knows of a
 // commit. Throws HubError.
 Resolved resolve(const Settings& settings, const Repo& repo, const Want& want, bool fresh);
 

@@ -139,7 +139,7 @@ void Transfer::received(const Reply& reply) {
   }
   if (reply.status == 416) {  // the part that was kept is not a part of it
     restart();
-    return again(reply, "its bytes cannot be had from the middle on");
+    return again(reply, "it does not give bytes from the middle on");
   }
   if (!partial_.is_whole())
     return again({}, fmt::format("{} of {} bytes came", partial_.written(), file_.size));
