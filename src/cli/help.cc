@@ -64,10 +64,13 @@ std::string upper(std::string text) {
 std::string entry(const CommandLine& line, const trl_option* key, int width) {
   constexpr int kIndent = 6;
   const int32_t type = type_of(key, line.trainer);
-  std::string text = fmt::format("  --{} {}  [{}]", flag_name(trl_option_name(key), line.name),
-                                 upper(type_name(type)), default_of(key, line.trainer));
-  if (!mark(key).empty()) text += fmt::format("  ({})", mark(key));
-  text += "\n" + wrapped(doc_of(key, line.trainer), kIndent, width) + "\n";
+  std::string text =
+      fmt::format("  --{} {}", flag_name(trl_option_name(key), line.name), upper(type_name(type)));
+  std::string note = fmt::format("[{}]", default_of(key, line.trainer));
+  if (!mark(key).empty()) note += fmt::format("  ({})", mark(key));
+  const bool fits = characters(text) + 2 + characters(note) <= width;
+  text += (fits ? "  " + note : "\n" + wrapped(note, kIndent, width)) + "\n" +
+          wrapped(doc_of(key, line.trainer), kIndent, width) + "\n";
   std::string accepted = accepted_of(key, line.trainer);
   for (size_t i = 0; (i = accepted.find('|', i)) != std::string::npos; i += 2) accepted.replace(i, 1, ", ");
   if (!accepted.empty()) text += wrapped("Values: " + accepted, kIndent, width) + "\n";

@@ -383,12 +383,12 @@ case_a_dry_run_writes_nothing() {
   printf 'learning_rate: 1e-4\nmax_steps: 3\nrun_name: a\n' >c.yaml
   local dry=(--config c.yaml --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --max_length 64)
   run 0 sft "${dry[@]}" --dry_run
-  says out "learning_rate: 0.0001  # c.yaml:1"; says out "max_length: 64  # flag"; says out "seed: 42  # default"
+  says out "learning_rate: 1e-04  # c.yaml:1"; says out "max_length: 64  # flag"; says out "seed: 42  # default"
   says out "run_name: a  # c.yaml:3; ignored"; says out "rows       64 prepared"; says out "steps      3, of about"; says out " free"
   [ -z "$(ls -A | grep -v -x -e c.yaml -e out -e err)" ] || die "written: $(ls -A)"
   mv out first; run 0 validate "${dry[@]}"; grep -v '^time' first >a; grep -v '^time' out | diff - a >&2 || die "another text"
   # What it prints is a configuration that says the same.
-  grep ': .*  # ' first >again.yaml; run 0 sft --config again.yaml --dry_run; says out "learning_rate: 0.0001  # again.yaml:"
+  grep ': .*  # ' first >again.yaml; run 0 sft --config again.yaml --dry_run; says out "learning_rate: 1e-04  # again.yaml:"
   run 1 sft "${dry[@]}" --dry_run --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1

