@@ -78,6 +78,7 @@ int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
   try {
     if (event.kind == engine::EventKind::train_begin) recorders_.begin(*state_);
     if (event.kind == engine::EventKind::log) recorders_.add(*state_);
+    if (event.kind == engine::EventKind::save) recorders_.saved(*state_);
     if (event.kind == engine::EventKind::train_end) {
       recorders_.close(*state_, event.step >= event.max_steps ? std::string("finished")
                                                               : fmt::format("stopped after step {} of {}",

@@ -37,13 +37,15 @@ footer { color: var(--faint); font-size: 13px; }
 }  // namespace
 
 std::string html_page(std::string_view title, std::string_view below_title, std::string_view body,
-                      std::string_view style) {
+                      std::string_view style, int reload_seconds) {
+  const std::string reload =
+      reload_seconds > 0 ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", reload_seconds) : "";
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, "
-      "initial-scale=1\">\n<title>{}</title>\n<style>{}{}</style></head><body>\n"
+      "initial-scale=1\">\n{}<title>{}</title>\n<style>{}{}</style></head><body>\n"
       "<h1>{}</h1>\n<p class=\"outcome\">{}</p>\n{}</body></html>\n",
-      html_text(title), kPageStyle, style, html_text(title), below_title, body);
+      reload, html_text(title), kPageStyle, style, html_text(title), below_title, body);
 }
 
 std::string html_numbers(const Facts& numbers) {

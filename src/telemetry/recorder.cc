@@ -45,6 +45,10 @@ void Recorders::add(const TrainerState& state) {
   each([&](Recorder& recorder) { recorder.add(state); });
 }
 
+void Recorders::saved(const TrainerState& state) {
+  if (begun_) each([&](Recorder& recorder) { recorder.saved(state); });
+}
+
 void Recorders::close(const TrainerState& state, std::string_view outcome) {
   if (!begun_) return;  // the existing files belong to a run that may still be resumed
   each([&](Recorder& recorder) { recorder.close(state, outcome); });

@@ -19,6 +19,7 @@ class Recorder {
   // Before the first record of this process. state.log_history: what a resumed run has from before.
   virtual void begin(const TrainerState& state) = 0;
   virtual void add(const TrainerState& state) = 0;  // log_history.back() is new
+  virtual void saved(const TrainerState&) {}        // a checkpoint
   // The run is over or paused; outcome: one line for people. May be called more than once.
   virtual void close(const TrainerState&, std::string_view /*outcome*/) {}
 };
@@ -48,6 +49,7 @@ class Recorders {
   // Calls begin() before the first record. state.log_history ends with the new record.
   void add(const TrainerState& state);
   void begin(const TrainerState& state);
+  void saved(const TrainerState& state);
   void close(const TrainerState& state, std::string_view outcome);
 
  private:

@@ -1,10 +1,12 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
-// was. Written from the whole log_history when a run is over or paused; only the throughput, which needs
-// clock times, begins where this process began.
+// was. Written from the whole log_history: with the first record, at most once a minute after that, with
+// every checkpoint, and when the run is over or paused. While the run lives the page loads itself again. Only
+// the throughput, which needs clock times, begins where this process began.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <optional>
 
 #include "base/files.h"
 #include "base/resident.h"
@@ -33,6 +35,8 @@ struct ChartOf {
 
 constexpr std::string_view kThroughput = "tokens per second";  // in no record: measured here
 constexpr std::string_view kEval = "eval_";
+constexpr auto kRewritten = std::chrono::minutes(1);
+constexpr int kReloadSeconds = 30;
 
 const std::vector<ChartOf>& charts() {
   static const std::vector<ChartOf> all = {
@@ -184,6 +188,12 @@ class Report final : public Recorder {
     state_.log_history.push_back(state.log_history.back());
     measure(state_.log_history.back());
     open_ = true;
+    if (!written_ || Clock::now() - *written_ >= kRewritten) write_running();
+  }
+
+  void saved(const TrainerState& state) override {
+    state_.global_step = state.global_step;
+    write_running();
   }
 
   void close(const TrainerState& state, std::string_view outcome) override {
@@ -207,8 +217,13 @@ class Report final : public Recorder {
   }
 
   void write(std::string_view outcome) {
-    base::replace_file(path_, page(outcome));
+    base::replace_file(path_, page(outcome, 0));
     open_ = false;
+  }
+
+  void write_running() {
+    base::replace_file(path_, page("running", kReloadSeconds));
+    written_ = Clock::now();
   }
 
   std::string numbers() const {
@@ -252,7 +267,7 @@ class Report final : public Recorder {
     return out;
   }
 
-  std::string page(std::string_view outcome) const {
+  std::string page(std::string_view outcome, int reload_seconds) const {
     const std::vector<Record>& history = state_.log_history;
     std::string out = numbers() + "<div class=\"charts\">\n";
     for (const ChartOf& of : charts()) out += card(chart(of));
@@ -262,7 +277,7 @@ class Report final : public Recorder {
            (to_.memory ? table("Memory, predicted and measured", to_.memory()) : std::string()) + "</div>\n";
     out += "<footer>The pointer on a curve shows its values.</footer>\n";
     return html_page(to_.title, fmt::format("{} &middot; {}", html_text(outcome), utc_time()), out,
-                     kChartStyle);
+                     kChartStyle, reload_seconds);
   }
 
   const RecordTo to_;
@@ -271,7 +286,8 @@ class Report final : public Recorder {
   Series throughput_{"train", {}, "first"};
   Clock::time_point started_ = Clock::now(), mark_ = started_;
   double tokens_ = 0;
-  bool open_ = false;  // a record is in no report yet
+  std::optional<Clock::time_point> written_;  // while it runs
+  bool open_ = false;                         // the report does not say yet how the run ended
 };
 
 }  // namespace

@@ -175,7 +175,6 @@ TEST_F(Records, report_needs_no_other_file) {
   for (int64_t step = 1; step <= 2000; ++step) train(step, 5.0 / std::sqrt(static_cast<double>(step)));
   train(2001, std::numeric_limits<double>::quiet_NaN());
   evaluate(2001, 0.125);
-  EXPECT_FALSE(base::file_exists(path("report.html")));
   recorders->close(state, "finished");
   const std::string page = base::read_file(path("report.html"));
   for (const char* text : {"<title>sft of &lt;tiny&gt;</title>", "models/tiny &amp; small", "finished",
@@ -215,6 +214,23 @@ TEST_F(Records, report_shows_the_metrics_of_every_method) {
   for (const char* text : {"step 6\nchosen: ", "step 6\nrejected: ", "step 6\neval chosen: ",
                            "step 6\neval rejected: ", "step 6\neval mean: ", "step 6\neval: "})
     EXPECT_NE(page.find(text), std::string::npos) << text;
+}
+
+// From the first record on there is one, which loads itself again until the run is over; a run that is killed
+// leaves it.
+TEST_F(Records, report_of_a_run_that_lives) {
+  start({"html"});
+  train(1, 3);
+  const auto page = [&] { return base::read_file(path("report.html")); };
+  EXPECT_NE(page().find("running &middot;"), std::string::npos);
+  EXPECT_NE(page().find("http-equiv=\"refresh\""), std::string::npos);
+  train(2, 0.7109375);
+  EXPECT_EQ(page().find("0.7109"), std::string::npos);  // within the minute
+  recorders->saved(state);
+  EXPECT_NE(page().find("0.7109"), std::string::npos);
+  recorders->close(state, "finished");
+  EXPECT_EQ(page().find("http-equiv"), std::string::npos);
+  EXPECT_EQ(page().find("running"), std::string::npos);
 }
 
 TEST_F(Records, report_of_a_run_that_was_left) {
