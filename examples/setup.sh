@@ -27,7 +27,7 @@ fetch_arrow() {
 }
 
 packages=(
-  g++ cmake ninja-build pkg-config
+  g++ cmake ninja-build pkg-config ccache
   libtorch-dev libdnnl-dev libopenblas-dev
   libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev libedit-dev
