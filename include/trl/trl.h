@@ -272,8 +272,8 @@ TRL_API trl_status trl_config_get(const trl_config* config, const char* key, con
  *
  * @param config [in] not changed.
  * @param key [in] a name or an older one.
- * @param out_origin [out] "default"; "set" after trl_config_set; the place in a file, as "recipe.yaml:3", or in
- *   a text, as "text:3"; borrowed until config is destroyed.
+ * @param out_origin [out] "default"; "set" after trl_config_set; the place in a file, as "recipe.yaml:3", or
+ *   in a text, as "text:3"; borrowed until config is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_origin is NULL.
@@ -594,7 +594,8 @@ TRL_API trl_status trl_runtime_create(const trl_config* config, trl_runtime** ou
 TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data,
                                        trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
-/* Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is
+/* Tells the host the progress of a call that opens, makes or saves something. phase, valid during the
+ * callback, is
  *   "engine"     libtorch and the engine are being loaded: done is 0, then 1; total is 1
  *   "rows"       rows are being read and counted: done is the rows so far, total is not known
  *   "tokenize"   rows are being tokenised: done rows of total
@@ -1368,9 +1369,9 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  *
  * Every event may be answered with every bit: TRL_EVENT_SAVE writes a checkpoint into output_dir and
  * TRL_EVENT_EVALUATE evaluates, when the event's step is done and once more after the end; TRL_EVENT_STOP
- * ends the run before the next step. Checkpoints are written automatically, as save_strategy says. The final
- * model is saved by trl_trainer_save. The log has a line for each event, steps and records as debug
- * lines.
+ * ends the run before the next step. Checkpoints are written automatically, as save_strategy says; one that
+ * cannot be written is left out with a warning, and training continues to the next one. The final model is
+ * saved by trl_trainer_save. The log has a line for each event, steps and records as debug lines.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.

@@ -120,6 +120,33 @@ std::string cache_directory() {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
+// "2.1 GB are needed, 0.3 GB are free"
+std::string room_for(const Runtime& runtime, const Config& config) {
+  Error error;
+  const char* text = nullptr;
+  if (trl_trainer_plan(runtime.get(), config.get(), nullptr, &text, nullptr, error.out()) != TRL_OK)
+    return "";
+  const nlohmann::json disk = nlohmann::json::parse(text)["disk"];
+  return fmt::format("{:.3g} GB are needed, {:.3g} GB are free", disk["model_bytes"].get<double>() / 1e9,
+                     disk["free_bytes"].get<double>() / 1e9);
+}
+
+// The end of the run is not lost for want of room: a person at the terminal can make some.
+void save(const Runtime& runtime, const Trainer& trainer, const Config& config) {
+  for (;;) {
+    Error error;
+    const trl_status status = trl_trainer_save(trainer.get(), nullptr, nullptr, error.out());
+    clear_line();
+    if (status != TRL_E_IO || isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)
+      return check(status, error);
+    spdlog::error("the model could not be saved: {}", trl_error_message(error.get()));
+    spdlog::error("{}; make room, then press Enter to try again (Ctrl-C quits)", room_for(runtime, config));
+    for (char key = 0; key != '\n';) {
+      if (read(STDIN_FILENO, &key, 1) <= 0) return check(status, error);
+    }
+  }
+}
+
 // The method is set before the keys: it decides their defaults and what they accept.
 int train(const std::string& command, const std::string& method, const std::string& summary,
           const Words& words) {
@@ -171,8 +198,7 @@ int train(const std::string& command, const std::string& method, const std::stri
   }
   if (keeps_after(status, trainer, begun_at)) keep(trainer, config);
   check(status, error);
-  check(trl_trainer_save(trainer.get(), nullptr, nullptr, error.out()), error);
-  clear_line();
+  save(runtime, trainer, config);
   spdlog::info("saved in {}", output);
   return 0;
 }

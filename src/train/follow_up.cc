@@ -73,10 +73,21 @@ void Trainer::follow_up() {
   }
 }
 
+// A checkpoint that finds no room is left out: the run is worth more than one of its checkpoints.
 void Trainer::save_due() {
   should_save_ = false;  // in the checkpoint too: it is done
   try {
     write_checkpoint(checkpoint_directory());
+  } catch (const Error& error) {
+    if (error.status() != Status::io) {
+      should_save_ = true;
+      throw;
+    }
+    warn(
+        "checkpoint-{} was not saved, and training continues to the next one: {}; the newest checkpoint is "
+        "{}",
+        state_.global_step, error.message(), last_checkpoint_.empty() ? "none" : last_checkpoint_);
+    return;
   } catch (...) {
     should_save_ = true;
     throw;

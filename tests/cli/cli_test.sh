@@ -393,6 +393,21 @@ case_a_dry_run_writes_nothing() {
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
 }
+# The disk fills up during the run: each checkpoint that finds no room is a warning, and the last one stays whole.
+case_a_full_disk_costs_checkpoints_alone() {
+  mkdir full
+  mount -t tmpfs -o size=6m tmpfs full 2>/dev/null || { echo "no tmpfs can be mounted here" >&2; exit 77; }
+  trap 'umount -l full; rm -rf "$dir"' EXIT
+  "$trl" "${sft[@]}" --output_dir full/model --max_steps 900 --num_train_epochs 99 --save_steps 300 >out 2>err & local run=$! code=0
+  until [ -e full/model/checkpoint-300 ]; do kill -0 $run || die "the run ended"; sleep 0.05; done
+  head -c 6m /dev/zero >full/filler 2>/dev/null || true
+  wait $run || code=$?
+  [ "$code" -eq 1 ] || die "exit code $code"
+  says err "checkpoint-600 was not saved, and training continues to the next one: "; says err "No space left on device"
+  says err "the newest checkpoint is $PWD/full/model/checkpoint-300"; [ "$(ls full/model | grep -c checkpoint)" -eq 1 ] || die "$(ls full/model)"
+  rm full/filler; run 0 sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir full/model --bf16 false --max_steps 301 \
+    --num_train_epochs 99 --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --resume_from_checkpoint true
+}
 case_rows_shows_what_the_trainer_sees() {
   printf '{"prompt":"Who keeps it?","completion":" Ines."}\n{"prompt":"Where?","completion":" Here, on the hill."}\n' >r.jsonl
   local rows=(rows --model_name_or_path "$model" --dataset_name r.jsonl)

@@ -202,7 +202,7 @@ TEST(Flow, events_have_their_numbers) {
             "train_runtime train_samples_per_second train_steps_per_second total_flos train_loss epoch step");
 }
 
-TEST(Flow, a_failed_save_is_tried_again) {
+TEST(Flow, a_checkpoint_that_cannot_be_written_is_left_out) {
   TRL_NEED_TINY_RUN();
   const test::TemporaryDirectory directory;
   Watched run(test::Settings{{"max_steps", "2"}, {"output_dir", directory.path().c_str()}});
@@ -213,11 +213,12 @@ TEST(Flow, a_failed_save_is_tried_again) {
   };
   run.sft.setup.write_fault = &fault;
   run.trainer = &run.sft.start();
-  EXPECT_THROW(run.trainer->step(), Error);
-  EXPECT_EQ(run.trainer->state().global_step, 1);  // the update itself was done
+  EXPECT_TRUE(run.trainer->step());
+  EXPECT_EQ(run.trainer->state().global_step, 1);
   EXPECT_TRUE(run.trainer->step());
   EXPECT_EQ(run.trainer->state().global_step, 2);
-  EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "save 1", "step 2", "log 2", "epoch 2"}));
+  EXPECT_EQ(attempts, 1);
+  EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "step 2", "log 2", "epoch 2"}));
 }
 
 // Weighted by rows: batches of 3, 3 and 1.
