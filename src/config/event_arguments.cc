@@ -49,6 +49,8 @@ void read_logging(const Config& config, TrainingArguments& out) {
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
   out.tokens_seen = tokens_seen(config);
   out.report_to = config.get_list("report_to");
+  if (std::find(out.report_to.begin(), out.report_to.end(), "all") != out.report_to.end())
+    out.report_to = {"tensorboard", "csv", "jsonl", "html"};
   out.logging_dir = directory(config, "logging_dir", "");
 }
 

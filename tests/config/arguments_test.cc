@@ -121,6 +121,8 @@ TEST(Arguments, WhatContradictsItselfInRecomputing) {
 TEST(Arguments, OneBackwardIsNotCut) {
   EXPECT_EQ(training_arguments(with({{"max_tokens_per_pass", "4096"}})).max_tokens_per_pass, 4096);
   EXPECT_FALSE(training_arguments(Config()).max_tokens_per_pass.has_value());
+  EXPECT_EQ(training_arguments(with({{"report_to", "all"}})).report_to,
+            (std::vector<std::string>{"tensorboard", "csv", "jsonl", "html"}));
   EXPECT_EQ(
       refusal({{"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}, {"max_tokens_per_pass", "4096"}}),
       "max_tokens_per_pass: 4096 is refused, because optimizer_in_backward: true updates each weight in "
