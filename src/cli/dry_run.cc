@@ -88,9 +88,10 @@ void print_plan(const Json& plan) {
   print(fmt::format("time       about {} at {:.0f} tokens/s\n", duration(plan["seconds"].get<double>()),
                     plan["tokens_per_second"].get<double>()));
   const Json& disk = plan["disk"];
-  print(fmt::format("disk       {} for the model, {} for {} checkpoints; {} free\n",
+  const auto checkpoints = disk["checkpoints"].get<int64_t>();
+  print(fmt::format("disk       {} for the model, {} for each of {} checkpoint{}; {} free\n",
                     bytes(disk["model_bytes"].get<double>()), bytes(disk["checkpoint_bytes"].get<double>()),
-                    disk["checkpoints"].dump(), bytes(disk["free_bytes"].get<double>())));
+                    checkpoints, checkpoints == 1 ? "" : "s", bytes(disk["free_bytes"].get<double>())));
 }
 
 }  // namespace

@@ -6,9 +6,10 @@ namespace trl::cli {
 
 namespace {
 
-constexpr ScreenLine kModel{"model_name_or_path", "PATH", "the model: a directory or a GGUF file"};
+constexpr ScreenLine kModel{"model_name_or_path", "PATH",
+                            "the model: a directory, a GGUF file or a name of the hub"};
 constexpr ScreenLine kTokenizer{"model_name_or_path", "PATH", "the model, for its tokenizer"};
-constexpr ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, a folder or a glob"};
+constexpr ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, folder, glob or name of the hub"};
 constexpr ScreenLine kColumns{"dataset_columns", "MAP", "renames columns: '{question: prompt}'"};
 constexpr ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
 constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys"};
