@@ -23,18 +23,14 @@ constexpr const char* kHelp =
     "/help        this list\n"
     "/exit        leave, as Ctrl-D does; Ctrl-C ends an answer\n";
 
-std::atomic<bool> g_interrupted{false}, g_typing{false};
+std::atomic<bool> g_interrupted{false};
 
 // Ctrl-C ends the answer, or empties the line that is being typed, and never the program.
 class CtrlC {
  public:
   CtrlC() {
     struct sigaction action {};
-    action.sa_handler = [](int) {  // no SA_RESTART: it ends the read of a line
-      g_interrupted = true;
-      if (g_typing) [[maybe_unused]]
-        const ssize_t written = write(STDOUT_FILENO, "\n", 1);
-    };
+    action.sa_handler = [](int) { g_interrupted = true; };  // no SA_RESTART: it ends the read of a line
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before_);
   }
@@ -170,11 +166,13 @@ int chat(const Words& words) {
   const CtrlC ctrl_c;
   if (reader.on_terminal()) print("/help lists the commands.\n");
   for (std::string text;;) {
-    g_typing = reader.on_terminal();
     const LineReader::End end = reader.read(text);
-    g_typing = false;
     if (end == LineReader::End::input) break;
-    if (end == LineReader::End::interrupted) continue;
+    if (end == LineReader::End::interrupted) {
+      usleep(20000);  // a terminal discards what is written while it handles Ctrl-C
+      print("\n");
+      continue;
+    }
     if (!chat.take(text)) return 0;
   }
   if (reader.on_terminal()) print("\n");

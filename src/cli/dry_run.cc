@@ -66,6 +66,15 @@ void check_output(const std::string& output) {
                             output, place.string()));
 }
 
+// trl_trainer_plan, which is asked below, knows nothing of evaluation rows.
+void check_evaluation(const Config& config, const Dataset& eval) {
+  if (eval.get() != nullptr) return;
+  const std::string when = get(config, "eval_strategy");
+  if (when == "no" && get(config, "eval_on_start") != "true") return;
+  throw Failure(kUsage, fmt::format("{} needs an evaluation dataset (eval_dataset_name)",
+                                    when == "no" ? "eval_on_start" : "eval_strategy: " + when));
+}
+
 std::string bytes(double count) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   size_t unit = 0;
@@ -106,6 +115,7 @@ void describe_run(const CommandLine& line, const Config& config) {
   interrupt.watch_calls(runtime.get());
   Dataset train, eval;
   check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  check_evaluation(config, eval);
   Tokenizer tokenizer;
   const std::string model = get(config, "model_name_or_path");
   check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
