@@ -25,12 +25,12 @@ constexpr const char* kHelp =
 
 std::atomic<bool> g_interrupted{false};
 
-// Ctrl-C ends the answer, or empties the line that is being typed, and never the program.
+// Ctrl-C ends the answer and never the program. (While a line is typed it is a key: LineReader.)
 class CtrlC {
  public:
   CtrlC() {
     struct sigaction action {};
-    action.sa_handler = [](int) { g_interrupted = true; };  // no SA_RESTART: it ends the read of a line
+    action.sa_handler = [](int) { g_interrupted = true; };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before_);
   }
@@ -113,6 +113,7 @@ class Chat {
       const size_t size = prompt.size();
       const trl_status status = trl_generator_generate(generator_.get(), &begin, &size, 1, config_.get(),
                                                        on_token, &text, nullptr, error.out());
+      if (g_interrupted) usleep(20000);  // the terminal discards what is written while it handles Ctrl-C
       print(g_interrupted ? " [interrupted]\n" : "\n");
       if (status != TRL_E_CANCELLED || !g_interrupted) check(status, error);
     } catch (const Failure& failure) {  // of this answer alone
@@ -168,8 +169,7 @@ int chat(const Words& words) {
   for (std::string text;;) {
     const LineReader::End end = reader.read(text);
     if (end == LineReader::End::input) break;
-    if (end == LineReader::End::interrupted) {
-      usleep(20000);  // a terminal discards what is written while it handles Ctrl-C
+    if (end == LineReader::End::dropped) {
       print("\n");
       continue;
     }

@@ -3,7 +3,6 @@
 #include <histedit.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <iostream>
@@ -24,8 +23,11 @@ struct LineReader::Editor {
     el_set(line, EL_PROMPT, &Editor::shown);
     el_set(line, EL_EDITOR, "emacs");
     el_set(line, EL_HIST, history, past);
-    el_set(line, EL_SIGNAL, 0);  // a signal ends the read
-    el_source(line, nullptr);    // ~/.editrc
+    // Ctrl-C is a key here: after a signal libedit would go on reading.
+    el_set(line, EL_SETTY, "-d", "-isig", nullptr);
+    el_set(line, EL_ADDFN, "trl-drop", "Drop the line", &Editor::drop);
+    el_set(line, EL_BIND, "^C", "trl-drop", nullptr);
+    el_source(line, nullptr);  // ~/.editrc
   }
   ~Editor() {
     if (past != nullptr) history_end(past);
@@ -39,8 +41,15 @@ struct LineReader::Editor {
     el_get(line, EL_CLIENTDATA, &self);
     return self->prompt;
   }
+  static unsigned char drop(EditLine* line, int) {
+    Editor* self = nullptr;
+    el_get(line, EL_CLIENTDATA, &self);
+    self->dropped = true;
+    return CC_EOF;
+  }
 
   const char* prompt;
+  bool dropped = false;  // the line that was being typed
   EditLine* line = nullptr;
   History* past = nullptr;
 };
@@ -54,13 +63,13 @@ LineReader::~LineReader() = default;
 LineReader::End LineReader::read(std::string& line) {
   if (editor_ == nullptr) return std::getline(std::cin, line) ? End::line : End::input;
   int size = 0;
-  errno = 0;
+  editor_->dropped = false;
   const char* const typed = el_gets(editor_->line, &size);
-  if (typed == nullptr || size <= 0) {
-    const bool interrupted = size < 0 && errno == EINTR;
-    if (interrupted) el_reset(editor_->line);
-    return interrupted ? End::interrupted : End::input;
+  if (editor_->dropped) {
+    el_reset(editor_->line);
+    return End::dropped;
   }
+  if (typed == nullptr || size <= 0) return End::input;
   line.assign(typed, static_cast<size_t>(size));
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
   HistEvent event{};

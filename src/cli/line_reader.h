@@ -14,7 +14,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  enum class End { line, interrupted, input };
+  enum class End { line, dropped, input };
   // A line without its end, or why there is none: Ctrl-C, or the end of the input.
   End read(std::string& line);
   bool on_terminal() const { return editor_ != nullptr; }
