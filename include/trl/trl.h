@@ -937,7 +937,7 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
  * @param options [in] nullable: the defaults. With `per_device_train_batch_size` 1 a batch is one prepared
  * row.
- * @param batch [in] counted from 0; those before it are passed over.
+ * @param batch [in] counted from 0; the batches before it are skipped.
  * @param out_json [out] borrowed until dataset is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a batch that an epoch does not have, TRL_E_INVALID_CONFIG,

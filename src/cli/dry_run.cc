@@ -108,6 +108,8 @@ void print_plan(const Json& plan) {
 void describe_run(const CommandLine& line, const Config& config) {
   Error error;
   print_configuration(line, config);
+  check(trl_config_set(config.get(), "dataset_cache_dir", "null", error.out()),
+        error);  // which would be written
   check_output(get(config, "output_dir").empty() ? "trainer_output" : get(config, "output_dir"));
   Runtime runtime;
   open_runtime(config, runtime);

@@ -380,7 +380,7 @@ case_eval_measures_as_training_does() {
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
 }
 case_a_dry_run_writes_nothing() {
-  printf 'learning_rate: 1e-4\nmax_steps: 3\nrun_name: a\n' >c.yaml
+  printf 'learning_rate: 1e-4\nmax_steps: 3\nrun_name: a\ndataset_cache_dir: kept\n' >c.yaml
   local dry=(--config c.yaml --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --max_length 64)
   run 0 sft "${dry[@]}" --dry_run
   says out "learning_rate: 1e-04  # c.yaml:1"; says out "max_length: 64  # flag"; says out "seed: 42  # default"

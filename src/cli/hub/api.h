@@ -8,7 +8,7 @@
 
 namespace trl::cli::hub {
 
-// The commit that the repository's revision stands for now. Throws HubError.
+// The commit that the revision currently stands for. Throws HubError.
 std::string ask_commit(const Settings& settings, const Repo& repo);
 
 // All files of a commit.

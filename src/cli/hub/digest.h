@@ -15,7 +15,7 @@ class Digest {
   // expected: 64 hexadecimal digits mean SHA-256, 40 mean git's SHA-1, into which the size enters first.
   Digest(std::string expected, int64_t size);
   void update(std::string_view bytes);
-  std::string hex();  // of all bytes so far; afterwards it begins anew
+  std::string hex();  // of all bytes so far; the digest is then empty again
   bool is_sha256() const { return expected_.size() == 64; }
   const std::string& expected() const { return expected_; }
 

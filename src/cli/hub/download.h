@@ -8,8 +8,8 @@
 
 namespace trl::cli::hub {
 
-// Several files at once; those that are there are passed over. Throws HubError; what came until then is kept,
-// and resumed.
+// Several files at once; those that are already there are skipped. Throws HubError; what came until then is
+// kept, and resumed.
 void download(const Settings& settings, const Repo& repo, const std::string& commit, const Listing& files);
 
 }  // namespace trl::cli::hub

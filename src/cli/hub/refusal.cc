@@ -40,7 +40,7 @@ void refuse(const Settings& settings, const Repo& repo, const std::string& file,
   } else if (reply.status == 401 || reply.status == 404) {
     why = missing(settings, repo, reply.status);
   } else if (reply.status == 429) {
-    why = fmt::format("the hub takes no more requests for now (429): it asks to wait {:.0f} s{}",
+    why = fmt::format("the hub refuses further requests (429) and asks to wait {:.0f} s{}",
                       seconds_to_wait(reply, 60),
                       settings.token.empty() ? "; with a token (HF_TOKEN) more are allowed" : "");
   } else if (reply.status >= 500) {

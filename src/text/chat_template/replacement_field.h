@@ -19,7 +19,7 @@ struct ReplacementField {
   std::string_view spec;  // may have fields of its own
 };
 
-// at: behind the opening brace, and then behind the closing one.
+// at: the position after the opening brace; on return, the one after the closing brace.
 ReplacementField parse_replacement_field(Run& run, std::string_view text, size_t& at);
 // A name of decimal digits alone, of any script; nullopt: not a number.
 std::optional<int64_t> field_number(Run& run, std::string_view name);

@@ -136,7 +136,7 @@ case_the_hub_asks_to_wait() {
   printf '1\n1\n' >root/faults/429
   run 0 download org/tiny; says err "the hub asks to wait 1 s (429)"
   rm -rf hf; printf '100000\n' >root/faults/429
-  run 1 download org/tiny; says err "no more requests for now (429)"; says err "100000 s"
+  run 1 download org/tiny; says err "the hub refuses further requests (429)"; says err "100000 s"
 }
 case_the_hub_is_down_for_a_moment() { printf '\n' >root/faults/503; run 0 download org/tiny; }
 case_a_cut_is_resumed() {
