@@ -48,6 +48,7 @@ bool is_refusal(Status status) {
 
 base::Json PlannedSets::plan(const config::Config& given) {
   const config::Config config = with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given);
+  refuse_combinations(config, config::training_arguments(config));
   const Batches& batches = batches_of(config);
   const std::optional<int64_t> budget = memory_budget(config);
   RunSize size = batches.size;

@@ -19,7 +19,6 @@
 #include "capi/reference.h"
 #include "capi/training_run.h"
 #include "config/data_arguments.h"
-#include "config/lora_config.h"
 #include "config/training_arguments.h"
 #include "config/warnings.h"
 #include "data/template_model.h"
@@ -111,16 +110,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
-  if (config::lora_config(config_) && arguments.save_format == config::SaveFormat::gguf) {
-    fail_key("save_format",
-             "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
-             "safetensors, or leave it out");
-  }
-  if (config_.is_set("adapter_name_or_path") && takes_tokens_over(config_)) {
-    fail_key("chat_template_path",
-             "chat_template_path: a model's directory brings tokens that the adapter of adapter_name_or_path "
-             "does not have: give the file of a chat template, or begin a new adapter");
-  }
+  refuse_combinations(config_, arguments);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   const std::optional<int64_t> budget = memory_budget(config_);
   need_writable("output_dir", arguments.output_dir);

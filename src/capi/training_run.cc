@@ -5,6 +5,7 @@
 #include "capi/model.h"
 #include "capi/runtime.h"
 #include "config/data_arguments.h"
+#include "config/lora_config.h"
 #include "data/open_tokenizer.h"
 #include "data/template_model.h"
 
@@ -16,6 +17,19 @@ std::string needed_model_path(const config::Config& config) {
     fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
   }
   return *path;
+}
+
+void refuse_combinations(const config::Config& config, const config::TrainingArguments& arguments) {
+  if (config::lora_config(config) && arguments.save_format == config::SaveFormat::gguf) {
+    fail_key("save_format",
+             "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
+             "safetensors, or leave it out");
+  }
+  if (config.is_set("adapter_name_or_path") && takes_tokens_over(config)) {
+    fail_key("chat_template_path",
+             "chat_template_path: a model's directory brings tokens that the adapter of adapter_name_or_path "
+             "does not have: give the file of a chat template, or begin a new adapter");
+  }
 }
 
 config::Config with_whole_paths(config::Config config) {

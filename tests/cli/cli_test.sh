@@ -391,6 +391,7 @@ case_a_dry_run_writes_nothing() {
   grep ': .*  # ' first >again.yaml; run 0 sft --config again.yaml --dry_run; says out "learning_rate: 1e-04  # again.yaml:"
   run 1 sft "${dry[@]}" --dry_run --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
+  run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
 }
 # The disk fills up during the run: each checkpoint that finds no room is a warning, and the last one stays whole.
