@@ -1,4 +1,5 @@
-// The head from whole logits and their log-softmax in float32, a tile of rows at a time.
+// The head from whole logits and their log-softmax in float32, a tile of rows at a time. What has the size of
+// a tile is changed in place where it can be: new memory of that size costs more than the numbers.
 #include "kernels/head_rows.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -9,9 +10,11 @@ namespace {
 
 constexpr int64_t kTileBytes = int64_t{64} << 20;  // of the logits of a tile, in float32
 
-at::Tensor finished(const at::Tensor& products, const HeadOptions& options) {
-  const at::Tensor logits = options.scale == 1 ? products : products * options.scale;
-  return options.softcap > 0 ? (logits / options.softcap).tanh() * options.softcap : logits;
+// Changes the products.
+at::Tensor finished(at::Tensor products, const HeadOptions& options) {
+  if (options.scale != 1) products.mul_(options.scale);
+  if (options.softcap > 0) products.div_(options.softcap).tanh_().mul_(options.softcap);
+  return products;
 }
 
 at::Tensor ids_of(const OwnRows& own, at::Device device) {
@@ -42,14 +45,13 @@ TileTargets targets_of(const HeadTargets& all, int64_t first, int64_t end, at::D
   return {on_device(row), on_device(place), on_device(token)};
 }
 
-// double [TokenValues' six, targets], on the host
-at::Tensor values_of(const at::Tensor& logits, const at::Tensor& log_p, const TileTargets& t) {
-  const at::Tensor p = log_p.exp();
+// double [TokenValues' six, targets], on the host. p: the exponentials of log_p, whose memory is used up.
+at::Tensor values_of(const at::Tensor& logits, at::Tensor& log_p, const at::Tensor& p, const TileTargets& t) {
   const auto of_row = [&](const at::Tensor& x) { return x.index_select(0, t.place).to(at::kDouble); };
   const at::Tensor best = logits.argmax(-1);
-  return at::stack({log_p.index({t.place, t.token}).to(at::kDouble), of_row(log_p.mean(-1)),
-                    of_row(at::special_entr(p).sum(-1)), of_row(logits.mean(-1)),
-                    of_row(p.square().sum(-1).log()),
+  const at::Tensor log_prob = log_p.index({t.place, t.token}).to(at::kDouble), mean = log_p.mean(-1),
+                   entropy = log_p.mul_(p).sum(-1).neg(), squares = at::mul_out(log_p, p, p).sum(-1);
+  return at::stack({log_prob, of_row(mean), of_row(entropy), of_row(logits.mean(-1)), of_row(squares.log()),
                     best.index_select(0, t.place).eq(t.token).to(at::kDouble)})
       .cpu();
 }
@@ -107,10 +109,10 @@ class Sweep {
 
   void run_tile(const TileTargets& tile, int64_t first, std::vector<TokenValues>* values) {
     const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
-    const at::Tensor products = product(x, table_);
-    const at::Tensor logits = finished(products.to(wide_type(products)), options_);
-    const at::Tensor log_p = logits.log_softmax(-1);
-    const std::vector<TokenValues> own = list_of(values_of(logits, log_p, tile));
+    const at::Tensor logits = finished(product(x, table_).to(wide_type(x)), options_);
+    at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
+    const std::vector<TokenValues> own = list_of(values_of(logits, log_p, p, tile));
+    log_p.reset();
     if (values != nullptr) values->insert(values->end(), own.begin(), own.end());
     if (loss_ == nullptr) return;
     std::vector<double> by_log_prob, by_mean;
@@ -120,12 +122,12 @@ class Sweep {
       by_log_prob.push_back(term.by_log_prob);
       by_mean.push_back(term.by_mean_log_prob);
     }
-    if (d_hidden_.defined()) add_gradients(tile, x, logits, log_p, by_log_prob, by_mean);
+    if (d_hidden_.defined()) add_gradients(tile, x, logits, p, by_log_prob, by_mean);
   }
 
-  void add_gradients(const TileTargets& tile, const at::Tensor& x, const at::Tensor& logits,
-                     const at::Tensor& log_p, const std::vector<double>& by_log_prob,
-                     const std::vector<double>& by_mean) {
+  // p becomes the gradient of the logits.
+  void add_gradients(const TileTargets& tile, const at::Tensor& x, const at::Tensor& logits, at::Tensor& p,
+                     const std::vector<double>& by_log_prob, const std::vector<double>& by_mean) {
     const auto on_device = [&](const std::vector<double>& values) {
       return at::tensor(values, at::kDouble).to(logits.scalar_type()).to(logits.device());
     };
@@ -134,10 +136,11 @@ class Sweep {
       return at::zeros({x.size(0)}, values.options()).index_add_(0, tile.place, values).unsqueeze(1);
     };
     const at::Tensor spread = of_rows(mean);
-    at::Tensor d = spread / static_cast<double>(logits.size(1)) - log_p.exp() * (spread + of_rows(own));
+    at::Tensor& d = p.mul_(-(spread + of_rows(own))).add_(spread / static_cast<double>(logits.size(1)));
     d.index_put_({tile.place, tile.token}, own, /*accumulate=*/true);
-    if (options_.softcap > 0) d = d * (1 - (logits / options_.softcap).square());
-    const at::Tensor d_logits = (d * options_.scale).to(options_.compute);
+    if (options_.softcap > 0) d.mul_(1 - (logits / options_.softcap).square());
+    if (options_.scale != 1) d.mul_(options_.scale);
+    const at::Tensor d_logits = d.to(options_.compute);
     d_hidden_.index_copy_(0, tile.row, product(d_logits, table_.t()).to(d_hidden_.scalar_type()));
     if (!d_head_.defined() && !d_own_.defined()) return;
     const at::Tensor of_table = product(d_logits.t(), x.t());
