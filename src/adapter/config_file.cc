@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "adapter/old_experts.h"
@@ -155,6 +156,18 @@ std::string base_model(const std::string& directory, std::string_view key) {
            "give its "
            "model, a directory or a GGUF file",
            key, directory, path);
+}
+
+std::string model_name(const std::string& path) {
+  constexpr std::string_view kPrefix = "models--";
+  std::filesystem::path place(path);
+  if (!place.has_filename()) place = place.parent_path();  // without the slash at its end
+  const std::filesystem::path snapshots = place.parent_path();
+  const std::string folder = snapshots.parent_path().filename().string();
+  if (snapshots.filename() != "snapshots" || !folder.starts_with(kPrefix)) return path;
+  std::string name = folder.substr(kPrefix.size());
+  if (const size_t at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
+  return name;
 }
 
 Selection select_saved(const std::string& directory, const LoraConfig& config,

@@ -33,4 +33,8 @@ Selection select_saved(const std::string& directory, const config::LoraConfig& c
 // says it otherwise, where nothing is there.
 std::string base_model(const std::string& directory, std::string_view key);
 
+// What base_model_name_or_path says of a model that lies at `path`: the path, or, in the cache of the Hugging
+// Face hub (.../models--ORG--NAME/snapshots/REVISION), its name there, which means the same on every machine.
+std::string model_name(const std::string& path);
+
 }  // namespace trl::adapter

@@ -64,14 +64,16 @@ class Names {
     if (repo.revision != "main") revised_.push_back(revision_key);
   }
 
-  // The directory of an adapter says which model it is of, and that may be a name too.
-  void model_of_adapter(const char* key) {
+  // The directory of an adapter says which model it is of, and that may be a name too. opened: the adapter is
+  // opened with its model, and not converted by itself.
+  void model_of_adapter(const char* key, bool opened) {
     const std::string adapter = get(config_, key);
     const std::string base = adapter_base(adapter);
     Repo repo{Repo::Type::model, base};
     if (base.empty() || is_local(base) || !hub::is_repo_id(base)) return;
-    set(config_, key, resolved(key, repo, {}));
-    set(config_, "adapter_name_or_path", adapter);
+    if (!opened && !get(config_, "convert.base").empty()) return;
+    set(config_, opened ? key : "convert.base", resolved(key, repo, {}));
+    if (opened) set(config_, "adapter_name_or_path", adapter);
   }
 
   void dataset(const char* key) {
@@ -169,7 +171,10 @@ void resolve_names(Config& config, const std::string& hub, Opens opens) {
   Names names(config, hub);
   const Want::Part part = opens != Opens::tokenizers ? Want::Part::all : Want::Part::text;
   names.model("model_name_or_path", "model_revision", part);
-  if (opens == Opens::models) names.model_of_adapter("model_name_or_path");
+  if (opens != Opens::tokenizers) {
+    names.model_of_adapter("model_name_or_path",
+                           opens == Opens::models || get(config, "save.kind") == "merged");
+  }
   names.model("ref_model_name_or_path", "model_revision", part);
   names.model("adapter_name_or_path", nullptr, part);
   names.model("chat_template_path", nullptr, Want::Part::text);

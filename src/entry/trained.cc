@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "adapter/config_file.h"
 #include "base/error.h"
 #include "config/lora_config.h"
 #include "config/quantization.h"
@@ -76,7 +77,7 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
   if (!lora) return;
   const at::ScalarType type = factor_type(model, config);
   if (model.adapters().find("default") == nullptr) {
-    lora->base_model_name_or_path = path;
+    lora->base_model_name_or_path = adapter::model_name(path);
     train_tokens(*lora, model, new_tokens, log);
     model.adapters()
         .add("default", *lora, type, &log)

@@ -139,6 +139,15 @@ TEST_F(BadFile, APickleIsNotRead) {
       << message;
 }
 
+TEST(AdapterFiles, AModelInTheCacheOfTheHubIsCalledByItsNameThere) {
+  EXPECT_EQ(model_name("/home/a/hub/models--Qwen--Qwen2.5-0.5B/snapshots/0a1b"), "Qwen/Qwen2.5-0.5B");
+  EXPECT_EQ(model_name("hub/models--gpt2/snapshots/0a1b/"), "gpt2");
+  for (const char* path :
+       {"/models/Qwen2.5-0.5B", "models--a--b", "hub/models--a--b/snapshots",
+        "hub/models--a--b/snapshots/0a1b/model-Q8_0.gguf", "datasets--a--b/snapshots/0a1b"})
+    EXPECT_EQ(model_name(path), path);
+}
+
 TEST(AdapterFiles, FoldersThatHoldAdaptersAreNamed) {
   const test::Scratch scratch;
   const auto error = [&] { return test::error_of([&] { read_config(scratch.path()); }); };

@@ -234,8 +234,10 @@ case_parquet_is_refused_before_it_is_downloaded() {
 }
 case_the_model_of_an_adapter_may_be_a_name() {
   run 0 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/rows --use_peft
-  sed -i 's|"base_model_name_or_path": "[^"]*"|"base_model_name_or_path": "org/tiny"|' model/adapter_config.json
+  grep -q '"base_model_name_or_path": "org/tiny"' model/adapter_config.json || die "$(grep base_model model/adapter_config.json)"
   run 0 generate --model_name_or_path model --prompt hi --max_new_tokens 2; says err "model_name_or_path: org/tiny is"
+  run 0 convert --model_name_or_path model --output adapter.gguf
+  run 0 convert --model_name_or_path model --save.kind merged --output merged; [ -s merged/model.safetensors ] || die "nothing was merged"
 }
 case_names_in_mixtures() {
   printf 'datasets:\n- path: org/rows\n  split: train\n' >c.yaml
