@@ -181,17 +181,20 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
   staged.commit_whole();
 }
 
-Checkpoint::Checkpoint(std::string directory) : directory_(std::move(directory)) {
-  if (!base::is_directory(directory_)) fail(Status::not_found, "{}: there is no such checkpoint", directory_);
-  std::optional<Manifest> manifest = read_manifest(directory_);
+Manifest resumable(const std::string& directory) {
+  if (!base::is_directory(directory)) fail(Status::not_found, "{}: there is no such checkpoint", directory);
+  std::optional<Manifest> manifest = read_manifest(directory);
   if (!manifest) {
     fail(Status::format,
          "{}: not a libtrl checkpoint that can be resumed (it has no checksums.json); a model directory is "
-         "given "
-         "as model_name_or_path",
-         directory_);
+         "given as model_name_or_path",
+         directory);
   }
-  manifest_ = std::move(*manifest);
+  return std::move(*manifest);
+}
+
+Checkpoint::Checkpoint(std::string directory)
+    : directory_(std::move(directory)), manifest_(resumable(directory_)) {
   verify(directory_, manifest_);
 }
 

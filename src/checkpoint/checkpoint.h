@@ -30,6 +30,9 @@ struct Contents {
 void save_checkpoint(const std::string& directory, const Contents& contents,
                      const base::WriteFault* fault = nullptr);
 
+// The manifest of a checkpoint, of which nothing else is read. Throws Error(not_found) or Error(format).
+Manifest resumable(const std::string& directory);
+
 // A checkpoint that passed the check: every file is what was written. Throws Error(format) naming the file,
 // or Error(not_found).
 class Checkpoint {

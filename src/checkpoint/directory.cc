@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "checkpoint/directory_lock.h"
 
 namespace trl::checkpoint {
 
@@ -44,6 +45,44 @@ Owner owner(const std::string& checkpoint, std::string* run) {
   }
 }
 
+// The checkpoints of other runs that are to be removed before the first step of `run`.
+std::vector<std::string> leaving(const std::string& output_dir, const std::string& run, Others others) {
+  std::vector<std::string> out;
+  if (others == Others::keep) return out;
+  for (const std::string& path : oldest_first(output_dir)) {
+    std::string other;
+    const Owner found = owner(path, &other);
+    if (found == Owner::unreadable || (found == Owner::known && other == run)) continue;
+    if (found == Owner::known && others == Others::remove) {
+      out.push_back(path);
+      continue;
+    }
+    if (found == Owner::none) {
+      throw Error(Status::io,
+                  fmt::format("{} is not a libtrl checkpoint (it has no checksums.json): move it away, give "
+                              "another output_dir, or save_strategy no",
+                              path),
+                  "output_dir");
+    }
+    throw Error(Status::io,
+                fmt::format("output_dir: {} belongs to another run. To continue that run, give "
+                            "resume_from_checkpoint auto. To keep it, give another output_dir (or "
+                            "save_strategy no). To replace it, give overwrite_output_dir true.",
+                            path),
+                "output_dir");
+  }
+  return out;
+}
+
+std::string run_of(const std::string& resumed) {
+  try {
+    return resumable(resumed).run;
+  } catch (const Error& error) {
+    constexpr std::string_view kKey = "resume_from_checkpoint";
+    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), std::string(kKey));
+  }
+}
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
@@ -66,32 +105,28 @@ void prepare_directory(const std::string& output_dir, const std::string& run, Ot
     return step_of(target) >= 0 || io::is_weight_file(target) ||
            std::find(kWritten.begin(), kWritten.end(), target) != kWritten.end();
   });
-  if (others == Others::keep) return;
-  std::vector<std::string> leaving;
-  for (const std::string& path : oldest_first(output_dir)) {
-    std::string other;
-    const Owner found = owner(path, &other);
-    if (found == Owner::unreadable || (found == Owner::known && other == run)) continue;
-    if (found == Owner::known && others == Others::remove) {
-      leaving.push_back(path);
-      continue;
-    }
-    if (found == Owner::none) {
-      throw Error(Status::io,
-                  fmt::format("{} is not a libtrl checkpoint (it has no checksums.json): move it away, give "
-                              "another output_dir, or save_strategy no",
-                              path),
-                  "output_dir");
-    }
-    throw Error(
-        Status::io,
-        fmt::format(
-            "{} belongs to another run: resume_from_checkpoint auto resumes from it; otherwise give another "
-            "output_dir, overwrite_output_dir true to remove it, or save_strategy no",
-            path),
-        "output_dir");
+  for (const std::string& path : leaving(output_dir, run, others)) base::remove_directory(path);
+}
+
+void check_directory(const std::string& output_dir, const std::optional<std::string>& from, Others others) {
+  refuse_checkpoint(output_dir, "output_dir");
+  lock_directory(output_dir);
+  std::string run;
+  if (from && *from != "true" && *from != "auto") {
+    run = run_of(*from);
+  } else if (from) {
+    run = newest_run(output_dir);
+    if (run.empty() && *from == "true") refuse_to_resume(output_dir);
   }
-  for (const std::string& path : leaving) base::remove_directory(path);
+  if (others == Others::remove && !run.empty()) others = Others::refuse;  // a resumed run removes nothing
+  leaving(output_dir, run, others);
+}
+
+void refuse_to_resume(const std::string& output_dir) {
+  fail_key("resume_from_checkpoint",
+           "resume_from_checkpoint true: {} holds no checkpoint that can be resumed; auto starts from the "
+           "beginning then",
+           output_dir);
 }
 
 std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log) {

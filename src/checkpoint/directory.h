@@ -21,6 +21,12 @@ enum class Others { keep, refuse, remove };
 // refuse and there are some; a directory of that name that is not ours is never removed.
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others);
 
+// The same refusals, and those of resume_from_checkpoint (a path, "true", "auto" or none), before anything is
+// opened: by names and manifests alone, without reading what a checkpoint holds, and nothing is removed.
+void check_directory(const std::string& output_dir, const std::optional<std::string>& from, Others others);
+
+[[noreturn]] void refuse_to_resume(const std::string& output_dir);  // resume_from_checkpoint true
+
 // The newest one that a run can resume from; each newer one that is damaged is a warning. none: there is
 // none.
 std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSink& log);

@@ -1,7 +1,6 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
 // was. Written from the whole log_history: with the first record, at most once a minute after that, with
-// every checkpoint, and when the run is over or paused. While the run lives the page loads itself again. Only
-// the throughput, which needs clock times, begins where this process began.
+// every checkpoint, and when the run is over or paused. While the run lives the page loads itself again.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "base/resident.h"
 #include "telemetry/chart.h"
 #include "telemetry/page.h"
+#include "telemetry/plan_report.h"
 #include "telemetry/recorder.h"
 
 namespace trl::telemetry {
@@ -33,7 +33,7 @@ struct ChartOf {
   bool from_zero = false;
 };
 
-constexpr std::string_view kThroughput = "tokens per second";  // in no record: measured here
+constexpr std::string_view kThroughput = "tokens per second";  // in no record
 constexpr std::string_view kEval = "eval_";
 constexpr auto kRewritten = std::chrono::minutes(1);
 constexpr int kReloadSeconds = 30;
@@ -131,14 +131,6 @@ Series series(const std::vector<Record>& history, std::string_view metric, std::
   return out;
 }
 
-std::string duration(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
-  if (seconds < 10) return short_number(seconds, 2) + " s";
-  if (total < 60) return fmt::format("{} s", total);
-  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
-  return fmt::format("{} h {} min", total / 3600, total / 60 % 60);
-}
-
 std::string utc_time() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -177,43 +169,31 @@ class Report final : public Recorder {
   }
   std::string_view name() const override { return "html"; }
 
-  void begin(const TrainerState& state) override {
-    state_ = state;
-    started_ = mark_ = Clock::now();
-    if (const double* tokens = last(state.log_history, "num_tokens")) tokens_ = *tokens;
-  }
+  void begin(const TrainerState& state) override { state_ = state; }
 
   void add(const TrainerState& state) override {
-    state_.global_step = state.global_step;
+    follow(state);
     state_.log_history.push_back(state.log_history.back());
-    measure(state_.log_history.back());
     open_ = true;
     if (!written_ || Clock::now() - *written_ >= kRewritten) write_running();
   }
 
   void saved(const TrainerState& state) override {
-    state_.global_step = state.global_step;
+    follow(state);
     write_running();
   }
 
   void close(const TrainerState& state, std::string_view outcome) override {
-    state_.global_step = state.global_step;
+    follow(state);
     write(outcome);
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
-
-  // Tokens a second since the record before; the time of evaluations is left out.
-  void measure(const Record& record) {
-    if (const double* pause = find(record, "eval_runtime"))
-      mark_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*pause));
-    const double* tokens = find(record, "num_tokens");
-    if (tokens == nullptr || find(record, "loss") == nullptr) return;
-    const double passed = std::chrono::duration<double>(Clock::now() - mark_).count();
-    if (passed > 0) throughput_.points.push_back({*find(record, "step"), (*tokens - tokens_) / passed});
-    tokens_ = *tokens;
-    mark_ = Clock::now();
+  // All but the records that are there.
+  void follow(const TrainerState& state) {
+    state_.global_step = state.global_step;
+    state_.seconds = state.seconds;
+    state_.speeds = state.speeds;
   }
 
   void write(std::string_view outcome) {
@@ -238,7 +218,7 @@ class Report final : public Recorder {
     shown.emplace_back("steps", fmt::format("{} of {}", state_.global_step, state_.max_steps));
     if (const double* tokens = last(history, "num_tokens"))
       shown.emplace_back("tokens", grouped(static_cast<int64_t>(*tokens)));
-    shown.emplace_back("time", duration(seconds()));
+    shown.emplace_back("time", duration_text(state_.seconds));
     shown.emplace_back("peak resident memory",
                        fmt::format("{:.2f} GB", static_cast<double>(base::peak_resident_bytes()) / 1e9));
     return html_numbers(shown);
@@ -256,7 +236,10 @@ class Report final : public Recorder {
       const auto& [metric, name] = of.lines[i];
       const bool alone = of.lines.size() == 1;
       if (metric == kThroughput) {
-        add(throughput_);
+        Series speeds{"train", {}, "first"};
+        for (const Speed& speed : state_.speeds)
+          speeds.points.push_back({static_cast<double>(speed.step), speed.tokens_per_second});
+        add(std::move(speeds));
         continue;
       }
       const std::string colour = kColours[i % 3], evaluated = kColours[(alone ? i + 1 : i) % 3];
@@ -283,9 +266,6 @@ class Report final : public Recorder {
   const RecordTo to_;
   const std::string path_;
   TrainerState state_;  // with a history of its own, for a report after the trainer is gone
-  Series throughput_{"train", {}, "first"};
-  Clock::time_point started_ = Clock::now(), mark_ = started_;
-  double tokens_ = 0;
   std::optional<Clock::time_point> written_;  // while it runs
   bool open_ = false;                         // the report does not say yet how the run ended
 };

@@ -10,6 +10,11 @@
 
 namespace trl::telemetry {
 
+struct Speed {
+  int64_t step;
+  double tokens_per_second;  // since the record of training before; without evaluations
+};
+
 struct TrainerState {
   double epoch = 0;
   int64_t global_step = 0;
@@ -27,6 +32,10 @@ struct TrainerState {
   int64_t best_global_step = 0;       // 0: none
   std::string best_model_checkpoint;  // empty: none
   std::vector<Record> log_history;
+  // Of the whole run, what was before it resumed included. Not in trainer_state.json, which transformers
+  // reads.
+  double seconds = 0;
+  std::vector<Speed> speeds;
 };
 
 std::string trainer_state_json(const TrainerState& state);

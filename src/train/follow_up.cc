@@ -123,6 +123,7 @@ void Trainer::log_training() {
   loss_since_log_ = 0;
   last_logged_step_ = state_.global_step;
   write_means(record);
+  measure_speed();
   log(std::move(record), true);
 }
 
@@ -150,6 +151,14 @@ void Trainer::log(telemetry::Record record, bool of_training) {
   record.set_integer("step", state_.global_step);
   state_.log_history.push_back(record);
   emit(engine::EventKind::log, record);
+}
+
+void Trainer::measure_speed() {
+  const double passed = seconds_since(marked_);
+  const auto tokens = static_cast<double>(num_tokens_ - marked_tokens_);
+  if (passed > 0 && tokens > 0) state_.speeds.push_back({state_.global_step, tokens / passed});
+  marked_ = Clock::now();
+  marked_tokens_ = num_tokens_;
 }
 
 const telemetry::Record& Trainer::evaluate() {
@@ -193,6 +202,7 @@ const telemetry::Record& Trainer::evaluate() {
   means.write(record, "eval_");
   if (loss.batches() > 0) record.set("eval_num_tokens", static_cast<double>(num_tokens_));
   should_evaluate_ = false;
+  marked_ += Clock::now() - start;
   log(std::move(record));
   evaluation_ = state_.log_history.back();
   emit(engine::EventKind::evaluate, evaluation_);
@@ -231,6 +241,7 @@ void Trainer::finish() {
 
 void Trainer::emit(engine::EventKind kind, const telemetry::Record& record) {
   if (setup_.events == nullptr) return;
+  state_.seconds = seconds();
   std::vector<engine::Metric> metrics;
   for (const telemetry::Entry& entry : record.entries()) metrics.push_back({entry.name, entry.value});
   const int32_t answer =

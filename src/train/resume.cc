@@ -34,6 +34,18 @@ std::vector<Means::Sum> means_of(const Json& json) {
   return sums;
 }
 
+Json speeds_json(const std::vector<telemetry::Speed>& speeds) {
+  Json json = Json::array();
+  for (const telemetry::Speed& speed : speeds) json.push_back({speed.step, speed.tokens_per_second});
+  return json;
+}
+
+std::vector<telemetry::Speed> speeds_of(const Json& json) {
+  std::vector<telemetry::Speed> speeds;
+  for (const Json& speed : json) speeds.push_back({speed.at(0), speed.at(1)});
+  return speeds;
+}
+
 Json numbers_json(const std::map<std::string, double>& numbers) {
   Json json = Json::object();
   for (const auto& [name, value] : numbers) json[name] = exact(value);
@@ -57,12 +69,7 @@ void Trainer::resume_as_configured() {
   const std::optional<checkpoint::Checkpoint> found =
       checkpoint::newest_good(directory, setup_.log != nullptr ? *setup_.log : none);
   if (found) return resume(*found);
-  if (*from == "true") {
-    fail_key("resume_from_checkpoint",
-             "resume_from_checkpoint true: {} holds no checkpoint that can be resumed; auto starts from the "
-             "beginning then",
-             directory);
-  }
+  if (*from == "true") checkpoint::refuse_to_resume(directory);
   if (const std::string run = checkpoint::newest_run(directory); !run.empty()) run_ = run;
 }
 
@@ -91,7 +98,8 @@ base::Json Trainer::run_state() const {
         {"skipped", skipped_},
         {"skipped_since_log", skipped_since_log_},
         {"shared_since_log", shared_since_log_},
-        {"seconds", exact(seconds())}}},
+        {"seconds", exact(seconds())},
+        {"speeds", speeds_json(state_.speeds)}}},
       {"schedule", numbers_json(schedule_.state())},
       {"fingerprint", fingerprint()},
       {"optimizer_steps", optimizer_->steps()},
@@ -184,6 +192,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   skipped_since_log_ = sums.at("skipped_since_log");
   shared_since_log_ = sums.value("shared_since_log", int64_t{0});  // earlier checkpoints have none
   seconds_before_ = exact(sums.at("seconds"));
+  state_.speeds = speeds_of(sums.value("speeds", Json::array()));
   resumed_ = json.at("begun");
   stop_ = state_.global_step >= plan_.max_steps;
   std::vector<optim::StateTensor> kept = method_->state(state_.global_step);

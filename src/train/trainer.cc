@@ -73,6 +73,12 @@ std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, 
   return model.multiply_in_int8();
 }
 
+// What is done with checkpoints of another run.
+checkpoint::Others others(const config::TrainingArguments& arguments, bool resumed) {
+  if (arguments.save_strategy == config::Strategy::no) return checkpoint::Others::keep;
+  return arguments.overwrite_output_dir && !resumed ? checkpoint::Others::remove : checkpoint::Others::refuse;
+}
+
 }  // namespace
 
 struct Trainer::Pass {
@@ -103,6 +109,11 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
         "give sdpa, or use_cpu: true",
         arguments.attention.name, device.str());
   }
+}
+
+void check_output(const config::TrainingArguments& arguments) {
+  checkpoint::check_directory(arguments.output_dir, arguments.resume_from_checkpoint,
+                              others(arguments, false));
 }
 
 namespace {
@@ -197,16 +208,13 @@ void Trainer::rehearse() {
 
 void Trainer::begin() {
   if (begun_) return;
-  using checkpoint::Others;
   if (arguments().save_strategy != config::Strategy::no) base::make_directories(arguments().output_dir);
   lock_ = checkpoint::lock_directory(arguments().output_dir);
-  checkpoint::prepare_directory(arguments().output_dir, run_,
-                                arguments().save_strategy == config::Strategy::no ? Others::keep
-                                : arguments().overwrite_output_dir && !resumed_   ? Others::remove
-                                                                                  : Others::refuse);
+  checkpoint::prepare_directory(arguments().output_dir, run_, others(arguments(), resumed_));
   begun_ = true;
   base::give_back_pages();
-  started_ = Clock::now();
+  started_ = marked_ = Clock::now();
+  marked_tokens_ = num_tokens_;
   if (!resumed_) should_evaluate_ = arguments().eval_on_start;
   telemetry::Record about;
   if (const int64_t rows = setup_.train->rows(); rows >= 0) {

@@ -60,6 +60,10 @@ struct Setup {
 // elsewhere.
 void check_device(const config::TrainingArguments& arguments, at::Device device);
 
+// Whether output_dir can take this run, and what resume_from_checkpoint names is there: before rows and
+// weights are read. Throws Error with the key.
+void check_output(const config::TrainingArguments& arguments);
+
 class Trainer {
  public:
   explicit Trainer(Setup setup);
@@ -129,6 +133,7 @@ class Trainer {
   void end_epoch();
   void log_training();
   void log(telemetry::Record record, bool of_training = false);
+  void measure_speed();  // since the record of training before
   void emit(engine::EventKind kind, const telemetry::Record& record);
   base::Json run_state() const;  // trl_state.json
   void resume(const checkpoint::Checkpoint& from);
@@ -182,6 +187,8 @@ class Trainer {
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;
+  Clock::time_point marked_ = started_;  // of the speed that the next record of training shows
+  int64_t marked_tokens_ = 0;
   std::string run_;              // one name for all its checkpoints
   std::string last_checkpoint_;  // the newest that this trainer wrote or resumed from
 

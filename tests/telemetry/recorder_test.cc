@@ -38,6 +38,8 @@ class Records : public testing::Test {
     Record record;
     record.set("loss", loss);
     record.set("num_tokens", static_cast<double>(100 * step));
+    state.seconds += 60;
+    state.speeds.push_back({step, 100.0 / 60});
     log(std::move(record), step);
   }
   void evaluate(int64_t step, double loss) {
@@ -231,6 +233,21 @@ TEST_F(Records, report_of_a_run_that_lives) {
   recorders->close(state, "finished");
   EXPECT_EQ(page().find("http-equiv"), std::string::npos);
   EXPECT_EQ(page().find("running"), std::string::npos);
+}
+
+// Times and speeds of a resumed run are those of the whole run.
+TEST_F(Records, report_of_a_run_that_resumed) {
+  start({"html"});
+  recorders->begin(state);
+  train(1, 3);
+  train(2, 2);
+  resume(2, 2, {"html"});
+  train(3, 1);
+  recorders->close(state, "finished");
+  const std::string page = base::read_file(path("report.html"));
+  EXPECT_NE(page.find("<b>3 min</b>"), std::string::npos);
+  EXPECT_NE(page.find("<title>step 1\ntrain: 1.66667</title>"), std::string::npos);
+  EXPECT_NE(page.find("<title>step 3\ntrain: 1.66667</title>"), std::string::npos);
 }
 
 TEST_F(Records, report_of_a_run_that_was_left) {
