@@ -1301,6 +1301,22 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
                                     trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that
+ * exclude each other, folders that cannot be written, an output directory that holds another run, a
+ * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
+ * what this machine lacks. What a checkpoint holds is not read.
+ *
+ * @param runtime [in] of the log.
+ * @param config [in] of the run; copied.
+ * @param error [out] nullable; owned by the caller; has the key.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_IO, TRL_E_UNSUPPORTED.
+ * Contract: copied; any thread; blocks on files; log; nothing is written.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config,
+                                     trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Creates a trainer: reads and prepares the rows, opens the model, checks everything.
  *
  * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a

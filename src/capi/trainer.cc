@@ -12,11 +12,11 @@
 #include "capi/limit_check.h"
 #include "capi/memory_budget.h"
 #include "capi/model.h"
-#include "capi/output_path.h"
 #include "capi/plan.h"
 #include "capi/prepare.h"
 #include "capi/progress.h"
 #include "capi/reference.h"
+#include "capi/run_check.h"
 #include "capi/training_run.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
@@ -35,12 +35,6 @@ engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const con
                    : config.get_text("eos_token") ? engine::EndToken::added
                                                   : engine::EndToken::aligned;
   return {id(special.bos), id(special.eos), id(special.pad), end};
-}
-
-// What a machine may lack, before rows and weights are read.
-void check_run(const std::vector<engine::KeyValue>& values) {
-  engine::ErrorCapture error;
-  error.check(process().engine().check_run(values, error));
 }
 
 EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
@@ -110,26 +104,17 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       model_path_(needed_model_path(config_)) {
   const LogScope scope(runtime_->log());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
-  refuse_combinations(config_, arguments);
-  if (eval_ == nullptr) config::refuse_evaluation(arguments);
   const std::optional<int64_t> budget = memory_budget(config_);
-  need_writable("output_dir", arguments.output_dir);
-  if (arguments.makes_offload_dir) need_writable("offload_dir", config::offload_directory(arguments));
-  if (!arguments.cache_frozen_layers.empty())
-    need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
-  if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
-  if (arguments.preference.precompute_ref_log_probs)
-    need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
+  if (eval_ == nullptr) config::refuse_evaluation(arguments);
+  check_run(config_, arguments);
   for (const std::string& warning : config::by_reason(config_.warnings()))
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});
-  const bool plugin = !arguments.attention.plugin.empty();
-  if (plugin || budget || arguments.fused_kernels == config::FusedKernels::on) check_run(values);
   EngineObject<engine::Attention> attention;
-  if (plugin) attention = open_attention(values, model_path_);
+  if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
   std::vector<int32_t> new_tokens;
   tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
   if (const std::string& path = arguments.preference.reference; !path.empty())

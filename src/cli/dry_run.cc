@@ -1,9 +1,7 @@
 #include "cli/dry_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/interrupt.h"
@@ -53,19 +51,6 @@ void print_configuration(const CommandLine& line, const Config& config) {
   }
 }
 
-// The nearest folder that is there must be one that can be written.
-void check_output(const std::string& output) {
-  namespace fs = std::filesystem;
-  fs::path place = fs::absolute(output);
-  std::error_code error;
-  while (!fs::exists(place, error) && place.has_parent_path() && place != place.parent_path())
-    place = place.parent_path();
-  if (fs::is_directory(place, error) && access(place.c_str(), W_OK) == 0) return;
-  throw Failure(kFailed,
-                fmt::format("output_dir: {} cannot be written: {} is not a directory that may be written",
-                            output, place.string()));
-}
-
 // trl_trainer_plan, which is asked below, knows nothing of evaluation rows.
 void check_evaluation(const Config& config, const Dataset& eval) {
   if (eval.get() != nullptr) return;
@@ -110,11 +95,11 @@ void describe_run(const CommandLine& line, const Config& config) {
   print_configuration(line, config);
   check(trl_config_set(config.get(), "dataset_cache_dir", "null", error.out()),
         error);  // which would be written
-  check_output(get(config, "output_dir").empty() ? "trainer_output" : get(config, "output_dir"));
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");
   interrupt.watch_calls(runtime.get());
+  check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
   Dataset train, eval;
   check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
   check_evaluation(config, eval);

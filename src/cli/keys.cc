@@ -153,9 +153,9 @@ std::string state(const trl_option* option) {
   std::string values = trl_option_default(option);
   for (const std::string& value : split(trl_option_taken(option), '|')) values += ", " + value;
   const bool ignored = mark(option) == "ignored";
-  return ignored ? fmt::format("Ignored with a warning, but for {}: {}.", values,
+  return ignored ? fmt::format("Ignored with a warning, except for {}: {}.", values,
                                trl_option_ignored_reason(option))
-                 : fmt::format("Refused, but for {}: {}.", values, trl_option_unsupported_reason(option));
+                 : fmt::format("Refused, except for {}: {}.", values, trl_option_unsupported_reason(option));
 }
 
 }  // namespace trl::cli

@@ -27,7 +27,7 @@ int64_t count_of(const std::optional<std::string>& text) {
   return count;
 }
 
-// One prepared row a batch, but for KTO, whose rows exchange their completions within a batch.
+// One prepared row a batch, except for KTO, whose rows exchange their completions within a batch.
 void one_row_a_batch(const Config& config, const std::string& method) {
   if (method == "kto") return;
   Error error;

@@ -9,7 +9,7 @@ namespace trl::cli {
 // terminal.
 int columns(int descriptor);
 
-// text in lines of at most width characters, each after indent spaces but for the first, which goes on after
+// text in lines of at most width characters, each after indent spaces except the first, which continues after
 // `used` characters of its line. Words are not divided; no line break at the end.
 std::string wrapped(std::string_view text, int indent, int width, int used);
 inline std::string wrapped(std::string_view text, int indent, int width) {

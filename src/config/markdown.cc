@@ -13,7 +13,7 @@ constexpr std::string_view kHead = R"(# Configuration
 Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML or JSON), as a flag of the command and
 through the C API. Generated from `src/config/options.def`: do not edit.
 
-- Names, defaults and meanings are those of TRL 1.16, but for the sections *Own keys*, *runtime*, *generate*, *save*,
+- Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *generate*, *save*,
   *convert*, *estimate* and *profile*.
 - Dashes and underscores are the same in a key. *Also* lists names that a key had in earlier releases.
 - `null`, `none` and an empty value mean null where null is accepted. Booleans are `true`, `yes`, `on`, `1` and
@@ -53,8 +53,8 @@ std::string support(const Option& option) {
   std::string taken = code(option.default_value);
   if (!option.no_ops.empty()) taken += ", " + codes(option.no_ops, '|');
   if (!option.unsupported.empty())
-    return fmt::format("Refused but for {}: {}.", taken, escaped(option.unsupported));
-  return fmt::format("Warns but for {}: {}.", taken, escaped(option.warning));
+    return fmt::format("Refused, except for {}: {}.", taken, escaped(option.unsupported));
+  return fmt::format("Warns, except for {}: {}.", taken, escaped(option.warning));
 }
 
 std::string trainers(const Option& option) {

@@ -316,8 +316,8 @@ class Engine {
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
   // Ends the threads of kernels that calls on this thread have started; a later call starts them again.
   virtual int32_t end_threads(ErrorSink& error) noexcept = 0;
-  // Refuses, before anything is read, a run that this build or machine cannot do; config as TrainerSpec has
-  // it.
+  // Refuses, before anything is read, a run that this build or machine cannot do, or whose output directory
+  // or checkpoint to resume from is not as it must be; config as in TrainerSpec.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
   // Error(io) where the disks have no room for what the run will write: its checkpoints, as far as these
   // batches (-1: streaming; 0: not known) tell how many, and a file of states. Headers of the model are read,

@@ -81,7 +81,9 @@ class EngineObject final : public engine::Engine {
   int32_t check_run(std::span<const engine::KeyValue> values, engine::ErrorSink& error) noexcept override {
     return guard(host_, error, [&] {
       const config::Config config = config_of(values);
-      train::check_device(config::training_arguments(config), tensor::device(config.get_bool("use_cpu")));
+      const config::TrainingArguments arguments = config::training_arguments(config);
+      train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
+      train::check_output(arguments);
       if (config.get_text("memory_budget")) check_plannable(config);
       return Status::ok;
     });

@@ -190,6 +190,8 @@ std::vector<Case> cases() {
            return trl_trainer_create(nullptr, as<trl_config>(h), nullptr, nullptr, o, e);
          });
        }},
+      {"trl_trainer_check",
+       [](void* h, trl_error** e) { return trl_trainer_check(as<trl_runtime>(h), nullptr, e); }},
       {"trl_trainer_plan",
        [](void* h, trl_error** e) {
          return with_out<const char>([&](const char** o) {
@@ -441,7 +443,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 94);
+  EXPECT_EQ(functions, 95);
 }
 
 }  // namespace

@@ -38,12 +38,12 @@ case_every_command_has_a_help() {
 case_help_all_has_every_key_by_topic() {
   run 0 sft --help-all; says out "Batches and length"; says out "--learning_rate"; says out "--chat_template"
   says out "--run_name TEXT  [null]  (ignored)"; says out "--fsdp LIST  [null]  (refused)"; says out "(refused in part)"
-  says out "Refused, but for"; says out "Ignored with a warning"; [ "$(wc -l <out)" -gt 500 ] || die "few lines"
+  says out "Refused, except for"; says out "Ignored with a warning"; [ "$(wc -l <out)" -gt 500 ] || die "few lines"
   run 0 sft --help; ! grep -q -- --fsdp out || die "the screen has more than what is common"; says out "--help-all"
 }
 case_options_shows_one_key() {
   run 0 options learning_rate; says out "2e-05; dpo, kto: 1e-06; reward: 1e-04"; says out "works"; says out "number"
-  run 0 options --optim; says out "galore_adamw"; says out "Refused, but for"
+  run 0 options --optim; says out "galore_adamw"; says out "Refused, except for"
   run 0 options max_seq_length; says out "max_length"
   run 0 options loss_type; says out "dpo:"
   run 2 options learning_rat; says err "did you mean learning_rate?"
@@ -451,7 +451,8 @@ os.write(fd, "one two thr\u00e9e\r".encode())
 while len(seen) < 500: until(b""); seen += os.read(fd, 4096)  # the answer is under way
 os.write(fd, b"\x03")
 until(b"[interrupted]")
-seen = b""
+seen = seen.split(b"[interrupted]")[1]
+until(b"> ")  # until then the terminal itself would take the line and its Ctrl-C
 os.write(fd, b"half a line")
 until(b"line")
 os.write(fd, b"\x03")
@@ -556,6 +557,13 @@ case_resumes_from_the_newest_checkpoint() {
   cp model/model.safetensors whole
   rm -r model/checkpoint-3
   run 1 "${sft[@]}" --max_steps 3; says err "belongs to another run"
+  # It is told before any row is read, and by a dry run too, which also looks for the checkpoint.
+  run 1 "${sft[@]}" --dataset_name gone.jsonl; says err "belongs to another run. To continue that run, give resume_from_checkpoint auto."
+  run 1 "${sft[@]}" --max_steps 3 --dry_run; says err "To replace it, give overwrite_output_dir true."
+  run 0 "${sft[@]}" --max_steps 3 --dry_run --overwrite_output_dir true; [ -d model/checkpoint-2 ] || die "a dry run removed a checkpoint"
+  run 1 "${sft[@]}" --dry_run --resume_from_checkpoint model/checkpoint-9; says err "resume_from_checkpoint: model/checkpoint-9: there is no such checkpoint"
+  run 2 "${sft[@]}" --dry_run --output_dir other --resume_from_checkpoint true; says err "other holds no checkpoint that can be resumed"
+  run 0 "${sft[@]}" --max_steps 3 --dry_run --resume_from_checkpoint auto
   run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --save_total_limit 2 --resume_from_checkpoint true
   cmp model/model.safetensors whole || die "other weights"
   printf x | dd of=model/checkpoint-3/model.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null

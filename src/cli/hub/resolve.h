@@ -13,9 +13,8 @@ struct Resolved {
   std::string commit;  // the revision's
 };
 
-// What is wanted of a repository, from the cache where all of it is there, else with what is missing
-// downloaded. fresh: the hub is asked what the revision stands for now, even where the cache knows of a
-// commit. Throws HubError.
+// Finds the wanted files of a repository in the cache and downloads those that are missing. fresh: asks the
+// hub which commit the revision names now, even if the cache has one. Throws HubError.
 Resolved resolve(const Settings& settings, const Repo& repo, const Want& want, bool fresh);
 
 }  // namespace trl::cli::hub
