@@ -112,18 +112,28 @@ std::string canonical_sets(const Option& option, std::string_view key, std::stri
 
 std::string canonical_list(const Option& option, std::string_view key, std::string_view text) {
   if (option.accepted == kOptionSets) return canonical_sets(option, key, text);
+  const bool path = option.accepted == "path";
   base::Json items = base::Json::array();
   if (text.starts_with('{')) fail_value(option, key, text);
+  if (path && !text.starts_with('[')) {
+    const bool quoted = text.starts_with('"');
+    const base::Json name = quoted ? parse_flow(text, key) : base::Json(text);
+    if (!name.is_string()) fail_value(option, key, text);
+    return name.dump();
+  }
   if (text.starts_with('[')) {
     const base::Json list = parse_flow(text, key);
     if (!list.is_array()) fail_value(option, key, text);
-    for (const base::Json& item : list)  // mappings are those of datasets
-      items.push_back(item.is_string() || item.is_object() ? item : base::Json(item.dump()));
+    for (const base::Json& item : list) {  // mappings are those of datasets
+      const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
+      items.push_back(kept ? item : base::Json(item.dump()));
+    }
   } else {
     std::string spaced(text);
     std::replace(spaced.begin(), spaced.end(), ',', ' ');
     for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
   }
+  if (path) return items.dump();
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   for (const base::Json& item : items) {
     if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))
@@ -187,11 +197,10 @@ bool in_range(std::string_view range, double value) {
          (range.back() == ']' ? value <= high : value < high);
 }
 
-std::string shown(std::string_view value) {
-  constexpr size_t kLongest = 80;
+std::string shown(std::string_view value, size_t longest) {
   std::string text;
-  for (const char c : value.substr(0, kLongest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  if (value.size() > kLongest) {
+  for (const char c : value.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  if (value.size() > longest) {
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
     if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
     text += "...";
