@@ -124,7 +124,7 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   if (text.starts_with('[')) {
     const base::Json list = parse_flow(text, key);
     if (!list.is_array()) fail_value(option, key, text);
-    for (const base::Json& item : list) {  // mappings are those of datasets
+    for (const base::Json& item : list) {  // mappings are those of datasets, lists are conversations
       const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
       items.push_back(kept ? item : base::Json(item.dump()));
     }
