@@ -1,11 +1,11 @@
 #include "capi/samples.h"
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "capi/complete.h"
 #include "capi/log.h"
 #include "capi/process.h"
 #include "config/training_arguments.h"
-#include "config/value.h"
 #include "telemetry/samples.h"
 
 namespace trl::capi {
@@ -16,6 +16,14 @@ std::vector<std::vector<int32_t>> ids_of(const std::vector<SamplePrompt>& prompt
   std::vector<std::vector<int32_t>> ids;
   for (const SamplePrompt& prompt : prompts) ids.push_back(prompt.ids);
   return ids;
+}
+
+// At most so many characters of a text, on one line.
+std::string beginning(const std::string& text, size_t characters) {
+  const std::string line = base::one_line(text);
+  size_t end = 0;
+  for (size_t i = 0; i < characters && end < line.size(); ++i) base::next_code_point(line, end);
+  return fmt::format("'{}{}'", line.substr(0, end), end < line.size() ? "..." : "");
 }
 
 }  // namespace
@@ -108,14 +116,14 @@ void Samples::take() {
 }
 
 void Samples::write(const Moment& now, const std::vector<std::string>& completions) const {
-  constexpr size_t kPromptBytes = 24, kCompletionBytes = 48;  // of a line of the log
+  constexpr size_t kPromptLength = 24, kCompletionLength = 48;  // of a line of the log
   std::string lines;
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const base::Json& given = prompts_[i].given;
     const base::Json asked = given.is_array() ? base::Json::array({given.back()}) : given;
     current_log()->info("samples", "sample of step {}: {} -> {}", now.step,
-                        config::shown(telemetry::prompt_text(asked), kPromptBytes),
-                        config::shown(completions[i], kCompletionBytes));
+                        beginning(telemetry::prompt_text(asked), kPromptLength),
+                        beginning(completions[i], kCompletionLength));
     lines += telemetry::sample_line({now.step, now.epoch, given, completions[i]});
   }
   base::append_file(telemetry::samples_path(output_dir_), lines);

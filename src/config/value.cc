@@ -197,10 +197,11 @@ bool in_range(std::string_view range, double value) {
          (range.back() == ']' ? value <= high : value < high);
 }
 
-std::string shown(std::string_view value, size_t longest) {
+std::string shown(std::string_view value) {
+  constexpr size_t kLongest = 80;
   std::string text;
-  for (const char c : value.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  if (value.size() > longest) {
+  for (const char c : value.substr(0, kLongest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  if (value.size() > kLongest) {
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
     if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
     text += "...";

@@ -28,7 +28,7 @@ bool is_list_somewhere(const Option& option);
 // A range of the option table: "> 0", ">= 0", "[0, 1)", ...
 bool in_range(std::string_view range, double value);
 
-std::string shown(std::string_view value, size_t longest = 80);  // for messages: one line, cut when long
+std::string shown(std::string_view value);     // for messages: one line, cut when long
 std::string as_text(const base::Json& value);  // a string as it stands, anything else as JSON
 
 }  // namespace trl::config
