@@ -15,6 +15,14 @@ std::string dumped(const base::Json& json) {
   return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
 }
 
+// Control characters other than line ends and tabs are not allowed in HTML.
+std::string shown_html(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';
+  }
+  return html_text(text);
+}
+
 }  // namespace
 
 std::string samples_path(const std::string& output_dir) {
@@ -72,7 +80,7 @@ std::string samples_section(const std::vector<Sample>& samples) {
       "<tr><th>step</th><th>prompt</th><th>completion</th></tr>\n";
   for (const Sample& sample : shown) {
     out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", sample.step,
-                       html_text(prompt_text(sample.prompt)), html_text(sample.completion));
+                       shown_html(prompt_text(sample.prompt)), shown_html(sample.completion));
   }
   out += "</table>";
   if (shown.size() < samples.size())

@@ -42,8 +42,8 @@ TEST_F(SamplesFile, is_a_table_of_the_report) {
   to.names = {"html"};
   to.output_dir = directory;
   to.samples = path;
-  base::write_file(path,
-                   sample_line({2, 0.5, "<one>", "\"two\" <b>"}) + sample_line({4, 1, kConversation, "c"}));
+  base::write_file(
+      path, sample_line({2, 0.5, "<one>", "\"two\"\x1e<b>"}) + sample_line({4, 1, kConversation, "c"}));
   const auto page = [&] {
     {
       Recorders recorders(to, [](const std::string&) {});
