@@ -1,22 +1,11 @@
 // trl_generator_* and trl_completions_*.
-#include <algorithm>
-#include <exception>
-
-#include "capi/callback.h"
-#include "capi/completion_text.h"
+#include "capi/complete.h"
 #include "capi/config.h"
 #include "capi/guard.h"
-#include "capi/interrupt.h"
 #include "capi/model.h"
 #include "capi/trainer.h"
-#include "engine/error_capture.h"
 
 namespace trl::capi {
-
-struct Completion {
-  std::vector<int32_t> ids;
-  std::string text;
-};
 
 class Completions {
  public:
@@ -41,7 +30,6 @@ class Generator {
  private:
   std::vector<Completion> run(engine::Model& model, std::span<const std::string_view> prompts,
                               const config::Config& options, trl_token_fn on_token, void* user_data);
-  std::vector<int32_t> encode(std::string_view prompt, bool chat) const;
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Trainer> trainer_;
   const std::shared_ptr<Tokenizer> tokenizer_;
@@ -49,42 +37,6 @@ class Generator {
 };
 
 namespace {
-
-class Tokens final : public engine::TokenSink {
- public:
-  Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, trl_token_fn function,
-         void* user_data)
-      : texts_(texts), sampling_(sampling), function_(function), user_data_(user_data) {}
-  bool on_token(int64_t prompt, int32_t id, float) noexcept override {
-    if (has_failed()) return false;
-    try {
-      CompletionText& text = texts_[static_cast<size_t>(prompt)];
-      bool goes_on = !text.add(id);
-      if (is_last(text, id)) text.finish();
-      if (function_ != nullptr) {
-        const std::string piece(text.take());
-        const int32_t answer = call_host("token", [&] {
-          return function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size());
-        });
-        goes_on = answer == 0 && goes_on;
-      }
-      return goes_on;
-    } catch (...) {
-      keep_failure(std::current_exception());
-      return false;
-    }
-  }
-
- private:
-  bool is_last(const CompletionText& text, int32_t id) const {
-    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ||
-           std::find(sampling_.stop_ids.begin(), sampling_.stop_ids.end(), id) != sampling_.stop_ids.end();
-  }
-  std::vector<CompletionText>& texts_;
-  const engine::Sampling& sampling_;
-  const trl_token_fn function_;
-  void* const user_data_;
-};
 
 // What it has is valid as long as `adapter` is.
 engine::Sampling sampling_of(const config::Config& options, const std::string& adapter) {
@@ -102,52 +54,23 @@ engine::Sampling sampling_of(const config::Config& options, const std::string& a
 
 }  // namespace
 
-// If the prompt spells out the begin token, the tokenizer adds nothing by itself.
-std::vector<int32_t> Generator::encode(std::string_view prompt, bool chat) const {
-  const text::Tokenizer& tokenizer = tokenizer_->get();
-  if (chat) {
-    const base::Json conversation = {{"messages", {{{"role", "user"}, {"content", prompt}}}},
-                                     {"add_generation_prompt", true}};
-    return tokenizer.encode(tokenizer_->apply_chat_template(conversation), false);
-  }
-  const auto& bos = tokenizer.special().bos;
-  return tokenizer.encode(prompt, !(bos && prompt.starts_with(*bos)));
-}
-
 std::vector<Completion> Generator::run(engine::Model& model, std::span<const std::string_view> prompts,
                                        const config::Config& options, trl_token_fn on_token,
                                        void* user_data) {
   std::vector<std::vector<int32_t>> ids;
   const bool chat = options.get_bool("generate.chat");
   for (const std::string_view prompt : prompts) {
-    ids.push_back(encode(prompt, chat));
+    ids.push_back(chat ? conversation_ids(*tokenizer_, base::Json::array({base::Json{{"role", "user"},
+                                                                                     {"content", prompt}}}))
+                       : text_ids(*tokenizer_, prompt));
     if (ids.back().empty())
       fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", ids.size() - 1,
            prompt.empty() ? "is empty and " : "");
   }
-  const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
   std::vector<std::string> stops = options.get_list("generate.stop");
   std::erase(stops, "");
-  std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer_->get(), stops));
-  const std::vector<int32_t> ends = end_tokens(model, tokenizer_->get());
   const std::string adapter = options.get_text("generate.adapter").value_or("");
-  engine::Sampling sampling = sampling_of(options, adapter);
-  sampling.stop_ids = ends;
-  Tokens sink(texts, sampling, on_token, user_data);
-  // A callback that fails ends the call with this one, where there is none of a trainer.
-  Interrupt interrupt;
-  base::Interrupt* const current = base::thread_interrupt();
-  const base::InterruptScope interrupted_by(current == &process().interrupt() ? &interrupt : current);
-  engine::ErrorCapture error;
-  error.check(
-      process().use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); }));
-  std::vector<Completion> all;
-  for (CompletionText& text : texts) {
-    text.finish();
-    all.push_back({text.ids(), text.text()});
-    all.back().ids.reserve(1);  // so that no tokens are an array too
-  }
-  return all;
+  return complete(model, *tokenizer_, ids, sampling_of(options, adapter), stops, on_token, user_data);
 }
 
 std::vector<Completion> Generator::generate(std::span<const std::string_view> prompts,

@@ -31,6 +31,7 @@ constexpr std::string_view kNotOfRows[] = {"activation",
                                            "optim",
                                            "peft_config",
                                            "recompute",
+                                           "sample_",
                                            "stochastic_rounding",
                                            "use_peft"};
 

@@ -79,6 +79,7 @@ void write_line(const engine::Event& event) {
 int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
   try {
     write_line(event);
+    if (samples != nullptr) samples->on_event(event);
     if (function == nullptr) return 0;
     trl_metrics metrics;
     metrics.assign(event.metrics);
@@ -119,6 +120,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
   if (const std::string& path = arguments.preference.reference; !path.empty())
     check_reference_tokens(path, tokenizer_->get());
+  std::vector<SamplePrompt> prompts = read_sample_prompts(config::sample_arguments(config_));
+  encode(prompts, *tokenizer_);
   Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
@@ -142,6 +145,10 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
   const MemoryCapScope capped(cap());
   model_ = open_model(model_path_, config_, wanted_rows);
+  if (!prompts.empty()) {
+    samples_ = std::make_unique<Samples>(config_, std::move(prompts), tokenizer_, *model_);
+    events_.samples = samples_.get();
+  }
   train_batches_->settle();
   if (eval_batches_) settle_evaluation();
 
@@ -203,12 +210,15 @@ void Trainer::tell_memory() {
 
 bool Trainer::step_locked() {
   metrics_.entries.clear();
+  if (samples_) samples_->take_due();
   std::span<const engine::Metric> numbers;
   engine::ErrorCapture error;
   const bool stepped =
       error.check(process().use_engine(Use::train, [&] { return trainer_->step(&numbers, error); }));
   metrics_.assign(numbers);
+  if (samples_) samples_->take_due();
   if (!stepped && !finished_) {
+    if (samples_) samples_->take_last();
     error.check(trainer_->finish(error));
     finished_ = true;
     interrupt_.answered();

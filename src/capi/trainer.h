@@ -12,6 +12,7 @@
 #include "capi/metrics.h"
 #include "capi/run_interrupt.h"
 #include "capi/runtime.h"
+#include "capi/samples.h"
 #include "capi/tokenizer.h"
 #include "config/config.h"
 #include "engine/engine.h"
@@ -64,6 +65,7 @@ class Trainer {
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
     std::exception_ptr failure;  // of that function, first
+    Samples* samples = nullptr;  // sample_prompts
   };
   void settle_evaluation();  // warns where there is nothing to evaluate
   bool step_locked();
@@ -83,6 +85,7 @@ class Trainer {
   std::optional<MemoryCap> cap_;  // memory_budget
   Events events_;
   EngineObject<engine::Model> model_;
+  std::unique_ptr<Samples> samples_;  // or null
   EngineObject<engine::Trainer> trainer_;
   bool finished_ = false;
   trl_metrics metrics_;

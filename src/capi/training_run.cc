@@ -4,6 +4,7 @@
 
 #include "capi/model.h"
 #include "capi/runtime.h"
+#include "capi/sample_prompts.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "data/open_tokenizer.h"
@@ -25,6 +26,7 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
              "save_format: gguf saves a whole model, and with use_peft only an adapter is saved: give "
              "safetensors, or leave it out");
   }
+  read_sample_prompts(config::sample_arguments(config));
   if (config.is_set("adapter_name_or_path") && takes_tokens_over(config)) {
     fail_key("chat_template_path",
              "chat_template_path: a model's directory brings tokens that the adapter of adapter_name_or_path "

@@ -15,7 +15,8 @@ std::string needed_model_path(const config::Config& config);
 // The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
 // the adapter's base.
 config::Config with_whole_paths(config::Config config);
-// Options that exclude each other, before anything is read. Throws Error(invalid_config).
+// Options that exclude each other, and prompts that are none, before rows and weights are read. Throws Error
+// that names the key.
 void refuse_combinations(const config::Config& config, const config::TrainingArguments& arguments);
 
 // new_tokens: gets those that the tokenizer of the model, or of its adapter, does not have.

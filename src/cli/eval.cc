@@ -113,6 +113,7 @@ int eval(const Words& words) {
   set(config, "resume_from_checkpoint", "null");
   for (const char* key : {"eval_strategy", "save_strategy", "load_best_model_at_end"}) set(config, key, "no");
   set(config, "report_to", "none");
+  set(config, "sample_prompts", "null");
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");

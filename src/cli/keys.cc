@@ -129,8 +129,9 @@ std::string type_name(int32_t type) {
 std::vector<std::string> words_of(const trl_option* option, const std::string& trainer) {
   const int32_t type = type_of(option, trainer);
   if (type == TRL_TYPE_BOOLEAN) return {"true", "false"};
-  if (type != TRL_TYPE_CHOICE && type != TRL_TYPE_LIST) return {};
-  return split(accepted_of(option, trainer), '|');
+  const std::string accepted = accepted_of(option, trainer);
+  if ((type != TRL_TYPE_CHOICE && type != TRL_TYPE_LIST) || accepted == "path") return {};
+  return split(accepted, '|');
 }
 
 std::vector<std::string> aliases_of(const trl_option* option) {

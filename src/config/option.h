@@ -33,8 +33,8 @@ struct Option {
   bool nullable;
   std::string_view default_value;  // canonical text; "null"
   // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"), the keys of a map
-  // ("a|b"), or "path" (a map may also be the name of a file). Of a text they are checked by what reads it.
-  // Empty: any value of the type.
+  // ("a|b"), or "path" (a map or a list may also be the name of a file). Of a text they are checked by what
+  // reads it. Empty: any value of the type.
   std::string_view accepted;
   uint32_t trainers;         // Trainers bits
   std::string_view aliases;  // comma-separated, older names of TRL

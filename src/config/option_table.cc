@@ -82,6 +82,7 @@ std::string type_text(const Option& option, std::string_view trainer) {
     case OptionType::text:
       return words.empty() ? "text" : "one of " + joined(words, ", ");
     case OptionType::list:
+      if (!words.empty() && words.front() == "path") return "a list or the name of a file";
       return words.empty() ? "a list" : "a list of " + joined(words, ", ");
     case OptionType::map:
       if (words.empty()) return "a mapping";

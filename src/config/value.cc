@@ -112,18 +112,28 @@ std::string canonical_sets(const Option& option, std::string_view key, std::stri
 
 std::string canonical_list(const Option& option, std::string_view key, std::string_view text) {
   if (option.accepted == kOptionSets) return canonical_sets(option, key, text);
+  const bool path = option.accepted == "path";
   base::Json items = base::Json::array();
   if (text.starts_with('{')) fail_value(option, key, text);
+  if (path && !text.starts_with('[')) {
+    const bool quoted = text.starts_with('"');
+    const base::Json name = quoted ? parse_flow(text, key) : base::Json(text);
+    if (!name.is_string()) fail_value(option, key, text);
+    return name.dump();
+  }
   if (text.starts_with('[')) {
     const base::Json list = parse_flow(text, key);
     if (!list.is_array()) fail_value(option, key, text);
-    for (const base::Json& item : list)  // mappings are those of datasets
-      items.push_back(item.is_string() || item.is_object() ? item : base::Json(item.dump()));
+    for (const base::Json& item : list) {  // mappings are those of datasets, lists are conversations
+      const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
+      items.push_back(kept ? item : base::Json(item.dump()));
+    }
   } else {
     std::string spaced(text);
     std::replace(spaced.begin(), spaced.end(), ',', ' ');
     for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
   }
+  if (path) return items.dump();
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   for (const base::Json& item : items) {
     if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))

@@ -5,6 +5,7 @@
 #include "base/resident.h"
 #include "config/training_arguments.h"
 #include "telemetry/plan_report.h"
+#include "telemetry/samples.h"
 
 namespace trl::entry {
 
@@ -58,6 +59,7 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
       arguments.report_to,    arguments.output_dir,
       arguments.logging_dir,  fmt::format("{} of {}", arguments.method, base::file_name(model)),
       facts_of(config, spec), options_of(config)};
+  if (config.get_text("sample_prompts")) to.samples = telemetry::samples_path(arguments.output_dir);
   if (spec.prediction.peak > 0)
     to.memory = [&host, predicted = spec.prediction] { return memory_facts(host, predicted); };
   return to;

@@ -33,7 +33,8 @@ struct RecordTo {
   std::string title;        // of the report
   Facts facts, options;     // of the report: what the run is, and what was set
   std::function<Facts()> memory =
-      {};  // of the report: what was predicted of each term, and measured; or none
+      {};                    // of the report: what was predicted of each term, and measured; or none
+  std::string samples = {};  // of the report: the file of the run's samples, or empty
 };
 
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);

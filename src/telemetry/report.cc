@@ -13,6 +13,7 @@
 #include "telemetry/page.h"
 #include "telemetry/plan_report.h"
 #include "telemetry/recorder.h"
+#include "telemetry/samples.h"
 
 namespace trl::telemetry {
 
@@ -103,6 +104,8 @@ text.y { text-anchor: end; } text.x { text-anchor: middle; }
 .line.eval { stroke-dasharray: 2 4; }
 .dot rect { fill: transparent; } .dot circle { fill: currentColor; opacity: 0; }
 .dot.eval circle, .dot.lost circle { opacity: 1; } .dot.lost circle { fill: var(--lost); }
+.samples { margin-bottom: 14px; }
+.samples td { white-space: pre-wrap; }
 .dot:hover circle { opacity: 1; stroke: var(--card); stroke-width: 2; r: 5px; }
 )css";
 
@@ -255,7 +258,9 @@ class Report final : public Recorder {
     std::string out = numbers() + "<div class=\"charts\">\n";
     for (const ChartOf& of : charts()) out += card(chart(of));
     for (const std::string& metric : other_metrics(history)) out += card(chart({metric, {{metric}}}));
-    out += "</div>\n<div class=\"tables\">\n" + table("Run", to_.facts) +
+    out += "</div>\n";
+    if (!to_.samples.empty()) out += samples_section(read_samples(to_.samples));
+    out += "<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) +
            (to_.memory ? table("Memory, predicted and measured", to_.memory()) : std::string()) + "</div>\n";
     out += "<footer>The pointer on a curve shows its values.</footer>\n";

@@ -577,6 +577,18 @@ case_resumes_from_the_newest_checkpoint() {
   run 0 "${sft[@]}" --max_steps 1 --output_dir fresh --resume_from_checkpoint auto
 }
 
+case_samples_while_it_trains() {
+  printf 'It opens today\n\nWhat does it do?\n' >prompts.txt
+  run 0 "${sft[@]}" --max_steps 3 --save_strategy no --report_to html --sample_prompts prompts.txt --sample_steps 2 \
+    --sample_max_new_tokens 5
+  says err "sample of step 2: 'It opens today' -> '"; says err "sample of step 3: 'What does it do?' -> '"
+  [ "$(grep -c '"completion"' model/samples.jsonl)" -eq 4 ] || die "$(cat model/samples.jsonl)"
+  says model/report.html "<td>It opens today</td>"; ! grep -q completion out || die "a sample among the records"
+  run 1 "${sft[@]}" --sample_prompts gone.txt; says err "sample_prompts: 'gone.txt' does not exist"
+  run 1 "${sft[@]}" --sample_prompts gone.txt --dry_run; says err "sample_prompts: 'gone.txt' does not exist"
+  run 2 "${sft[@]}" --sample_prompts '[]'; says err "sample_prompts: the list is empty"
+  run 2 reward "${sft[@]:1}" --sample_prompts one two; says err "sample_prompts: a reward model scores text"
+}
 case_generate_writes_the_completion_alone() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens today" --max_new_tokens 5
   [ ! -s err ] || die "stderr"

@@ -114,6 +114,9 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "runtime.host_memory_limit",
                                       "generate.max_new_tokens",
                                       "save.kind",
+                                      "sample_prompts",
+                                      "sample_steps",
+                                      "sample_max_new_tokens",
                                       "save_format",
                                       "save_gguf_type",
                                       "convert.type"}) {

@@ -1,0 +1,24 @@
+// sample_prompts: what a run completes while it trains, and when.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "config/config.h"
+
+namespace trl::config {
+
+struct SampleArguments {
+  bool asked = false;
+  base::Json prompts;            // a list, as it was given; empty where there is a file
+  std::string file;              // whose rows are the prompts; or empty
+  std::optional<int64_t> steps;  // none: with evaluations or checkpoints
+  bool evaluates = false;        // the run has evaluations
+  int64_t max_new_tokens = 0;
+};
+
+// Throws Error(invalid_config) for an empty list, and for a method whose model cannot write.
+SampleArguments sample_arguments(const Config& config);
+
+}  // namespace trl::config

@@ -1,0 +1,28 @@
+// samples.jsonl in output_dir: completions of fixed prompts while a run trains, an object a line, and their
+// table in the report.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace trl::telemetry {
+
+struct Sample {
+  int64_t step = 0;
+  double epoch = 0;
+  base::Json prompt;  // a text, or a list of messages
+  std::string completion;
+};
+
+std::string samples_path(const std::string& output_dir);
+std::string sample_line(const Sample& sample);
+// Lines that are not samples are left out, such as one that was not written to its end. No file: none.
+std::vector<Sample> read_samples(const std::string& path);
+
+std::string prompt_text(const base::Json& prompt);  // for people: of messages, each with its role
+// HTML, the newest step first; empty where there are none.
+std::string samples_section(const std::vector<Sample>& samples);
+
+}  // namespace trl::telemetry
