@@ -198,6 +198,21 @@ TEST_P(Families, EveryFormOfRecomputingHasTheSameBits) {
   }
 }
 
+TEST_P(Families, ThePlainPathComputesTheSame) {
+  const auto model = open();
+  const auto computed = [&](kernels::Path path) {
+    const kernels::PathScope scope(path);
+    return trained(*model, json(), {.router_loss = true, .random = 7});
+  };
+  const std::vector<at::Tensor> got = computed(kernels::Path::fused), want = computed(kernels::Path::plain);
+  ASSERT_EQ(got.size(), want.size());
+  const auto parameters = model->parameters();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const std::string name = i == 0 ? "loss" : parameters[i - 1]->name;
+    EXPECT_LE((got[i] - want[i]).norm().item<double>(), 2e-5 * want[i].norm().item<double>() + 1e-6) << name;
+  }
+}
+
 // Names of ATen's operators that compute something, of those that run while this lives.
 class Operators {
  public:
