@@ -173,7 +173,7 @@ void parse_scales(const ConfigKeys& keys, const Scales& scales, ModelConfig& con
   config.attention_scale = scales.attention.key != nullptr
                                ? positive_of(keys, scales.attention)
                                : 1.0 / std::sqrt(root > 0 ? root : static_cast<double>(config.head_dim));
-  config.logits_scale = 1.0 / positive_of(keys, scales.logits_divisor);
+  config.logits_scale = positive_of(keys, scales.logits) / positive_of(keys, scales.logits_divisor);
   config.attention_softcap = softcap_of(keys, scales.attention_softcap);
   config.logits_softcap = softcap_of(keys, scales.logits_softcap);
 }

@@ -5,6 +5,7 @@ namespace trl::model {
 namespace {
 
 using kernels::NormKind;
+using kernels::RopeLayout;
 
 constexpr FlagKey kAlways = {nullptr, true};
 constexpr FlagKey kAttentionBias = {"attention_bias", false};
@@ -18,6 +19,14 @@ constexpr Names kSandwichWithHeadNorms = {.attention_post_norm = "post_attention
                                           .mlp_post_norm = "post_feedforward_layernorm",
                                           .q_norm = "self_attn.q_norm",
                                           .k_norm = "self_attn.k_norm"};
+constexpr Names kGlm4Names = {.attention_post_norm = "post_self_attn_layernorm",
+                              .mlp_post_norm = "post_mlp_layernorm",
+                              .gate_up = "mlp.gate_up_proj"};
+constexpr Sizes kGlmSizes = {.kv_heads = {"num_key_value_heads", 2},
+                             .positions = {"max_position_embeddings", 131072},
+                             .head_dim = 128};
+constexpr Rope kGlmRope = {.partial = {"partial_rotary_factor", 0.5}, .layout = RopeLayout::pairs};
+
 constexpr Sizes kGemma3Sizes = {.vocab = {"vocab_size", 262208},
                                 .heads = {"num_attention_heads", 8},
                                 .kv_heads = {"num_key_value_heads", 4},
@@ -190,6 +199,36 @@ constexpr Family kFamilies[] = {
      .qk_norm_whole = true,
      .qkv_bias = kAttentionBias,
      .out_bias = kAttentionBias},
+    {.model_type = "cohere",
+     .architecture = "CohereForCausalLM",
+     .names = {.mlp_norm = {}, .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"},
+     .sizes = {.positions = {"max_position_embeddings", 8192}},
+     .tied = true,
+     .norm = NormKind::layer,
+     .eps = {"layer_norm_eps", 1e-5},
+     .qk_norm_by_head = true,
+     .qk_norm = {"use_qk_norm", false},
+     .qkv_bias = kAttentionBias,
+     .out_bias = kAttentionBias,
+     .parallel = kAlways,
+     .rope = {.theta = {"rope_theta", 5e5}, .layout = RopeLayout::pairs},
+     .scales = {.logits = {"logit_scale", 0.0625}}},
+    {.model_type = "glm",
+     .architecture = "GlmForCausalLM",
+     .classifier = "GlmForSequenceClassification",
+     .names = {.gate_up = "mlp.gate_up_proj"},
+     .sizes = kGlmSizes,
+     .eps = {"rms_norm_eps", 1.5625e-7},
+     .qkv_bias = {"attention_bias", true},
+     .rope = kGlmRope},
+    {.model_type = "glm4",
+     .architecture = "Glm4ForCausalLM",
+     .classifier = "Glm4ForSequenceClassification",
+     .names = kGlm4Names,
+     .sizes = kGlmSizes,
+     .eps = {"rms_norm_eps", 1.5625e-7},
+     .qkv_bias = {"attention_bias", true},
+     .rope = kGlmRope},
     {.model_type = "stablelm",
      .architecture = "StableLmForCausalLM",
      .classifier = "StableLmForSequenceClassification",

@@ -99,6 +99,7 @@ struct Rope {
   SizeKey unturned_every = {nullptr};  // layers that turn nothing; "no_rope_layers" comes before it
   int64_t original_positions = 0;      // where "original_max_position_embeddings" is not there
   bool old_longrope_names = false;     // "su" and "yarn" mean longrope
+  kernels::RopeLayout layout = kernels::RopeLayout::halves;
 };
 
 struct Scales {
@@ -107,6 +108,7 @@ struct Scales {
   NumberKey residual = {nullptr, 1};  // what a branch adds to the stream
   NumberKey attention = {};           // of q k^T; 0: 1 / sqrt(head_dim)
   NumberKey attention_root = {};      // the same as 1 / sqrt of this
+  NumberKey logits = {nullptr, 1};
   NumberKey logits_divisor = {nullptr, 1};
   NumberKey attention_softcap = {}, logits_softcap = {};  // 0 or null: none
 };
@@ -145,6 +147,7 @@ struct Family {
   bool norm_bias = false;
   NumberKey eps = {"rms_norm_eps", 1e-6};
   bool qk_norm_whole = false;         // over all heads of a position at once
+  bool qk_norm_by_head = false;       // weights of each head's own, in one tensor [heads, head_dim]
   FlagKey qk_norm = {nullptr, true};  // of a family whose names have them
   const char* activation_key = "hidden_act";
   std::string_view activation = "silu";

@@ -12,6 +12,7 @@
 #include "model/prequantised.h"
 #include "model/quantise.h"
 #include "model/score_head.h"
+#include "model/tensor_list.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 
@@ -97,12 +98,12 @@ tensor::Parameter* Loader::score(uint64_t seed) {
   return loaded_.all.emplace_back(std::move(parameter)).get();
 }
 
-Norm Loader::final_norm() { return norm(std::string(names_.final_norm), config_.hidden_size); }
+Norm Loader::final_norm() { return norm(std::string(names_.final_norm), {config_.hidden_size}); }
 
 std::unique_ptr<DecoderLayer> Loader::layer(int64_t index) {
   const std::string prefix = numbered(names_.layer, index);
   const auto norm_of = [&](std::string_view name) {
-    return name.empty() ? Norm{} : norm(prefix + std::string(name), config_.hidden_size);
+    return name.empty() ? Norm{} : norm(prefix + std::string(name), {config_.hidden_size});
   };
   auto layer = std::make_unique<DecoderLayer>();
   layer->attention = attention(prefix, index);
@@ -226,10 +227,10 @@ tensor::Parameter* Loader::expert_weights(const std::string& name, int64_t rows,
   return parameter;
 }
 
-Norm Loader::norm(const std::string& name, int64_t width) {
+Norm Loader::norm(const std::string& name, const std::vector<int64_t>& shape) {
   Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
-  norm.weight = load(name + ".weight", {width}, false);
-  if (config_.family->norm_bias) norm.bias = load(name + ".bias", {width}, false);
+  norm.weight = load(name + ".weight", shape, false);
+  if (config_.family->norm_bias) norm.bias = load(name + ".bias", shape, false);
   return norm;
 }
 
@@ -237,7 +238,7 @@ Norm Loader::norm(const std::string& name, int64_t width) {
 Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads) {
   const int64_t width = config_.head_dim;
   if (name.find("{}") == std::string_view::npos)
-    return norm(prefix + std::string(name), config_.family->qk_norm_whole ? heads * width : width);
+    return norm(prefix + std::string(name), head_norm_shape(config_, heads));
   Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
   for (int64_t head = 0; head < heads; ++head) {
     tensor::Parameter* const weight = load(prefix + numbered(name, head) + ".weight", {width}, false);

@@ -40,7 +40,7 @@ class Loader {
  private:
   tensor::Parameter* load(const std::string& name, const std::vector<int64_t>& shape, bool decay);
   tensor::Parameter* matrix(const std::string& name, int64_t rows, int64_t columns);
-  Norm norm(const std::string& name, int64_t width);
+  Norm norm(const std::string& name, const std::vector<int64_t>& shape);
   Norm norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads);
   kernels::Projection projection(const std::string& name, int64_t in, int64_t out, bool bias);
   kernels::Projection router(const std::string& name, int64_t in, int64_t out);

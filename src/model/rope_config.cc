@@ -106,7 +106,7 @@ std::string parse_type(const ConfigKeys& inner, const Rope& rule) {
 
 RopeConfig parse(const ConfigKeys& inner, const ConfigKeys& keys, const Family& family,
                  const NumberKey& theta, int64_t max_positions, int64_t head_dim) {
-  RopeConfig rope;
+  RopeConfig rope{.layout = family.rope.layout};
   rope.theta = inner.find("rope_theta") != nullptr ? inner.positive("rope_theta")
                                                    : keys.positive_or(theta.key, theta.otherwise);
   rope.type = parse_type(inner, family.rope);

@@ -67,7 +67,7 @@ class List {
   }
   void norm_of_heads(std::string_view name, int64_t heads) {
     if (name.find("{}") == std::string_view::npos)
-      return norm(name, c_.family->qk_norm_whole ? heads * c_.head_dim : c_.head_dim);
+      return weight(prefix_ + std::string(name), head_norm_shape(c_, heads));
     for (int64_t head = 0; head < heads; ++head) weight(prefix_ + numbered(name, head), {c_.head_dim});
   }
 
@@ -113,5 +113,10 @@ class List {
 }  // namespace
 
 std::vector<TensorShape> tensor_list(const ModelConfig& config) { return List(config).made(); }
+
+std::vector<int64_t> head_norm_shape(const ModelConfig& config, int64_t heads) {
+  if (config.family->qk_norm_by_head) return {heads, config.head_dim};
+  return {config.family->qk_norm_whole ? heads * config.head_dim : config.head_dim};
+}
 
 }  // namespace trl::model

@@ -14,5 +14,7 @@ struct TensorShape {
 };
 // In the order of the layers; a tied head is not among them.
 std::vector<TensorShape> tensor_list(const ModelConfig& config);
+// Of the norm of queries or keys, of so many heads, where it is one tensor.
+std::vector<int64_t> head_norm_shape(const ModelConfig& config, int64_t heads);
 
 }  // namespace trl::model

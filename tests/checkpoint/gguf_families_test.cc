@@ -223,6 +223,9 @@ TEST(GgufFamilies, WhatLlamaCppComputesOtherwiseIsRefused) {
       {"llama_proportional", "{}",
        "rope type \"proportional\" is not written: llama.cpp gives a part of a head no exponents of the "
        "whole"},
+      {"cohere", "{}", "models of the family cohere are not written to GGUF files; these are: llama, "},
+      {"glm", "{}", "models of the family glm are not written to GGUF files; these are: llama, "},
+      {"glm4", "{}", "models of the family glm4 are not written to GGUF files; these are: llama, "},
       {"qwen3_moe", "{}", "llama.cpp needs experts in every layer"},
       {"qwen2_moe", R"({"mlp_only_layers": [], "norm_topk_prob": true})", "llama.cpp does not normalise"}};
   for (const auto& [recorded, edits, part] : cases) {

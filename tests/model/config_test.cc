@@ -72,6 +72,27 @@ TEST(Config, HeadsOfGptNeoxShareNoKeys) {
   EXPECT_EQ(c.num_key_value_heads, 4);  // as transformers, which reads no num_key_value_heads there
 }
 
+TEST(Config, WhatCohereAndGlmHaveWhereNothingIsSaid) {
+  const ModelConfig cohere = parse_config(with(llama(), "model_type", "cohere"), "");
+  EXPECT_EQ(cohere.rope.layout, kernels::RopeLayout::pairs);
+  EXPECT_EQ(cohere.rope.theta, 5e5);
+  EXPECT_EQ(cohere.logits_scale, 0.0625);
+  EXPECT_TRUE(cohere.parallel && !cohere.qk_norm && !cohere.attention_qkv_bias);
+  EXPECT_EQ(parse_config(with(with(llama(), "model_type", "cohere"), "logit_scale", 0.5), "").logits_scale,
+            0.5);
+  expect_error(with(with(llama(), "model_type", "cohere"), "logit_scale", -1), Status::format,
+               "\"logit_scale\" is -1; expected a positive number");
+  expect_error(with(with(llama(), "model_type", "cohere"), "partial_rotary_factor", 0.5), Status::unsupported,
+               "\"partial_rotary_factor\" is 0.5; only 1 is supported");
+  for (const char* type : {"glm", "glm4"}) {
+    const ModelConfig glm = parse_config(with(llama(), "model_type", type), "");
+    EXPECT_EQ(glm.rope.layout, kernels::RopeLayout::pairs);
+    EXPECT_EQ(glm.rope.partial, 0.5);
+    EXPECT_TRUE(glm.attention_qkv_bias && !glm.attention_out_bias);
+  }
+  EXPECT_EQ(parse_config(llama(), "").rope.layout, kernels::RopeLayout::halves);
+}
+
 TEST(Config, RopeInBothStyles) {
   const Json scaling = {{"rope_type", "llama3"},
                         {"factor", 8.0},

@@ -22,6 +22,7 @@ class Families : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Model> open() const { return Model::open(seeded_.directory.path(), "float32"); }
   const Json& json() const { return seeded_.json; }
+  const std::string& path() const { return seeded_.directory.path(); }
 
  private:
   const test::SeededModel seeded_{GetParam()};
@@ -93,6 +94,18 @@ TEST_P(Families, OrderOfRowsChangesNothing) {
                 1);
       begin += length;
     }
+  }
+}
+
+TEST_P(Families, ComputesTheSameWhereItsWeightsStayInTheirFiles) {
+  const at::NoGradGuard no_grad;
+  const ForwardInput input = test::forward_input(json()["runs"][0]["rows"]);
+  for (const auto& [dtype, type, limit] :
+       {std::tuple{"float32", at::kFloat, 1e-5}, {"bfloat16", at::kBFloat16, 2e-2}}) {
+    const auto whole = Model::open(path(), dtype), mapped = Model::open_mapped(path(), type);
+    const at::Tensor want = whole->forward(input, {}).hidden.to(at::kFloat);
+    EXPECT_LE(test::used_limit(mapped->forward(input, {}).hidden.to(at::kFloat), want, {limit, limit}), 1)
+        << dtype;
   }
 }
 
@@ -195,6 +208,21 @@ TEST_P(Families, EveryFormOfRecomputingHasTheSameBits) {
         }
       }
     }
+  }
+}
+
+TEST_P(Families, ThePlainPathComputesTheSame) {
+  const auto model = open();
+  const auto computed = [&](kernels::Path path) {
+    const kernels::PathScope scope(path);
+    return trained(*model, json(), {.router_loss = true, .random = 7});
+  };
+  const std::vector<at::Tensor> got = computed(kernels::Path::fused), want = computed(kernels::Path::plain);
+  ASSERT_EQ(got.size(), want.size());
+  const auto parameters = model->parameters();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const std::string name = i == 0 ? "loss" : parameters[i - 1]->name;
+    EXPECT_LE((got[i] - want[i]).norm().item<double>(), 2e-5 * want[i].norm().item<double>() + 1e-6) << name;
   }
 }
 

@@ -76,7 +76,7 @@ void expect_same_bits(Model& model, at::ScalarType compute) {
 
 TEST(Tiles, ChangeNoBit) {
   for (const char* name : {"llama_bias_linear", "gemma2", "gpt2_dropout", "phi3_dropout", "gpt_neox_dropout",
-                           "stablelm_parallel", "olmo2"}) {
+                           "stablelm_parallel", "olmo2", "cohere"}) {
     const test::SeededModel seeded(name);
     for (const auto& [dtype, compute] :
          {std::pair{"float32", at::kFloat}, {"float32", at::kBFloat16}, {"bfloat16", at::kBFloat16}}) {

@@ -218,6 +218,28 @@ CASES = {
             tie_word_embeddings=True,
         ),
     ),
+    "cohere": ("CohereConfig", sizes(num_hidden_layers=2, logit_scale=0.25, attention_bias=True)),
+    "cohere_head_norms": (
+        "CohereConfig",
+        sizes(
+            num_hidden_layers=2,
+            logit_scale=0.5,
+            use_qk_norm=True,
+            tie_word_embeddings=False,
+            rope_parameters=rope("linear", 5e5, factor=2.0),
+        ),
+    ),
+    "glm": ("GlmConfig", sizes(num_hidden_layers=2, head_dim=12, rope_parameters=rope("default", partial_rotary_factor=0.5))),
+    "glm4": (
+        "Glm4Config",
+        sizes(
+            num_hidden_layers=2,
+            head_dim=16,
+            attention_bias=False,
+            tie_word_embeddings=True,
+            rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=16, partial_rotary_factor=0.75),
+        ),
+    ),
     "gpt2": (
         "GPT2Config",
         dict(
@@ -295,7 +317,7 @@ for name, rates in DROPOUT.items():
     config, arguments, *changes = CASES[name]
     CASES[f"{name}_dropout"] = (config, {**arguments, **rates}, {**(changes[0] if changes else {}), "random": 20261122})
 
-# Classifiers: of these cases with another head. Granite has none in transformers.
+# Classifiers: of these cases with another head. Cohere and Granite have none in transformers.
 CLASSIFIERS = [
     "llama_bias_linear",
     "mistral_window",
@@ -311,6 +333,8 @@ CLASSIFIERS = [
     "phi3",
     "smollm3",
     "olmo2",
+    "glm",
+    "glm4",
     "gpt2",
     "gpt_neox",
     "stablelm",
