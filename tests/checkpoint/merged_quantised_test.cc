@@ -37,7 +37,7 @@ model::Adapter& add_random(Model& model, const std::string& settings) {
   at::manual_seed(5);
   for (tensor::Parameter* p : adapter.parameters()) {
     const auto has = [&](const char* part) { return p->name.find(part) != std::string::npos; };
-    if (has("lora_B") || has("lora_embedding_A")) p->write()->normal_(0, 0.05);
+    if (has("lora_B") || has("lora_embedding_A")) p->write()->copy_(at::randn(p->read()->sizes()) * 0.05);
     if (has("embed_tokens") && !has("lora_")) p->write()->mul_(1.25);
   }
   return adapter;
