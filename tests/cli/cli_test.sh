@@ -733,7 +733,7 @@ case_estimate_compares_option_sets() {
 }
 case_a_memory_budget_is_kept_or_refused() {
   run 0 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 64GiB
-  run 2 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 1MB; says err "memory_budget: 1 MB is too little"
+  rm -r model; run 2 "${sft[@]}" --max_steps 1 --max_length 128 --memory_budget 1MB; says err "memory_budget: 1 MB is too little"
 }
 case_a_budget_counts_the_start_of_the_process() {
   local budget
@@ -825,7 +825,7 @@ case_rows_are_streamed() {
   run 0 "${sft[@]}" --max_steps 3; grep '"loss"' out | head -3 | sed 's/, "epoch.*//' >want
   rm -rf model; run 0 "${sft[@]}" --max_steps 3 --dataset_streaming; grep '"loss"' out | head -3 | sed 's/, "epoch.*//' >got
   cmp want got
-  run 2 "${sft[@]}" --dataset_streaming; says err "max_steps"
+  rm -r model; run 2 "${sft[@]}" --dataset_streaming; says err "max_steps"
 }
 case_prepared_rows_are_kept() {
   run 0 "${sft[@]}" --max_steps 1 --packing --max_length 64
