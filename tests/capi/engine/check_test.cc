@@ -1,0 +1,72 @@
+// trl_trainer_check: what a run refuses, told before rows and weights are read.
+#include <filesystem>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+// Status, and where it is not TRL_OK the key and the message.
+struct Answer {
+  trl_status status;
+  std::string key, message;
+};
+Answer check(const Settings& settings) {
+  const auto runtime = host::runtime();
+  Error error;
+  const trl_status status = trl_trainer_check(runtime.get(), host::config(settings).get(), error);
+  if (status == TRL_OK) return {status, "", ""};
+  return {status, error.key(), error.message()};
+}
+
+TEST(Check, ARunThatCanBeginIsAccepted) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  EXPECT_EQ(check(host::tiny(scratch / "out")).status, TRL_OK);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "out"));
+}
+
+TEST(Check, AnotherRunsDirectoryIsRefusedWithTheWaysOut) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string out = scratch / "out";
+  {
+    const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+    const host::Trainer trainer = host::trainer(
+        host::with(host::tiny(out), {{"max_steps", "2"}, {"save_strategy", "steps"}, {"save_steps", "1"}}),
+        rows.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  }
+  const Settings saves = host::with(host::tiny(out), {{"save_strategy", "epoch"}});
+  const Answer refused = check(saves);
+  EXPECT_EQ(refused.status, TRL_E_IO);
+  EXPECT_EQ(refused.key, "output_dir");
+  for (const char* way : {"resume_from_checkpoint auto", "another output_dir", "overwrite_output_dir true"})
+    EXPECT_NE(refused.message.find(way), std::string::npos) << refused.message;
+  for (const Settings& way :
+       {Settings{{"resume_from_checkpoint", "auto"}}, Settings{{"resume_from_checkpoint", "true"}},
+        Settings{{"resume_from_checkpoint", out + "/checkpoint-1"}},
+        Settings{{"overwrite_output_dir", "true"}}, Settings{{"save_strategy", "no"}}})
+    EXPECT_EQ(check(host::with(saves, way)).status, TRL_OK) << way.front().first;
+  EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint-2"));
+}
+
+TEST(Check, ACheckpointThatIsNotThereIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string out = scratch / "out";
+  const Answer none = check(host::with(host::tiny(out), {{"resume_from_checkpoint", "true"}}));
+  EXPECT_EQ(none.status, TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(none.key, "resume_from_checkpoint");
+  const Answer gone = check(host::with(host::tiny(out), {{"resume_from_checkpoint", out + "/checkpoint-9"}}));
+  EXPECT_EQ(gone.status, TRL_E_NOT_FOUND);
+  EXPECT_EQ(gone.key, "resume_from_checkpoint");
+  EXPECT_EQ(check(host::with(host::tiny(out), {{"resume_from_checkpoint", "auto"}})).status, TRL_OK);
+}
+
+}  // namespace
