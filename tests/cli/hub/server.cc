@@ -75,8 +75,9 @@ class Hub {
     hub_.Get("/([^/]+/[^/]+)/resolve/([^/]+)/(.+)",
              [this](const Request& q, Response& r) { file("models", q, r); });
     cdn_.Get("/bytes/(.+)", [this](const Request& q, Response& r) { bytes(q, r); });
-    hub_.set_logger([this](const Request& q, const Response& r) { record("hub", q, r); });
-    cdn_.set_logger([this](const Request& q, const Response& r) { record("cdn", q, r); });
+    // Written down before the answer is sent: the client that has it finds its request in the log.
+    hub_.set_post_routing_handler([this](const Request& q, const Response& r) { record("hub", q, r); });
+    cdn_.set_post_routing_handler([this](const Request& q, const Response& r) { record("cdn", q, r); });
     hub_port_ = hub_.bind_to_any_port("127.0.0.1");
     cdn_port_ = cdn_.bind_to_any_port("127.0.0.1");
   }
