@@ -16,7 +16,7 @@ trl_objects(face_objects ${TRL_FACE_ROOMS})
 add_library(trl SHARED ${face_objects})
 add_library(trl::trl ALIAS trl)
 target_include_directories(trl INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(trl PRIVATE trl_plain)
+target_link_libraries(trl PRIVATE trl_torch_free)
 target_link_options(trl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map -Wl,--exclude-libs,ALL
   -Wl,-z,nodelete -Wl,--as-needed ${TRL_BOUND_NAMES})
 if(NOT TRL_SANITIZE)
@@ -26,7 +26,7 @@ set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJ
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map)
 
 if(TRL_ENGINE)
-  trl_objects(engine_objects ${TRL_PLAIN_ROOMS} ${TRL_ENGINE_ROOMS})
+  trl_objects(engine_objects ${TRL_TORCH_FREE_ROOMS} ${TRL_ENGINE_ROOMS})
   add_library(trl_engine_library SHARED ${engine_objects})
   target_link_libraries(trl_engine_library PRIVATE trl_torch)
   target_link_options(trl_engine_library PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map

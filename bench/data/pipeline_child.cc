@@ -12,8 +12,8 @@
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/batch_stream.h"
-#include "data/files.h"
 #include "data/open_tokenizer.h"
+#include "data/row_files.h"
 #include "data/sft.h"
 #include "support/child.h"
 

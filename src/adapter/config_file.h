@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 #include "config/lora_config.h"
 
 namespace trl::adapter {

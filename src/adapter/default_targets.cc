@@ -1,6 +1,6 @@
 // The entries of PEFT 0.21's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING for the families there are
 // here.
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 
 namespace trl::adapter {
 

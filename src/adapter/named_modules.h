@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 
 namespace trl::adapter {
 

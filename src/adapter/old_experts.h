@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 

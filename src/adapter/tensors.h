@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "adapter/old_experts.h"
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 

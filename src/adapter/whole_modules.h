@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 
 namespace trl::adapter {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "capi/plan.h"
+#include "capi/run_plan.h"
 #include "capi/ways.h"
 
 namespace trl::capi {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "capi/call_interrupt.h"
 #include "capi/callback.h"
 #include "capi/completion_text.h"
-#include "capi/interrupt.h"
-#include "capi/model.h"
+#include "capi/model_handle.h"
 #include "capi/process.h"
 #include "engine/error_capture.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/tokenizer.h"
+#include "capi/tokenizer_handle.h"
 #include "engine/engine.h"
 #include "trl/trl.h"
 

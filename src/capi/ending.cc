@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/quiet_thread.h"
-#include "capi/interrupt.h"
+#include "capi/call_interrupt.h"
 #include "capi/process.h"
 
 namespace trl::capi {

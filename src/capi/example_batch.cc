@@ -1,12 +1,12 @@
 // trl_dataset_get_batch.
 #include <filesystem>
 
-#include "capi/config.h"
-#include "capi/dataset.h"
+#include "capi/config_handle.h"
+#include "capi/dataset_handle.h"
 #include "capi/guard.h"
 #include "capi/prepare.h"
-#include "capi/progress.h"
-#include "capi/tokenizer.h"
+#include "capi/tokenizer_handle.h"
+#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "data/open_tokenizer.h"
 #include "engine/error_capture.h"

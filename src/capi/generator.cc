@@ -1,9 +1,9 @@
 // trl_generator_* and trl_completions_*.
 #include "capi/complete.h"
-#include "capi/config.h"
+#include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/model.h"
-#include "capi/trainer.h"
+#include "capi/model_handle.h"
+#include "capi/trainer_handle.h"
 
 namespace trl::capi {
 

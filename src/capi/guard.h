@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "capi/error.h"
+#include "capi/error_handle.h"
 #include "capi/handle.h"
 #include "capi/process.h"
 

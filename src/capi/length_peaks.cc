@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "capi/plan.h"
-#include "capi/planned_sets.h"
+#include "capi/run_plan.h"
+#include "capi/set_planner.h"
 #include "capi/training_run.h"
 
 namespace trl::capi {

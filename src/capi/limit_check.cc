@@ -1,8 +1,8 @@
 #include "capi/limit_check.h"
 
 #include "base/error.h"
-#include "capi/plan.h"
 #include "capi/process.h"
+#include "capi/run_plan.h"
 #include "capi/run_size.h"
 #include "telemetry/plan_report.h"
 

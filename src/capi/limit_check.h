@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "capi/batches.h"
+#include "capi/batch_source.h"
 #include "config/config.h"
 
 namespace trl::capi {

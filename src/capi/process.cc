@@ -7,9 +7,9 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "capi/ending.h"
-#include "capi/log.h"
+#include "capi/runtime_log.h"
 #include "engine/error_capture.h"
-#include "engine/loader.h"
+#include "engine/open_engine.h"
 
 namespace trl::capi {
 namespace {

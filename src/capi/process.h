@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "base/plain_arithmetic.h"
-#include "capi/interrupt.h"
+#include "capi/call_interrupt.h"
 #include "capi/memory_cap.h"
 #include "engine/engine.h"
 

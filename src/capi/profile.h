@@ -1,7 +1,7 @@
 // How long the rows of a dataset are, for a configuration.
 #pragma once
-#include "capi/dataset.h"
-#include "capi/tokenizer.h"
+#include "capi/dataset_handle.h"
+#include "capi/tokenizer_handle.h"
 #include "config/config.h"
 #include "data/profile_lengths.h"
 

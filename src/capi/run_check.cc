@@ -2,13 +2,13 @@
 #include "capi/run_check.h"
 
 #include "base/files.h"
-#include "capi/config.h"
+#include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/output_path.h"
 #include "capi/process.h"
-#include "capi/progress.h"
-#include "capi/reference.h"
+#include "capi/reference_check.h"
 #include "capi/training_run.h"
+#include "capi/watched_call.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {

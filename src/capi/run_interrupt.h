@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "capi/interrupt.h"
+#include "capi/call_interrupt.h"
 #include "capi/runtime.h"
 
 namespace trl::capi {

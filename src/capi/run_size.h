@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "capi/batches.h"
-#include "capi/dataset.h"
-#include "capi/tokenizer.h"
+#include "capi/batch_source.h"
+#include "capi/dataset_handle.h"
+#include "capi/tokenizer_handle.h"
 #include "config/config.h"
 
 namespace trl::capi {

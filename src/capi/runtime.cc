@@ -2,9 +2,9 @@
 #include "capi/runtime.h"
 
 #include "base/json.h"
-#include "capi/config.h"
+#include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/progress.h"
+#include "capi/watched_call.h"
 
 namespace trl::capi {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/thread_pool.h"
 #include "capi/callback.h"
 #include "capi/handle.h"
-#include "capi/log.h"
 #include "capi/process.h"
+#include "capi/runtime_log.h"
 #include "config/config.h"
 #include "trl/trl.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "capi/tokenizer.h"
+#include "capi/tokenizer_handle.h"
 #include "config/sample_arguments.h"
 
 namespace trl::capi {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "capi/model.h"
+#include "capi/model_handle.h"
 #include "capi/runtime.h"
 #include "capi/sample_prompts.h"
 #include "config/data_arguments.h"

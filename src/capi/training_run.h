@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/tokenizer.h"
+#include "capi/tokenizer_handle.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
 

@@ -6,7 +6,7 @@
 #include "base/isa.h"
 #include "base/json.h"
 #include "capi/guard.h"
-#include "engine/loader.h"
+#include "engine/open_engine.h"
 
 using namespace trl::capi;
 

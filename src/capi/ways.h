@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "capi/plan.h"
+#include "capi/run_plan.h"
 #include "config/config.h"
 #include "config/levers.h"
 

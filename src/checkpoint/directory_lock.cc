@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::checkpoint {
 

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/line_reader.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
 
 namespace trl::cli {

@@ -3,9 +3,9 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 
 namespace trl::cli {
 

@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "cli/handles.h"
 #include "cli/hub/resolve.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 
 namespace trl::cli {
 

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/interrupt.h"
 #include "cli/keys.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {

@@ -1,7 +1,7 @@
 // trl estimate: predicts the memory, time and disk of a run.
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
 
 namespace trl::cli {

@@ -5,9 +5,9 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/progress_line.h"
 #include "cli/prompts.h"
 
 namespace trl::cli {

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/handles.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/progress_line.h"
 
 namespace trl::cli {
 namespace {

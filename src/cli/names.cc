@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/resolve.h"
-#include "cli/interrupt.h"
+#include "cli/signals.h"
 
 namespace trl::cli {
 

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "cli/handles.h"
-#include "cli/progress.h"
+#include "cli/progress_line.h"
 
 namespace trl::cli {
 

@@ -6,7 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
 
 namespace trl::cli {

@@ -4,9 +4,9 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "cli/token_lines.h"
 
 namespace trl::cli {

@@ -1,8 +1,8 @@
 // trl tokenize: the tokens of a text.
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
+#include "cli/signals.h"
 #include "cli/token_lines.h"
 
 namespace trl::cli {

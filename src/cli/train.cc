@@ -11,11 +11,11 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/dry_run.h"
-#include "cli/interrupt.h"
-#include "cli/log.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/progress_line.h"
 #include "cli/records.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {

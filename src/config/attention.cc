@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

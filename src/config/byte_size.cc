@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -7,7 +7,7 @@
 #include "config/attention.h"
 #include "config/datasets.h"
 #include "config/optim_names.h"
-#include "config/value.h"
+#include "config/option_value.h"
 #include "config/yaml.h"
 
 namespace trl::config {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "config/local_path.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/option_value.h"
 #include "config/split.h"
-#include "config/value.h"
 #include "config/yaml.h"
 
 namespace trl::config {

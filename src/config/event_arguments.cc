@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "config/byte_size.h"
 #include "config/local_path.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "config/config.h"
 #include "config/option.h"
-#include "config/value.h"
+#include "config/option_value.h"
 #include "config/yaml.h"
 
 namespace trl::config {

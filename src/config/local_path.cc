@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "config/lora_fields.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

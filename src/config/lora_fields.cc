@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/nearest.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "config/option_value.h"
 #include "config/split.h"
-#include "config/value.h"
 
 namespace trl::config {
 

@@ -1,7 +1,7 @@
 #include "config/model_dtype.h"
 
 #include "base/error.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

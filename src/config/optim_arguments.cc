@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/named_values.h"
 #include "config/option.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/option.h"
-#include "config/value.h"
+#include "config/option_value.h"
 #include "config/yaml.h"
 
 namespace trl::config {

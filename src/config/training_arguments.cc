@@ -5,8 +5,8 @@
 #include "config/event_arguments.h"
 #include "config/local_path.h"
 #include "config/model_dtype.h"
+#include "config/option_value.h"
 #include "config/quantization.h"
-#include "config/value.h"
 
 namespace trl::config {
 

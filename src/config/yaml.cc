@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/utf8.h"
-#include "config/value.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "data/files.h"
 #include "data/row.h"
+#include "data/row_files.h"
 
 namespace trl::data {
 

@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 #include "engine/engine.h"
-#include "entry/model.h"
+#include "entry/model_object.h"
 #include "telemetry/recorder.h"
 
 namespace trl::entry {

@@ -5,7 +5,7 @@
 
 #include "kernels/gemm_products.h"
 #include "tensor/parts.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::kernels {
 

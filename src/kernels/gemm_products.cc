@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::kernels {
 

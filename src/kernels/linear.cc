@@ -2,7 +2,7 @@
 // their buffers, in their types, by a product that accumulates.
 #include <array>
 
-#include "base/counter.h"
+#include "base/counter_random.h"
 #include "kernels/embedding_terms.h"
 #include "kernels/gemm.h"
 #include "kernels/kept_outputs.h"

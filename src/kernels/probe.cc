@@ -5,7 +5,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/op.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::kernels {
 

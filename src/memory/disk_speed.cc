@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 #include "memory/unnamed_file.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::memory {
 

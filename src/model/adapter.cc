@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/counter.h"
+#include "base/counter_random.h"
 #include "base/error.h"
 #include "kernels/expert_terms.h"
 #include "kernels/magnitude.h"

@@ -1,7 +1,7 @@
 // Whether llama.cpp computes what a configuration says.
 #pragma once
-#include "model/config.h"
 #include "model/gguf_families.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "io/write_gguf.h"
-#include "model/config.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/config.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 

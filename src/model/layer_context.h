@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/counter.h"
+#include "base/counter_random.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"

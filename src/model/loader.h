@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "config/quantization.h"
-#include "model/config.h"
 #include "model/decoder_layer.h"
+#include "model/model_config.h"
 #include "model/stored_part.h"
 #include "model/weights.h"
 

@@ -18,7 +18,7 @@
 #include "kernels/head.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "model/stored_part.h"
 #include "model/tile_sizes.h"
 #include "tensor/parameter.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "model/weights.h"
 
 namespace trl::model {

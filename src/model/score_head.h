@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "model/config.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 

@@ -1,7 +1,7 @@
 // A module of a model as an adapter sees it: under transformers' name, and the places where the layers find
 // what they compute with.
 #pragma once
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 #include "kernels/kernels.h"
 
 namespace trl::model {

@@ -10,7 +10,7 @@
 
 #include "io/gguf.h"
 #include "io/safetensors.h"
-#include "model/config.h"
+#include "model/model_config.h"
 #include "tensor/encoded.h"
 
 namespace trl::model {

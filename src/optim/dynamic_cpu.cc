@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "io/four_bit.h"
-#include "optim/isa_cpu.h"
+#include "optim/each_isa_cpu.h"
 #include "optim/update.h"
 
 namespace trl::optim {

@@ -1,7 +1,7 @@
 // Adafactor's passes over rows of a matrix, and sums of squares.
 #include <cmath>
 
-#include "optim/isa_cpu.h"
+#include "optim/each_isa_cpu.h"
 #include "optim/update.h"
 
 namespace trl::optim {

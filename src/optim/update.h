@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/counter.h"
+#include "base/counter_random.h"
 
 namespace trl::optim {
 

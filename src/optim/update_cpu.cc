@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "optim/isa_cpu.h"
+#include "optim/each_isa_cpu.h"
 
 namespace trl::optim {
 

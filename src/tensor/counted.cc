@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "tensor/block_pool.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 #include "tensor/rehearsed_blocks.h"
 
 namespace trl::tensor {

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "base/cpus.h"
-#include "tensor/process.h"
+#include "tensor/process_state.h"
 
 namespace trl::tensor {
 

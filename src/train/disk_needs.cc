@@ -60,7 +60,7 @@ int64_t Trainer::checkpoint_bytes() const {
   if (arguments().save_only_model) return bytes;
   for (const optim::StateTensor& state : optimizer_->state())
     bytes += static_cast<int64_t>(state.value.nbytes());
-  for (const optim::StateTensor& state : method_->state(plan_.max_steps))
+  for (const optim::StateTensor& state : method_->state(steps_.max_steps))
     bytes += static_cast<int64_t>(state.value.nbytes());
   return bytes;
 }
@@ -75,7 +75,7 @@ int64_t Trainer::state_file_bytes() const {
 }
 
 DiskNeeds Trainer::disk_needs() const {
-  return {checkpoints_ahead(arguments(), plan_, state_.global_step), checkpoint_bytes(), model_bytes(),
+  return {checkpoints_ahead(arguments(), steps_, state_.global_step), checkpoint_bytes(), model_bytes(),
           state_file_bytes(), offloading_ ? offloading_->policy().rehearsed_bytes() : 0};
 }
 

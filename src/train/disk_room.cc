@@ -32,17 +32,17 @@ int64_t DiskNeeds::saved_bytes() const {
   return beyond ? std::numeric_limits<int64_t>::max() / 2 : bytes;
 }
 
-int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const Plan& plan, int64_t done) {
+int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const RunSteps& steps, int64_t done) {
   using config::Strategy;
-  const int64_t left = plan.max_steps - done;
+  const int64_t left = steps.max_steps - done;
   if (arguments.save_strategy == Strategy::no || left <= 0) return 0;
   int64_t count = 1, saved = 0;
   if (arguments.save_strategy == Strategy::steps) {
-    saved = done / plan.save_steps;
-    count = plan.max_steps / plan.save_steps - saved + (plan.max_steps % plan.save_steps != 0 ? 1 : 0);
+    saved = done / steps.save_steps;
+    count = steps.max_steps / steps.save_steps - saved + (steps.max_steps % steps.save_steps != 0 ? 1 : 0);
   }
   if (arguments.save_strategy == Strategy::epoch) {
-    const int64_t updates = std::max<int64_t>(1, plan.updates_per_epoch);
+    const int64_t updates = std::max<int64_t>(1, steps.updates_per_epoch);
     saved = done / updates;
     count = (left + updates - 1) / updates;
   }

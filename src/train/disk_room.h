@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "config/training_arguments.h"
-#include "train/plan.h"
+#include "train/run_steps.h"
 
 namespace trl::train {
 
@@ -20,7 +20,7 @@ struct DiskNeeds {
 
 // How many checkpoints beside those that are there now lie in output_dir at once, from step `done` on. Of
 // save_strategy best one: how often it finds a better one is not known.
-int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const Plan& plan, int64_t done);
+int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const RunSteps& steps, int64_t done);
 
 // Bytes that are free where a directory is, or will be; -1: not known.
 int64_t free_on_disk(const std::string& directory);

@@ -179,7 +179,8 @@ const telemetry::Record& Trainer::evaluate() {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
     const std::vector<MicroBatch> parts = parts_of(window[0], arguments().max_tokens_per_pass);
-    const std::unique_ptr<BatchLoss> of_batch = method_->loss(window[0], parts, method_->plan(window, false));
+    const std::unique_ptr<BatchLoss> of_batch =
+        method_->loss(window[0], parts, method_->divisors(window, false));
     float value = 0;
     each_part(
         parts, *of_batch, [&](const MicroBatch& part) { return forward(part, std::nullopt); },
@@ -216,10 +217,10 @@ void Trainer::finish() {
   if (!finished_) {
     load_best();
     const double steps = static_cast<double>(state_.global_step);
-    const double share = steps / static_cast<double>(std::max<int64_t>(plan_.max_steps, 1));
+    const double share = steps / static_cast<double>(std::max<int64_t>(steps_.max_steps, 1));
     const double total = loss_logged_ + static_cast<double>(loss_since_log_);
     telemetry::Record record;
-    write_speed(record, "train", seconds(), plan_.num_train_samples * share, steps);
+    write_speed(record, "train", seconds(), steps_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
     record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
     write_means(record);
@@ -245,7 +246,7 @@ void Trainer::emit(engine::EventKind kind, const telemetry::Record& record) {
   std::vector<engine::Metric> metrics;
   for (const telemetry::Entry& entry : record.entries()) metrics.push_back({entry.name, entry.value});
   const int32_t answer =
-      setup_.events->on_event({kind, state_.global_step, plan_.max_steps, state_.epoch, metrics});
+      setup_.events->on_event({kind, state_.global_step, steps_.max_steps, state_.epoch, metrics});
   if ((answer & engine::kEventStop) != 0) stop_ = true;
   if ((answer & engine::kEventSave) != 0) should_save_ = true;
   if ((answer & engine::kEventEvaluate) != 0) should_evaluate_ = true;

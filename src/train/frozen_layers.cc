@@ -125,7 +125,7 @@ FrozenLayers::FrozenLayers(const Setup& setup)
       memory::StateFiles::Options{setup.arguments.cache_frozen_layers,
                                   setup.arguments.cache_frozen_layers_zstd, setup.log, setup.write_fault},
       json);
-  plan(setup);
+  check_disk(setup);
 }
 
 base::Json FrozenLayers::about(const Setup& setup) const {
@@ -159,7 +159,7 @@ void FrozenLayers::count(engine::BatchSource& source, Need& need) const {
   }
 }
 
-void FrozenLayers::plan(const Setup& setup) const {
+void FrozenLayers::check_disk(const Setup& setup) const {
   Need need;
   count(*setup.train, need);
   if (setup.eval != nullptr) count(*setup.eval, need);

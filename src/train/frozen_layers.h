@@ -28,7 +28,7 @@ class FrozenLayers {
     std::unordered_set<uint64_t> documents = {};
   };
   base::Json about(const Setup& setup) const;
-  void plan(const Setup& setup) const;
+  void check_disk(const Setup& setup) const;
   void count(engine::BatchSource& source, Need& need) const;
   std::string key(const MicroBatch& batch, size_t document) const;
   at::Tensor compute(const MicroBatch& batch, const std::vector<size_t>& documents) const;

@@ -46,7 +46,7 @@ class Method {
  public:
   virtual ~Method() = default;
   // Of a window; evaluation (not training) plans each batch by itself.
-  virtual Divisors plan(std::span<const MicroBatch> window, bool training) const = 0;
+  virtual Divisors divisors(std::span<const MicroBatch> window, bool training) const = 0;
   // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
                                 const at::Tensor& states = {}) = 0;

@@ -7,7 +7,7 @@ namespace trl::train {
 
 class Referenced : public Method {
  public:
-  Divisors plan(std::span<const MicroBatch> window, bool) const final {
+  Divisors divisors(std::span<const MicroBatch> window, bool) const final {
     return {1, static_cast<double>(window.size())};
   }
   model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,

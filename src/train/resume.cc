@@ -79,7 +79,7 @@ base::Json Trainer::run_state() const {
        {{"epoch", batches_.epoch()},
         {"micro_batches_done", batches_.done_in_epoch()},
         {"updates_done", updates_in_epoch_},
-        {"micro_batches_per_epoch", plan_.batches_per_epoch},
+        {"micro_batches_per_epoch", steps_.batches_per_epoch},
         {"gradient_accumulation_steps", arguments().gradient_accumulation_steps},
         {"in_epoch", in_epoch_},
         {"evaluations", batches_.evaluations().done},
@@ -152,10 +152,10 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
   if (setup_.log == nullptr) return;
   if (stop_) {
     setup_.log->info("checkpoint", "{} is at step {} and the run has {} steps: nothing is left to train",
-                     directory, state_.global_step, plan_.max_steps);
+                     directory, state_.global_step, steps_.max_steps);
   } else {
     setup_.log->info("checkpoint", "resuming from {}, step {} of {}", directory, state_.global_step,
-                     plan_.max_steps);
+                     steps_.max_steps);
   }
 }
 
@@ -194,7 +194,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   seconds_before_ = exact(sums.at("seconds"));
   state_.speeds = speeds_of(sums.value("speeds", Json::array()));
   resumed_ = json.at("begun");
-  stop_ = state_.global_step >= plan_.max_steps;
+  stop_ = state_.global_step >= steps_.max_steps;
   std::vector<optim::StateTensor> kept = method_->state(state_.global_step);
   if (!from.has(kept)) {
     warn(
@@ -234,10 +234,10 @@ void Trainer::restore_position(const Json& position) {
   in_epoch_ = position.at("in_epoch");
   epoch_complete_ = position.at("epoch_complete");
   const int64_t accumulation = arguments().gradient_accumulation_steps;
-  if (position.at("micro_batches_per_epoch") != plan_.batches_per_epoch ||
+  if (position.at("micro_batches_per_epoch") != steps_.batches_per_epoch ||
       position.at("gradient_accumulation_steps") != accumulation) {
-    epoch = state_.global_step / plan_.updates_per_epoch;
-    updates_in_epoch_ = state_.global_step % plan_.updates_per_epoch;
+    epoch = state_.global_step / steps_.updates_per_epoch;
+    updates_in_epoch_ = state_.global_step % steps_.updates_per_epoch;
     done = updates_in_epoch_ * accumulation;
     in_epoch_ = updates_in_epoch_ > 0;
     epoch_complete_ = false;

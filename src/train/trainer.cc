@@ -130,25 +130,25 @@ Setup checked(Setup setup) {
 
 Trainer::Trainer(Setup setup)
     : setup_(checked(std::move(setup))),
-      plan_(make_plan(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
+      steps_(run_steps(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
       parameters_(setup_.model->all_parameters()),
       int8_(int8_products(arguments(), *setup_.model)),
       method_(make_method({arguments(), *setup_.model, setup_.attention, setup_.model_path, setup_.log,
                            setup_.train, setup_.eval})),
       gradients_(parameters_, gradient_type(arguments())),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
-      schedule_(arguments(), plan_.max_steps),
+      schedule_(arguments(), steps_.max_steps),
       share_(sharing_of(arguments(), *setup_.model, setup_.attention, setup_.log)),
       batches_(*setup_.train, setup_.model->config().vocab_size, share_),
       flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))),
       run_(new_run()) {
-  state_.max_steps = plan_.max_steps;
-  state_.logging_steps = plan_.logging_steps;
-  state_.eval_steps = plan_.eval_steps;
-  state_.save_steps = plan_.save_steps;
-  state_.num_train_epochs = plan_.num_train_epochs;
+  state_.max_steps = steps_.max_steps;
+  state_.logging_steps = steps_.logging_steps;
+  state_.eval_steps = steps_.eval_steps;
+  state_.save_steps = steps_.save_steps;
+  state_.num_train_epochs = steps_.num_train_epochs;
   state_.train_batch_size = arguments().per_device_train_batch_size;
-  stop_ = plan_.max_steps <= 0;
+  stop_ = steps_.max_steps <= 0;
   if (const model::ModelConfig& config = setup_.model->config(); config.experts.jitter > 0) {
     fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
          config.family->experts.jitter.key, config.experts.jitter);
@@ -169,7 +169,7 @@ bool Trainer::step() {
     if (backward_step_ && backward_step_->torn())
       throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
     if (error.status() != Status::cancelled) throw;
-    fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, plan_.max_steps);
+    fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, steps_.max_steps);
   }
 }
 
@@ -219,7 +219,7 @@ void Trainer::begin() {
   telemetry::Record about;
   if (const int64_t rows = setup_.train->rows(); rows >= 0) {
     about.set_integer("num_examples", rows);
-    about.set_integer("num_train_epochs", plan_.num_train_epochs);
+    about.set_integer("num_train_epochs", steps_.num_train_epochs);
   }
   about.set_integer("train_batch_size", arguments().per_device_train_batch_size);
   about.set_integer("gradient_accumulation_steps", arguments().gradient_accumulation_steps);
@@ -230,7 +230,7 @@ void Trainer::begin() {
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
   const std::vector<MicroBatch>& window =
-      batches_.fill_window(plan_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
+      batches_.fill_window(steps_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
   if (window.empty()) {
     stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: nothing would ever come
     in_epoch_ = epoch_complete_ = true;
@@ -330,7 +330,7 @@ void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const Backward& backward) {
   begin_collecting(window);
   const at::AutoGradMode with_graph(true);
-  const Divisors divisors = method_->plan(window, true);
+  const Divisors divisors = method_->divisors(window, true);
   const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
   Pass pass;
   pass.loss_since_log = loss_since_log_;
@@ -418,19 +418,19 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
   state_.total_flos = pass.flos;
   ++state_.global_step;
   method_->updated(state_.global_step);
-  state_.epoch = static_cast<double>(batches_.epoch()) +
-                 static_cast<double>(batches_.done_in_epoch()) / static_cast<double>(plan_.batches_per_epoch);
+  state_.epoch = static_cast<double>(batches_.epoch()) + static_cast<double>(batches_.done_in_epoch()) /
+                                                             static_cast<double>(steps_.batches_per_epoch);
   in_epoch_ = true;
-  epoch_complete_ = updates_in_epoch_ >= plan_.updates_per_epoch;
+  epoch_complete_ = updates_in_epoch_ >= steps_.updates_per_epoch;
 
   const int64_t done = state_.global_step;
-  const bool last = done >= plan_.max_steps;
+  const bool last = done >= steps_.max_steps;
   should_log_ = (done == 1 && arguments().logging_first_step) ||
-                (arguments().logging_strategy == config::Strategy::steps && done % plan_.logging_steps == 0);
-  if (arguments().save_strategy == config::Strategy::steps && (done % plan_.save_steps == 0 || last)) {
+                (arguments().logging_strategy == config::Strategy::steps && done % steps_.logging_steps == 0);
+  if (arguments().save_strategy == config::Strategy::steps && (done % steps_.save_steps == 0 || last)) {
     should_save_ = true;
   }
-  if (arguments().eval_strategy == config::Strategy::steps && (done % plan_.eval_steps == 0 || last) &&
+  if (arguments().eval_strategy == config::Strategy::steps && (done % steps_.eval_steps == 0 || last) &&
       arguments().eval_delay <= static_cast<double>(done)) {
     should_evaluate_ = true;
   }

@@ -32,7 +32,7 @@
 #include "train/gradients.h"
 #include "train/means.h"
 #include "train/method.h"
-#include "train/plan.h"
+#include "train/run_steps.h"
 
 namespace trl::train {
 
@@ -92,7 +92,7 @@ class Trainer {
 
   const telemetry::Record& metrics() const { return metrics_; }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
-  int64_t max_steps() const { return plan_.max_steps; }
+  int64_t max_steps() const { return steps_.max_steps; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -156,7 +156,7 @@ class Trainer {
 
   const tensor::GivesBack gives_back_;
   const Setup setup_;
-  const Plan plan_;
+  const RunSteps steps_;
   const std::vector<tensor::Parameter*> parameters_;
   const std::shared_ptr<void> int8_;  // frozen_compute: int8
   const std::unique_ptr<Method> method_;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "adapter/targets.h"
+#include "adapter/target_modules.h"
 #include "support/golden.h"
 
 namespace trl::adapter::test_models {

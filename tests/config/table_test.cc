@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "config/config.h"
 #include "config/markdown.h"
-#include "config/value.h"
+#include "config/option_value.h"
 #include "trl_fields.h"
 
 namespace trl::config {

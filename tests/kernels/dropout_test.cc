@@ -1,4 +1,4 @@
-#include "base/counter.h"
+#include "base/counter_random.h"
 #include "kernels/compare.h"
 #include "kernels/op.h"
 

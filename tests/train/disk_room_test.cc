@@ -14,11 +14,11 @@ int64_t ahead(config::Strategy strategy, std::optional<int64_t> limit, int64_t d
   arguments.metric_for_best_model = best;
   arguments.save_strategy = strategy;
   arguments.save_total_limit = limit;
-  Plan plan;
-  plan.max_steps = 25;
-  plan.save_steps = 10;
-  plan.updates_per_epoch = 5;
-  return checkpoints_ahead(arguments, plan, done);
+  RunSteps steps;
+  steps.max_steps = 25;
+  steps.save_steps = 10;
+  steps.updates_per_epoch = 5;
+  return checkpoints_ahead(arguments, steps, done);
 }
 
 TEST(DiskRoom, CountsTheCheckpointsThatAreThereAtOnce) {

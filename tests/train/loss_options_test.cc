@@ -1,5 +1,5 @@
 // NEFTune, label smoothing in evaluation, and a learning rate that follows evaluations, in whole runs.
-#include "base/counter.h"
+#include "base/counter_random.h"
 #include "tensor/parallel.h"
 #include "train/tiny_run.h"
 

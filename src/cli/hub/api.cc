@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/refusal.h"
 #include "cli/hub/request.h"
 #include "cli/hub/retries.h"

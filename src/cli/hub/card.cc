@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <list>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/transfer.h"
 
 namespace trl::cli::hub {

@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
+#include "cli/hub/environment.h"
 #include "cli/hub/listing.h"
 #include "cli/hub/repo.h"
-#include "cli/hub/settings.h"
 
 namespace trl::cli::hub {
 

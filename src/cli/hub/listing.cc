@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/repo.h"
 
 namespace trl::cli::hub {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

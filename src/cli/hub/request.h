@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/hub/settings.h"
+#include "cli/hub/environment.h"
 
 namespace trl::cli::hub {
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "cli/hub/cache.h"
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/network.h"
 
 namespace trl::cli::hub {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cli/hub/card.h"
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 #include "cli/hub/refusal.h"
 
 namespace trl::cli::hub {

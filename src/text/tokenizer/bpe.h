@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/tokenizer/model.h"
 #include "text/tokenizer/pair_table.h"
+#include "text/tokenizer/subword_model.h"
 
 namespace trl::text {
 

@@ -10,11 +10,11 @@
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/decoder.h"
 #include "text/tokenizer/json_reader.h"
-#include "text/tokenizer/model.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/post_processor.h"
 #include "text/tokenizer/pre_tokenizer.h"
 #include "text/tokenizer/settings.h"
+#include "text/tokenizer/subword_model.h"
 
 namespace trl::text {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text/tokenizer/model.h"
+#include "text/tokenizer/subword_model.h"
 #include "text/tokenizer/trie.h"
 
 namespace trl::text {

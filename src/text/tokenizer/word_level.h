@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "text/tokenizer/model.h"
+#include "text/tokenizer/subword_model.h"
 
 namespace trl::text {
 

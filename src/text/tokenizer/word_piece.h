@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "text/tokenizer/model.h"
+#include "text/tokenizer/subword_model.h"
 #include "text/tokenizer/trie.h"
 
 namespace trl::text {

@@ -147,7 +147,7 @@ class Reward final : public Method {
            context.model.config().labels);
   }
 
-  Divisors plan(std::span<const MicroBatch> window, bool) const override {
+  Divisors divisors(std::span<const MicroBatch> window, bool) const override {
     return {1, static_cast<double>(window.size())};
   }
 

@@ -53,7 +53,7 @@ class Sft final : public Method {
       : causal_(context.arguments, context.model, context.attention),
         cost_{context.arguments.label_smoothing_factor, context.arguments.dft} {}
 
-  Divisors plan(std::span<const MicroBatch> window, bool training) const override {
+  Divisors divisors(std::span<const MicroBatch> window, bool training) const override {
     const bool all = training && causal_.model().config().family->counts_first_labels;
     int64_t items = 0;
     for (const MicroBatch& batch : window) items += all ? batch.labels : batch.targets.size();

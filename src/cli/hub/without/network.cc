@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/hub/error.h"
+#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

@@ -1,0 +1,434 @@
+// trl_trainer_*.
+#include "capi/trainer_handle.h"
+
+#include <vector>
+
+#include "base/resident.h"
+#include "capi/callback.h"
+#include "capi/choose_way.h"
+#include "capi/config_handle.h"
+#include "capi/convert_model.h"
+#include "capi/guard.h"
+#include "capi/limit_check.h"
+#include "capi/memory_budget.h"
+#include "capi/model_handle.h"
+#include "capi/prepare.h"
+#include "capi/reference_check.h"
+#include "capi/run_check.h"
+#include "capi/run_plan.h"
+#include "capi/training_run.h"
+#include "capi/watched_call.h"
+#include "config/data_arguments.h"
+#include "config/training_arguments.h"
+#include "config/warnings.h"
+#include "data/template_model.h"
+#include "engine/error_capture.h"
+#include "telemetry/plan_report.h"
+
+namespace trl::capi {
+namespace {
+
+engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
+  const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
+  const text::Tokenizer::Special& special = tokenizer.special();
+  const auto end = takes_tokens_over(config)      ? engine::EndToken::replaced
+                   : config.get_text("eos_token") ? engine::EndToken::added
+                                                  : engine::EndToken::aligned;
+  return {id(special.bos), id(special.eos), id(special.pad), end};
+}
+
+EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
+                                               const std::string& model_path) {
+  engine::Attention* attention = nullptr;
+  engine::ErrorCapture error;
+  error.check(process().engine().open_attention({values, model_path}, &attention, error));
+  return EngineObject<engine::Attention>(attention);
+}
+
+// What happened, as the log says it.
+std::string name_of(const engine::Event& event) {
+  constexpr std::string_view kNames[] = {"training begins", "step",  "record",        "evaluated",
+                                         "saved",           "epoch", "training ended"};
+  if (event.kind == engine::EventKind::save) return fmt::format("saved checkpoint-{}", event.step);
+  if (event.kind == engine::EventKind::epoch) {
+    const auto whole = static_cast<int64_t>(event.epoch);
+    const bool done = static_cast<double>(whole) == event.epoch;
+    return fmt::format("{} epoch {}", done ? "finished" : "stopped within", done ? whole : whole + 1);
+  }
+  return std::string(kNames[static_cast<size_t>(event.kind)]);
+}
+
+// "evaluated at step 4 of 8, epoch 1: eval_loss 2.31, ..."; steps and records, which are frequent, as debug
+// lines.
+void write_line(const engine::Event& event) {
+  RuntimeLog* const log = current_log();
+  if (log == nullptr) return;
+  const bool often = event.kind == engine::EventKind::step || event.kind == engine::EventKind::log;
+  std::string line = fmt::format("{} at step {} of {}, epoch {:.4g}", name_of(event), event.step,
+                                 event.max_steps, event.epoch);
+  std::string_view before = ": ";
+  for (const engine::Metric& metric : event.metrics) {
+    if (metric.name == "step" || metric.name == "epoch") continue;
+    line += fmt::format("{}{} {:.6g}", std::exchange(before, ", "), metric.name, metric.value);
+  }
+  log->write(often ? base::LogLevel::debug : base::LogLevel::info, "train", line);
+}
+
+}  // namespace
+
+int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
+  try {
+    write_line(event);
+    if (samples != nullptr) samples->on_event(event);
+    if (function == nullptr) return 0;
+    trl_metrics metrics;
+    metrics.assign(event.metrics);
+    metrics.add_if_missing("step", static_cast<double>(event.step));
+    metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
+    metrics.add_if_missing("epoch", event.epoch);
+    const int32_t answer =
+        call_host("event", [&] { return function(user_data, static_cast<int32_t>(event.kind), &metrics); });
+    if (answer < 0) fail_callback("event", answer);
+    return answer;
+  } catch (...) {
+    if (failure == nullptr) failure = std::current_exception();
+    return engine::kEventStop;
+  }
+}
+
+Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
+                 std::shared_ptr<Dataset> eval)
+    : runtime_(std::move(runtime)),
+      config_(with_whole_paths(std::move(config))),
+      train_(std::move(train)),
+      eval_(std::move(eval)),
+      model_path_(needed_model_path(config_)) {
+  const LogScope scope(runtime_->log());
+  const auto arguments = config::training_arguments(config_);  // refuses before anything is read
+  const std::optional<int64_t> budget = memory_budget(config_);
+  if (eval_ == nullptr) config::refuse_evaluation(arguments);
+  check_run(config_, arguments);
+  for (const std::string& warning : config::by_reason(config_.warnings()))
+    runtime_->log()->write(base::LogLevel::warning, "config", warning);
+  for (const std::string& note : config::run_notes(config_))
+    runtime_->log()->write(base::LogLevel::info, "config", note);
+  std::vector<engine::KeyValue> values;
+  for (const auto& [key, value] : config_.values()) values.push_back({key, value});
+  EngineObject<engine::Attention> attention;
+  if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
+  std::vector<int32_t> new_tokens;
+  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
+  if (const std::string& path = arguments.preference.reference; !path.empty())
+    check_reference_tokens(path, tokenizer_->get());
+  std::vector<SamplePrompt> prompts = read_sample_prompts(config::sample_arguments(config_));
+  encode(prompts, *tokenizer_);
+  Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
+  pool_ = std::move(prepared.pool);
+  train_batches_ = std::move(prepared.train);
+  eval_batches_ = std::move(prepared.eval);
+  const int64_t wanted_rows = wanted_embedding_rows(config_, *tokenizer_);
+  std::optional<Choice> choice;
+  if (budget) {
+    choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_, eval_batches_.get()),
+                        wanted_rows, new_tokens);
+    values.clear();
+    for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
+    prediction_ = prediction_of(choice->plan);
+    cap_.emplace(*budget, prediction_, process().memory());
+  }
+  const config::Config& chosen = choice ? choice->config : config_;
+  check_disks(chosen, wanted_rows, new_tokens, 0);
+  if (arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch) {
+    train_batches_->settle();  // before there are weights in memory
+    check_disks(chosen, wanted_rows, new_tokens, train_batches_->batches_per_epoch());
+  }
+  if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
+  const MemoryCapScope capped(cap());
+  model_ = open_model(model_path_, config_, wanted_rows);
+  if (!prompts.empty()) {
+    samples_ = std::make_unique<Samples>(config_, std::move(prompts), tokenizer_, *model_);
+    events_.samples = samples_.get();
+  }
+  train_batches_->settle();
+  if (eval_batches_) settle_evaluation();
+
+  const auto files = tokenizer_->get().files();
+  std::vector<engine::NamedBytes> named;
+  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
+  engine::TrainerSpec spec;
+  spec.config = values;
+  spec.model = model_.get();
+  spec.attention = attention.get();
+  spec.train = train_batches_.get();
+  spec.eval = eval_batches_.get();
+  spec.events = &events_;
+  spec.files = named;
+  std::optional<EncodedVocabulary> vocabulary;
+  if (arguments.save_format == config::SaveFormat::gguf) {
+    const base::Json model_config = base::parse_json(model_->config_json(), "config.json");
+    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_path_), model_path_);
+    spec.vocabulary = vocabulary->view();
+  }
+  spec.tokens = special_tokens(tokenizer_->get(), config_);
+  spec.new_tokens = new_tokens;
+  if (choice) spec.levers = choice->levers;
+  spec.prediction = prediction_;
+  engine::Trainer* made = nullptr;
+  engine::ErrorCapture error;
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open, [&] { return engine.create_trainer(spec, &made, error); }));
+  trainer_.reset(made);
+}
+
+void Trainer::settle_evaluation() {
+  eval_batches_->settle();
+  if (eval_batches_->batches_per_epoch() != 0) return;
+  const int64_t rows = eval_batches_->rows();
+  const std::string why =
+      rows == 0 ? "nothing is left of the evaluation rows"
+                : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
+                              rows, config_.get("per_device_eval_batch_size"));
+  runtime_->log()->warning("data", "{}: evaluations report no metrics except their time", why);
+}
+
+// Of the process, in which others may have taken memory too.
+void Trainer::tell_memory() {
+  if (!cap_) return;
+  const auto both = [](int64_t predicted, int64_t measured) {
+    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    return fmt::format("{} ({})", text(measured), text(predicted));
+  };
+  std::string line = fmt::format("measured peak, and in parentheses the predicted one: resident {}",
+                                 both(prediction_.peak, base::peak_resident_bytes()));
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+    const auto kind = static_cast<base::MemoryKind>(i);
+    line += fmt::format(", {} {}", base::memory_kind_name(kind),
+                        both(prediction_.kinds[static_cast<size_t>(i)], cap_->most(kind)));
+  }
+  runtime_->log()->write(base::LogLevel::info, "plan", line);
+}
+
+bool Trainer::step_locked() {
+  metrics_.entries.clear();
+  if (samples_) samples_->take_due();
+  std::span<const engine::Metric> numbers;
+  engine::ErrorCapture error;
+  const bool stepped =
+      error.check(process().use_engine(Use::train, [&] { return trainer_->step(&numbers, error); }));
+  metrics_.assign(numbers);
+  if (samples_) samples_->take_due();
+  if (!stepped && !finished_) {
+    if (samples_) samples_->take_last();
+    error.check(trainer_->finish(error));
+    finished_ = true;
+    interrupt_.answered();
+    train_batches_->tell();
+    tell_memory();
+  }
+  return stepped;
+}
+
+bool Trainer::step() {
+  return exclusively([&] { return step_locked(); }, true);
+}
+
+void Trainer::train(trl_event_fn on_event, void* user_data) {
+  exclusively(
+      [&] {
+        struct Registered {
+          explicit Registered(Events& sink) : events(sink) { events.failure = nullptr; }
+          ~Registered() { events.function = nullptr; }
+          void check() const {
+            if (events.failure != nullptr) std::rethrow_exception(std::exchange(events.failure, nullptr));
+          }
+          Events& events;
+        };
+        const Registered registered(events_);
+        events_.user_data = user_data;
+        events_.function = on_event;
+        try {
+          while (step_locked()) {
+          }
+        } catch (...) {
+          registered.check();  // the callback's failure takes precedence
+          throw;
+        }
+        registered.check();
+      },
+      true);
+}
+
+void Trainer::evaluate() {
+  exclusively(
+      [&] {
+        metrics_.entries.clear();
+        if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
+        std::span<const engine::Metric> numbers;
+        engine::ErrorCapture error;
+        error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));
+        metrics_.assign(numbers);
+      },
+      true);
+}
+
+void Trainer::save(const std::string& directory, engine::SaveKind kind) {
+  exclusively([&] {
+    engine::ErrorCapture error;
+    error.check(process().use_engine(Use::save, [&] { return trainer_->save(directory, kind, error); }));
+  });
+}
+
+void Trainer::add_adapter(const std::string& name, const std::string& directory) {
+  exclusively([&] {
+    engine::ErrorCapture error;
+    error.check(process().use_engine(Use::open, [&] { return model_->add_adapter(name, directory, error); }));
+    added_.insert(name);
+  });
+}
+
+void Trainer::remove_adapter(std::string_view name) {
+  exclusively([&] {
+    const auto found = added_.find(name);
+    if (found == added_.end()) {
+      fail(Status::not_found,
+           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those "
+           "of the run itself stay",
+           name);
+    }
+    engine::ErrorCapture error;
+    error.check(process().use_engine(Use::open, [&] { return model_->remove_adapter(name, error); }));
+    added_.erase(found);
+  });
+}
+
+const char* Trainer::describe() {
+  return exclusively([&] {
+    described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
+    return described_.c_str();
+  });
+}
+
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, trl_dataset* train,
+                              trl_dataset* eval, trl_trainer** out_trainer, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        need(out_trainer, "out_trainer");
+        auto held = runtime_of(runtime);
+        *out_trainer = new trl_trainer(watched(*held, [&] {
+          return std::make_shared<Trainer>(held, get(config, "config")->copy(), get(train, "train"),
+                                           get_or_null(eval, "eval"));
+        }));
+      },
+      out_trainer);
+}
+
+trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
+                            trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        const bool stepped = shared->step();
+        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+        return stepped ? trl::Status::ok : trl::Status::end;
+      },
+      out_metrics);
+}
+
+trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
+                             trl_error** error) noexcept {
+  return guard(error, [&] { get(trainer, "trainer")->train(on_event, user_data); });
+}
+
+trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        shared->evaluate();
+        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+      },
+      out_metrics);
+}
+
+trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
+                            trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(trainer, "trainer");
+    const auto save_options = get_or_null(options, "options");
+    shared->save(path != nullptr ? path_of(path) : std::string(),
+                 save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
+  });
+}
+
+trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
+                                   trl_error** error) noexcept {
+  return guard(error, [&] {
+    const std::string given(text(name, "name"));
+    get(trainer, "trainer")->add_adapter(given, path_of(path));
+  });
+}
+
+trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, trl_error** error) noexcept {
+  return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
+}
+
+namespace {
+
+// Null: the handle is not a trainer of this process.
+Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
+  if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
+  return &trainer->object->interrupt();
+}
+
+// A held call could never be resumed now, so it ends.
+trl_trainer* unheld(trl_trainer* trainer) noexcept {
+  Interrupt* const asked = interrupt_of(trainer);
+  if (asked != nullptr && asked->paused()) {
+    asked->cancel();
+    asked->resume();
+  }
+  return trainer;
+}
+
+}  // namespace
+
+void trl_trainer_cancel(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->cancel();
+    return 0;
+  });
+}
+
+void trl_trainer_pause(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->pause();
+    return 0;
+  });
+}
+
+void trl_trainer_resume(trl_trainer* trainer) noexcept {
+  answer(0, [&] {
+    if (Interrupt* const asked = interrupt_of(trainer)) asked->resume();
+    return 0;
+  });
+}
+
+trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(trainer, "trainer");
+        need(out_json, "out_json");
+        *out_json = shared->describe();
+      },
+      out_json);
+}
+
+void trl_trainer_destroy(trl_trainer* trainer) noexcept { destroy(unheld(trainer)); }

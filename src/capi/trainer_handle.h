@@ -1,0 +1,100 @@
+// A trainer handle: prepared rows, the model and the engine's trainer, and what the host reads from them.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "capi/batch_source.h"
+#include "capi/dataset_handle.h"
+#include "capi/engine_object.h"
+#include "capi/memory_cap.h"
+#include "capi/metrics_handle.h"
+#include "capi/run_interrupt.h"
+#include "capi/run_samples.h"
+#include "capi/runtime.h"
+#include "capi/tokenizer_handle.h"
+#include "config/config.h"
+#include "engine/engine.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Trainer {
+ public:
+  Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
+          std::shared_ptr<Dataset> eval);
+
+  // Each of these throws Error(busy) while another call runs on this trainer.
+  bool step();  // false: nothing was left, and the run is closed
+  void train(trl_event_fn on_event, void* user_data);
+  void evaluate();
+  void add_adapter(const std::string& name, const std::string& directory);
+  void remove_adapter(std::string_view name);
+  void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
+  const char* describe();
+  // Runs body while no other call is at work. pausable: a pause holds it.
+  template <class Body>
+  auto exclusively(Body&& body, bool pausable = false) {
+    const std::unique_lock lock(in_use_, std::try_to_lock);
+    if (!lock) fail(Status::busy, "trainer is in use on another thread");
+    if (finished_) interrupt_.answered();  // the request came after the end of the run
+    interrupt_.begin(pausable);
+    interrupt_.tell(runtime_->progress());
+    const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
+    const LogScope scope(runtime_->log());
+    const MemoryCapScope capped(cap());
+    try {
+      return body();
+    } catch (const Error& error) {
+      if (error.status() == Status::cancelled && !has_failed()) interrupt_.answered();
+      throw;
+    }
+  }
+
+  Interrupt& interrupt() noexcept { return interrupt_; }
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  const trl_metrics& metrics() const { return metrics_; }
+  engine::Model& model() { return *model_; }
+  const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
+
+ private:
+  class Events final : public engine::EventSink {
+   public:
+    int32_t on_event(const engine::Event& event) noexcept override;
+    trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
+    void* user_data = nullptr;
+    std::exception_ptr failure;  // of that function, first
+    Samples* samples = nullptr;  // sample_prompts
+  };
+  void settle_evaluation();  // warns where there is nothing to evaluate
+  bool step_locked();
+  void tell_memory();  // what was predicted beside what was measured, at the end
+  MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
+
+  const std::shared_ptr<Runtime> runtime_;
+  std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use
+  const config::Config config_;
+  const std::shared_ptr<Dataset> train_, eval_;
+  const std::string model_path_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<base::ThreadPool> pool_;
+  std::unique_ptr<Batches> train_batches_, eval_batches_;
+  RunInterrupt interrupt_;
+  engine::Prediction prediction_;
+  std::optional<MemoryCap> cap_;  // memory_budget
+  Events events_;
+  EngineObject<engine::Model> model_;
+  std::unique_ptr<Samples> samples_;  // or null
+  EngineObject<engine::Trainer> trainer_;
+  bool finished_ = false;
+  trl_metrics metrics_;
+  std::string described_;
+  std::mutex in_use_;
+};
+
+}  // namespace trl::capi
+
+struct trl_trainer : trl::capi::Handle<trl::capi::Trainer, trl::capi::Tag::trainer> {
+  using Handle::Handle;
+};

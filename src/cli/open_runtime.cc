@@ -1,0 +1,53 @@
+#include "cli/open_runtime.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+
+#include "cli/progress_line.h"
+
+namespace trl::cli {
+
+namespace {
+
+// What the command shows itself: "evaluate at step 4 of 8: ...".
+bool is_event(std::string_view component, std::string_view text) {
+  return component == "train" && text.find(" at step ") != std::string_view::npos;
+}
+
+void on_log(void*, int32_t level, const char* component, const char* text, size_t size) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                   spdlog::level::warn, spdlog::level::err};
+  const std::string_view line(text, size);
+  const bool debugs = spdlog::get_level() <= spdlog::level::debug;
+  if (level == TRL_LOG_INFO && is_event(component, line) && !debugs) return;
+  static std::set<std::string, std::less<>> warned;  // each warning is written once
+  if (level == TRL_LOG_WARNING && !warned.emplace(line).second) return;
+  const spdlog::level::level_enum known = kLevels[level < 0 || level > 3 ? 3 : level];
+  if (!spdlog::should_log(known)) return;
+  clear_line();
+  spdlog::log(known, "{}", line);
+}
+
+// log_level, and quiet above it; errors are always written.
+spdlog::level::level_enum level_of(const Config& config) {
+  const std::string name = get(config, "log_level");
+  const bool quiet = get(config, "quiet") == "true";
+  if (name == "error" || name == "critical") return spdlog::level::err;
+  if (name == "warning" || quiet) return spdlog::level::warn;
+  if (name == "debug" || name == "detail") return spdlog::level::debug;
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void open_runtime(const Config& config, Runtime& runtime) {
+  Error error;
+  spdlog::set_level(level_of(config));
+  check(trl_runtime_create(config.get(), runtime.out(), error.out()), error);
+  check(trl_runtime_set_log(runtime.get(), on_log, nullptr, nullptr, error.out()), error);
+  if (shows_progress(config))
+    check(trl_runtime_set_progress(runtime.get(), show_phase, nullptr, nullptr, error.out()), error);
+}
+
+}  // namespace trl::cli

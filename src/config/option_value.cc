@@ -1,0 +1,259 @@
+#include "config/option_value.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/number.h"
+#include "config/option_set.h"
+#include "config/yaml.h"
+
+namespace trl::config {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool contains(const std::vector<std::string_view>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_null(const Option& option, std::string_view text) {
+  const std::string word = lower(text);
+  return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
+}
+
+// The words that a value of the option may be, or that the elements of a list may be.
+std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
+  if (option.type != OptionType::choice && option.type != OptionType::list) return {};
+  return split_words(accepted_of(option, trainer), '|');
+}
+
+[[noreturn]] void fail_value(const Option& option, std::string_view key, std::string_view text,
+                             std::string_view trainer = {}, std::string_view word = {}) {
+  const std::vector<std::string_view> words = words_of(option, trainer);
+  const std::string_view near = base::nearest(word.empty() ? text : word, words);
+  if (near.empty())
+    fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option, trainer));
+  fail_key(key, "{}: {} is not accepted; did you mean {}? Accepted: {}", key, shown(text), near,
+           accepted_text(option, trainer));
+}
+
+// YAML 1.1 and Python allow 1_000.
+std::string without_underscores(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '_' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1])) continue;
+    out += text[i];
+  }
+  return out;
+}
+
+std::string canonical_number(const Option& option, std::string_view key, std::string_view text) {
+  const std::vector<std::string_view> accepted = split_words(option.accepted, '|');
+  if (accepted.size() > 1 && text == accepted.front()) return std::string(text);
+  const std::string plain = without_underscores(text);
+  const std::optional<int64_t> integer = base::parse_int64(plain);
+  const std::optional<double> number = integer ? static_cast<double>(*integer) : base::parse_double(plain);
+  if (!number || !std::isfinite(*number)) fail_value(option, key, text);
+  if (!accepted.empty() && !in_range(accepted.back(), *number)) fail_value(option, key, text);
+  if (option.type == OptionType::number) return base::format_double(*number == 0 ? 0.0 : *number);
+  if (integer) return std::to_string(*integer);
+  constexpr double kExact = 9007199254740992.0;  // 2^53: above, a double does not name one integer
+  if (std::trunc(*number) != *number || std::abs(*number) > kExact) fail_value(option, key, text);
+  return std::to_string(static_cast<int64_t>(*number));
+}
+
+std::string canonical_words(const Option& option, std::string_view key, std::string_view text,
+                            const std::vector<std::string_view>& words, std::string_view trainer) {
+  const base::Json list = parse_flow(text, key);
+  if (!list.is_array() || list.empty()) fail_value(option, key, text, trainer);
+  for (const base::Json& item : list) {
+    if (!item.is_string() || !contains(words, item.get_ref<const std::string&>()))
+      fail_value(option, key, text, trainer, as_text(item));
+  }
+  return list.dump();
+}
+
+// A boolean stands for the word that YAML 1.1 would have made it from: `no` for eval_strategy, `on` for
+// fused_kernels.
+std::string canonical_choice(const Option& option, std::string_view key, std::string_view text,
+                             std::string_view trainer) {
+  const std::vector<std::string_view> words = choices(option);
+  if (text.starts_with('[') && is_list_somewhere(option))
+    return canonical_words(option, key, text, words, trainer);
+  if (contains(words, text)) return std::string(text);
+  if (const std::optional<bool> flag = parse_bool(text)) {
+    for (const std::string_view word : words) {
+      if (parse_bool(word) == flag) return std::string(word);
+    }
+  }
+  fail_value(option, key, text, trainer);
+}
+
+std::string canonical_sets(const Option& option, std::string_view key, std::string_view text) {
+  base::Json sets = base::Json::array();
+  if (text.starts_with('[')) {
+    const base::Json list = parse_flow(text, key);
+    if (!list.is_array()) fail_value(option, key, text);
+    for (const base::Json& item : list) sets.push_back(parse_option_set(as_text(item), key));
+  } else {
+    sets.push_back(parse_option_set(text, key));
+  }
+  return sets.dump();
+}
+
+std::string canonical_list(const Option& option, std::string_view key, std::string_view text) {
+  if (option.accepted == kOptionSets) return canonical_sets(option, key, text);
+  const bool path = option.accepted == "path";
+  base::Json items = base::Json::array();
+  if (text.starts_with('{')) fail_value(option, key, text);
+  if (path && !text.starts_with('[')) {
+    const bool quoted = text.starts_with('"');
+    const base::Json name = quoted ? parse_flow(text, key) : base::Json(text);
+    if (!name.is_string()) fail_value(option, key, text);
+    return name.dump();
+  }
+  if (text.starts_with('[')) {
+    const base::Json list = parse_flow(text, key);
+    if (!list.is_array()) fail_value(option, key, text);
+    for (const base::Json& item : list) {  // mappings are those of datasets, lists are conversations
+      const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
+      items.push_back(kept ? item : base::Json(item.dump()));
+    }
+  } else {
+    std::string spaced(text);
+    std::replace(spaced.begin(), spaced.end(), ',', ' ');
+    for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
+  }
+  if (path) return items.dump();
+  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+  for (const base::Json& item : items) {
+    if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))
+      fail_value(option, key, text, {}, as_text(item));
+  }
+  return items.dump();
+}
+
+std::string canonical_map(const Option& option, std::string_view key, std::string_view text) {
+  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+  const bool path = !words.empty() && words.front() == "path";
+  const base::Json map = parse_flow(text, key);
+  if (path && map.is_string()) return map.dump();
+  if (!map.is_object()) fail_value(option, key, text);
+  if (words.size() > (path ? 1 : 0)) {
+    for (const auto& [name, value] : map.items()) {
+      if (!contains(words, name)) {
+        fail_key(key, "{}: unknown entry {}; give {}", key, shown(name), accepted_text(option));
+      }
+    }
+  }
+  return map.dump();
+}
+
+// The part of the value that neither the default nor the no-ops cover; empty: all of it is covered.
+std::string uncovered(const Option& option, const std::string& value) {
+  if (value == option.default_value) return {};
+  const std::vector<std::string_view> no_ops = split_words(option.no_ops, '|');
+  if (option.type == OptionType::list || option.type == OptionType::map) {
+    const base::Json json = base::Json::parse(value);
+    if (json.is_string()) return shown(as_text(json));
+    for (const auto& [name, item] : json.items()) {
+      const std::string text = as_text(item);
+      if (json.is_array() && !contains(no_ops, text)) return shown(text);
+      if (json.is_object() && !contains(no_ops, name) && !contains(no_ops, name + "=" + text)) {
+        return fmt::format("{}: {}", name, shown(text));
+      }
+    }
+    return {};
+  }
+  if (value == "null" || contains(no_ops, value)) return {};
+  return shown(value);
+}
+
+}  // namespace
+
+bool is_list_somewhere(const Option& option) {
+  const std::span<const TrainerValues> all = trainer_values();
+  return std::any_of(all.begin(), all.end(), [&](const TrainerValues& values) {
+    return values.name == option.name && values.default_value.starts_with('[');
+  });
+}
+
+bool in_range(std::string_view range, double value) {
+  const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
+  if (range.starts_with(">= ")) return value >= number(range.substr(3));
+  if (range.starts_with("> ")) return value > number(range.substr(2));
+  const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');
+  const double low = number(ends.at(0)), high = number(ends.at(1));
+  return (range.front() == '[' ? value >= low : value > low) &&
+         (range.back() == ']' ? value <= high : value < high);
+}
+
+std::string shown(std::string_view value) {
+  constexpr size_t kLongest = 80;
+  std::string text;
+  for (const char c : value.substr(0, kLongest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  if (value.size() > kLongest) {
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
+    if (!text.empty() && static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
+    text += "...";
+  }
+  return "'" + text + "'";
+}
+
+std::string as_text(const base::Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  const std::string word = lower(text);
+  for (const std::string_view yes : {"true", "yes", "on", "1", "y", "t"}) {
+    if (word == yes) return true;
+  }
+  for (const std::string_view no : {"false", "no", "off", "0", "n", "f"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
+
+std::string canonical_value(const Option& option, std::string_view key, std::string_view text,
+                            std::string_view trainer) {
+  if (option.nullable && is_null(option, text)) return "null";
+  switch (option.type) {
+    case OptionType::boolean: {
+      const std::optional<bool> flag = parse_bool(text);
+      if (!flag) fail_value(option, key, text);
+      return *flag ? "true" : "false";
+    }
+    case OptionType::integer:
+    case OptionType::number:
+      return canonical_number(option, key, text);
+    case OptionType::choice:
+      return canonical_choice(option, key, text, trainer);
+    case OptionType::list:
+      return canonical_list(option, key, text);
+    case OptionType::map:
+      return canonical_map(option, key, text);
+    case OptionType::text:
+      break;
+  }
+  return std::string(text);
+}
+
+std::string check_support(const Option& option, std::string_view key, const std::string& value) {
+  if (option.unsupported.empty() && option.warning.empty()) return {};
+  const std::string part = uncovered(option, value);
+  if (part.empty()) return {};
+  if (!option.unsupported.empty()) fail_key(key, "{}: {} is refused: {}", key, part, option.unsupported);
+  return fmt::format("{}: {}", key, option.warning);
+}
+
+}  // namespace trl::config

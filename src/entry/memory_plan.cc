@@ -1,0 +1,400 @@
+#include "entry/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/resident.h"
+#include "config/config.h"
+#include "config/training_arguments.h"
+#include "entry/boundary.h"
+#include "entry/start.h"
+#include "entry/trained.h"
+#include "entry/trainer_object.h"
+#include "kernels/probe.h"
+#include "memory/disk_speed.h"
+#include "memory/plan.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "tensor/device.h"
+#include "tensor/mapped_pages.h"
+#include "train/disk_room.h"
+#include "train/trainer.h"
+
+namespace trl::entry {
+
+namespace {
+
+using base::MemoryKind;
+
+// Batches of one form: rows of given lengths, every token of which has a loss.
+class SameBatch final : public engine::BatchSource {
+ public:
+  static constexpr int64_t kMany = int64_t{1} << 40;
+  explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = kMany) : batches_(batches) {
+    borders_.push_back(0);
+    for (const int64_t length : lengths) {
+      for (int64_t i = 0; i < length; ++i) positions_.push_back(static_cast<int32_t>(i));
+      borders_.push_back(static_cast<int32_t>(positions_.size()));
+      longest_ = std::max(longest_, length);
+      rows_.push_back(std::ssize(rows_));
+    }
+    ids_.assign(positions_.size(), 0);
+  }
+  int64_t batches_per_epoch() noexcept override { return batches_; }
+  int64_t rows() noexcept override { return std::ssize(rows_); }
+  int32_t start_epoch(int64_t, int64_t, std::span<const int64_t>, engine::ErrorSink&) noexcept override {
+    done_ = 0;
+    return 0;
+  }
+  int32_t start_pass(int64_t, engine::ErrorSink&) noexcept override {
+    done_ = 0;
+    return 0;
+  }
+  int32_t next(engine::Batch* batch, engine::ErrorSink&) noexcept override {
+    if (done_++ >= batches_) return static_cast<int32_t>(Status::end);
+    const auto tokens = std::ssize(ids_);
+    *batch = {ids_.data(), ids_.data(), positions_.data(), borders_.data(), rows_.data(), tokens};
+    batch->documents = batch->row_id_count = batch->rows = std::ssize(rows_);
+    batch->width = batch->max_length = longest_;
+    batch->elements = longest_ * std::ssize(rows_);
+    batch->counted_tokens = batch->real_tokens = tokens;
+    return 0;
+  }
+
+ private:
+  std::vector<int32_t> ids_, positions_, borders_;
+  std::vector<int64_t> rows_;
+  int64_t longest_ = 0, done_ = 0;
+  const int64_t batches_;
+};
+
+std::string term(const tensor::Taken& taken) {
+  const bool opening = taken.stage == "open", forward = taken.stage == "forward",
+             loss = taken.stage == "loss", adapters = taken.stage == "adapters",
+             mapped = taken.stage == tensor::kMappedPages;
+  switch (taken.kind) {
+    case MemoryKind::weights:
+      if (mapped) return "weights, as pages of the model's file";
+      if (adapters) return "adapters";
+      return opening ? "weights" : "weights in the type that is computed in";
+    case MemoryKind::gradients:
+      return "gradients";
+    case MemoryKind::optimizer:
+      return mapped ? "optimizer state, as pages of its file" : "optimizer state";
+    case MemoryKind::data:
+      return "batches";
+    case MemoryKind::activations:
+      if (forward) return "activations kept for backward";
+      break;
+    case MemoryKind::workspace:
+      if (forward) return "workspace of forward";
+      break;
+  }
+  if (taken.stage == "evaluation") return "evaluation";
+  if (taken.stage == "reference") return "forward of the reference";
+  return loss                         ? "loss workspace"
+         : opening || adapters        ? "reading of weights"
+         : taken.stage == "optimizer" ? "update"
+                                      : "backward";
+}
+
+struct Rehearsed {
+  memory::Plan memory;
+  memory::Plan kinds;  // the same, by the kinds that the counter knows
+  std::map<tensor::Work, double> work;
+  std::vector<double> clock;            // of the plan's moments, from 0 to 1
+  std::vector<std::string_view> stage;  // of them
+  double traffic = 0;                   // bytes that pass through memory beside products
+  int64_t left = 0;                     // bytes that leave memory for a file, and come back
+  train::DiskNeeds disk;
+  int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence
+  int64_t token_state_bytes = 0;              // hidden states of a token, which cache_frozen_layers keeps
+  int64_t parameters = 0, trained = 0;
+  int64_t events = 0;  // up to the end of the step, or of the evaluation after it
+};
+
+// How often each part of a block is read or written; some parts more than once.
+double traffic_of(const tensor::Taken& taken) {
+  const auto bytes = static_cast<double>(taken.bytes);
+  if (taken.kind == MemoryKind::gradients) return 3 * bytes;  // made zero, for the norm, for the update
+  if (taken.kind == MemoryKind::optimizer) return 2 * bytes;
+  if (taken.stage == "open" || taken.stage == "adapters" || taken.kind == MemoryKind::data) return 0;
+  return 3 * bytes;
+}
+
+bool evaluates(const config::TrainingArguments& arguments) {
+  return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
+}
+
+// Of training.
+int64_t longest_row(const engine::PlanSpec& spec) {
+  const auto longest = std::max_element(spec.lengths.begin(), spec.lengths.end());
+  return longest == spec.lengths.end() ? 1 : *longest;
+}
+
+// The sequences of rows of these lengths.
+std::vector<int64_t> sequences_of(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
+  std::vector<int64_t> sequences;
+  for (int64_t i = 0; i < config::sequences_per_row(arguments); ++i)
+    sequences.insert(sequences.end(), rows.begin(), rows.end());
+  return sequences;
+}
+
+// Tokens of these rows as in num_tokens: KTO's exchanged completions are not counted.
+int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
+  const int64_t sequences = arguments.method == "dpo" || arguments.method == "reward" ? 2 : 1;
+  return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
+}
+
+// What generation keeps for one sequence of `tokens` tokens.
+int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
+  const tensor::Rehearsal apart;
+  const model::ModelConfig& config = model.config();
+  model::KvCache cache;
+  cache.layers.resize(static_cast<size_t>(config.num_hidden_layers));
+  cache.reserve(tokens, config.num_key_value_heads, config.head_dim,
+                model.compute(bf16 ? at::kBFloat16 : at::kFloat), at::kCPU);
+  int64_t bytes = 0;
+  for (const tensor::Taken& taken : apart.taken()) bytes += taken.bytes;
+  return bytes;
+}
+
+// As in a run, in a rehearsal.
+std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config::Config& config) {
+  base::NullLog log;
+  const std::string path(spec.model.path);
+  auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, head_of(config),
+                                  spec.model.quantization, spec.model.seed);
+  if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows, spec.model.seed);
+  const tensor::Stage stage("adapters");
+  if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
+    model->adapters().open("default", *adapter, &log);
+  refuse_quantised(*model, config);
+  add_adapter(*model, path, config, spec.new_tokens, log);
+  return model;
+}
+
+void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
+                  const tensor::Rehearsal& rehearsal, Rehearsed& out) {
+  const auto model = opened(spec, config);
+  train::Setup setup;
+  setup.arguments = config::training_arguments(config);
+  setup.arguments.levers = spec.levers;
+  const int64_t longest = longest_row(spec);
+  SameBatch batches(sequences_of(spec.lengths, setup.arguments));
+  const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size),
+                                   spec.eval_longest > 0 ? spec.eval_longest : longest);
+  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), 1);
+  setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
+  setup.arguments.max_steps = 2;
+  setup.arguments.profile_parts = false;
+  setup.arguments.share_prefix = config::SharePrefix::never;  // of rows, lengths alone are known
+  const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
+  setup.model = model.get();
+  setup.model_path = spec.model.path;
+  setup.train = &batches;
+  if (evaluated) setup.eval = &evaluation;
+  train::Trainer trainer(std::move(setup));
+  for (const tensor::Parameter* p : model->all_parameters()) {
+    out.parameters += p->count();
+    if (!p->trainable) continue;
+    out.trained += p->count();
+    out.traffic += 2.0 * static_cast<double>(p->count()) * static_cast<double>(c10::elementSize(p->dtype()));
+  }
+  trainer.rehearse();
+  out.work = rehearsal.work();
+  for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
+  if (evaluated) {
+    const tensor::Stage stage("evaluation");
+    trainer.evaluate();
+  }
+  out.events = std::ssize(rehearsal.events());  // what follows ends the trainer
+  out.disk = trainer.disk_needs();
+  out.token_state_bytes =
+      model->config().hidden_size * static_cast<int64_t>(c10::elementSize(model->dtype()));
+  out.cache_tokens = longest;
+  out.cache_bytes = cache_bytes(*model, longest, bf16);
+}
+
+// The stage of each event. What comes before the first forward belongs to opening.
+std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event> events) {
+  std::vector<std::string_view> stages;
+  bool forward = false;
+  for (const auto& event : events) {
+    forward = forward || event.stage == "forward" || event.stage == "reference";
+    stages.push_back(forward ? event.stage : "open");
+  }
+  return stages;
+}
+
+// The first event of each stage.
+std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) {
+  std::vector<int64_t> first;
+  std::set<std::string_view> seen;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (seen.insert(stages[i]).second) first.push_back(static_cast<int64_t>(i));
+  }
+  return first;
+}
+
+Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config) {
+  Rehearsed out;
+  const int64_t start = start_to_come();
+  tensor::Rehearsal rehearsal;
+  rehearse_run(spec, config, rehearsal, out);
+  // Resident before the first event of a run, and given back at that event.
+  std::vector<memory::Holding> holdings, kinds;
+  if (const int64_t more = start - base::resident_bytes(); more > 0)
+    holdings.push_back({"start of the process", more, 0, 1});
+  for (const tensor::Taken& taken : rehearsal.taken()) {
+    holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
+    if (taken.stage == tensor::kMappedPages) continue;  // the counter does not see them
+    kinds.push_back({std::string(base::memory_kind_name(taken.kind)), taken.bytes, taken.from, taken.to});
+  }
+  constexpr int64_t kMoments = 400;
+  const std::span events = std::span(rehearsal.events()).first(static_cast<size_t>(out.events));
+  const std::vector<std::string_view> stages = stages_of(events);
+  out.memory = memory::plan(holdings, out.events, kMoments, first_of_each(stages));
+  out.kinds = memory::plan(kinds, out.events, 1);
+  const double whole = events.empty() ? 1 : std::max(events.back().clock, 1.0);
+  for (const auto& moment : out.memory.moments) {
+    const auto event = static_cast<size_t>(moment.event);
+    out.clock.push_back(events[event].clock / whole);
+    out.stage.push_back(stages[event]);
+  }
+  out.left = rehearsal.left();
+  return out;
+}
+
+void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
+  json["peak_bytes"] = run.memory.peak + process;
+  json["process_bytes"] = process;
+  json["counted_bytes"] = run.kinds.peak;
+  base::Json& kinds = json["kinds"];
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i)
+    kinds[std::string(base::memory_kind_name(static_cast<MemoryKind>(i)))] = 0;
+  for (const memory::Term& kind : run.kinds.terms) kinds[kind.name] = kind.most;
+  base::Json& terms = json["terms"] = base::Json::array();
+  const auto add = [&](const std::string& name, int64_t at_peak, int64_t most) {
+    terms.push_back({{"name", name}, {"bytes", at_peak}, {"most_bytes", most}});
+  };
+  add("process", process, process);
+  for (const memory::Term& term : run.memory.terms) add(term.name, term.at_peak, term.most);
+  base::Json& timeline = json["timeline"] = base::Json::array();
+  for (size_t i = 0; i < run.memory.moments.size(); ++i) {
+    base::Json bytes = {process};
+    for (const int64_t of : run.memory.moments[i].bytes) bytes.push_back(of);
+    timeline.push_back(
+        {{"at", run.clock[i]}, {"stage", std::string(run.stage[i])}, {"bytes", std::move(bytes)}});
+  }
+}
+
+// tokens: of all rows; 0: not known.
+base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed& run, int64_t steps,
+                     double tokens) {
+  train::RunSteps planned;
+  planned.max_steps = steps;
+  planned.save_steps = std::max<int64_t>(1, config::update_count(arguments.save_steps, steps));
+  const auto epochs = static_cast<int64_t>(std::ceil(std::max(1.0, arguments.num_train_epochs)));
+  planned.updates_per_epoch = std::max<int64_t>(1, (steps + epochs - 1) / epochs);
+  train::DiskNeeds needs = run.disk;
+  needs.checkpoints = train::checkpoints_ahead(arguments, planned, 0);
+  base::Json json = {{"checkpoint_bytes", needs.checkpoint_bytes},
+                     {"checkpoints", needs.checkpoints},
+                     {"model_bytes", needs.model_bytes},
+                     {"needed_bytes", needs.saved_bytes()},
+                     {"free_bytes", train::free_on_disk(arguments.output_dir)}};
+  if (const std::string away = config::offload_directory(arguments); !away.empty()) {
+    json["offloaded_state_bytes"] = needs.state_bytes;
+    json["offloaded_activation_bytes"] = needs.activation_bytes;
+    json["offload_needed_bytes"] = needs.away_bytes();
+    json["offload_free_bytes"] = train::free_on_disk(away);
+  }
+  if (const std::string& cache = arguments.cache_frozen_layers; !cache.empty()) {
+    if (tokens > 0) json["frozen_states_bytes"] = static_cast<int64_t>(tokens) * run.token_state_bytes;
+    json["frozen_states_free_bytes"] = train::free_on_disk(cache);
+  }
+  return json;
+}
+
+// Seconds of writing and reading. They may overlap with arithmetic; the plan does not count on that.
+double add_leaving(base::Json& json, const Rehearsed& run, const config::TrainingArguments& arguments) {
+  const std::string& directory = arguments.offload->directory;
+  const memory::DiskSpeed disk = memory::disk_speed(directory);
+  json["leaving"] = {{"bytes", run.left},
+                     {"most_bytes", run.disk.activation_bytes},  // at once
+                     {"free_bytes", train::free_on_disk(directory)},
+                     {"write_bytes_per_second", disk.write},
+                     {"read_bytes_per_second", disk.read}};
+  const auto all = static_cast<double>(run.left);
+  return all / disk.write + all / disk.read;
+}
+
+void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& spec,
+              const config::TrainingArguments& arguments) {
+  const kernels::Speed speed = kernels::probe(run.work);
+  double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
+  if (run.left > 0) seconds += add_leaving(json, run, arguments);
+  const int64_t tokens = arguments.gradient_accumulation_steps * counted_tokens(spec.lengths, arguments);
+  const auto of_step = static_cast<double>(tokens);
+  json["tokens_per_step"] = tokens;
+  json["seconds_per_step"] = seconds;
+  json["tokens_per_second"] = of_step / seconds;
+  if (spec.steps > 0) json["steps"] = spec.steps;
+  const double all = spec.tokens > 0 ? spec.tokens : of_step * static_cast<double>(spec.steps);
+  if (all <= 0) return;
+  json["tokens"] = all;
+  json["seconds"] = all / of_step * seconds;
+}
+
+}  // namespace
+
+void check_plannable(const config::Config& config) {
+  if (!tensor::device(config.get_bool("use_cpu")).is_cpu())
+    fail_key("use_cpu",
+             "the plan counts the host's memory, and this run would use a GPU: give use_cpu: true");
+  if (config::training_arguments(config).fused_kernels == config::FusedKernels::off)
+    fail_key("fused_kernels",
+             "fused_kernels: off: the plain path takes libtorch's memory, which is not planned");
+}
+
+std::string plan_json(const engine::PlanSpec& spec) {
+  const config::Config config = config_of(spec.config);
+  const config::TrainingArguments arguments = config::training_arguments(config);
+  check_plannable(config);
+  const Rehearsed run = rehearse(spec, config);
+  base::Json json;
+  if (spec.time) add_time(json, run, spec, arguments);
+  add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well
+  json["parameters"] = run.parameters;
+  json["trained_parameters"] = run.trained;
+  json["kv_cache"] = {{"tokens", run.cache_tokens}, {"bytes", run.cache_bytes}};
+  json["disk"] = disk_json(arguments, run, spec.steps, spec.epoch_tokens);
+  return json.dump();
+}
+
+void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
+  const config::Config config = config_of(spec.config);
+  config::TrainingArguments arguments = config::training_arguments(config);
+  const bool known = batches_per_epoch != 0;
+  if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
+  // What a resumed run still has to save follows from its checkpoint.
+  if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
+  arguments.cache_frozen_layers.clear();  // this cache checks its own disk
+  const tensor::Rehearsal rehearsal;
+  const auto model = opened(spec, config);
+  SameBatch batches(std::vector<int64_t>{1}, known ? batches_per_epoch : SameBatch::kMany);
+  train::Setup setup;
+  setup.arguments = arguments;
+  setup.model = model.get();
+  setup.model_path = spec.model.path;
+  setup.train = &batches;
+  train::need_room(arguments, train::Trainer(std::move(setup)).disk_needs());
+}
+
+}  // namespace trl::entry
