@@ -1,5 +1,6 @@
-"""Numbers with six digits, and JSON with a line for each entry of the upper two levels."""
+"""Numbers with six digits, JSON with a line for each entry of the upper two levels, and texts as gzip files."""
 
+import gzip
 import json
 
 
@@ -22,3 +23,9 @@ def write(case):
         return inner(value)
 
     return "{" + ",\n".join(f"{inner(k)}:{outer(v)}" for k, v in case.items()) + "}\n"
+
+
+def write_gzip(path, text):
+    """The same bytes for the same text: neither a time nor a name is in them."""
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+        packed.write(text.encode())

@@ -7,7 +7,6 @@ usage: record_adapter_steps.py FILE    writes tests/data/adapters/steps.json.gz
 """
 
 import copy
-import gzip
 import json
 import os
 import pathlib
@@ -25,6 +24,7 @@ import torch
 import transformers
 
 import weights
+from compact import write_gzip
 
 FAMILIES = pathlib.Path(__file__).parent.parent / "data" / "families"
 SEED, STEPS, RATE = 42, 3, 0.05
@@ -123,9 +123,7 @@ def record(family, changes, config):
 
 def main(path):
     cases = [record(*case) for case in CASES]
-    text = json.dumps({"peft": peft.__version__, "seed": SEED, "rate": RATE, "cases": cases}) + "\n"
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as zipped:
-        zipped.write(text.encode())
+    write_gzip(path, json.dumps({"peft": peft.__version__, "seed": SEED, "rate": RATE, "cases": cases}) + "\n")
 
 
 if __name__ == "__main__":

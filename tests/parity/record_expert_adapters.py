@@ -6,7 +6,6 @@ Old ones are files as transformers 4 wrote them, which PEFT converts while it lo
 usage: record_expert_adapters.py FILE    writes tests/data/adapters/experts.json.gz
 """
 
-import gzip
 import json
 import os
 import sys
@@ -22,7 +21,7 @@ import torch
 
 import families
 import weights
-from compact import compact, write
+from compact import compact, write, write_gzip
 
 SEED, SPREAD, RATE = 7, 1 / 8, 0.5
 CASES = {
@@ -148,8 +147,7 @@ def main(path):
         result[name] = record(base, dict(config), False)
     for name, (base, config) in OLD.items():
         result[name] = record(base, dict(config), True)
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        packed.write(write(result).encode())
+    write_gzip(path, write(result))
 
 
 if __name__ == "__main__":

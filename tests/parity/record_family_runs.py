@@ -5,7 +5,6 @@ and as many tokens as it has: what is logged, and fingerprints of the weights at
 usage: record_family_runs.py FILE    writes tests/data/trajectories/families.json.gz
 """
 
-import gzip
 import json
 import os
 import pathlib
@@ -22,6 +21,7 @@ import torch
 import trl
 
 import weights
+from compact import write_gzip
 from record_preferences import records, rows_between, trained
 from tiny_models import numbered, write_safetensors
 
@@ -61,9 +61,7 @@ def run(name):
 
 def main(path):
     torch.set_num_threads(1)
-    text = json.dumps({"trl": trl.__version__, "runs": [run(name) for name in CASES]}, separators=(",", ":")) + "\n"
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as zipped:
-        zipped.write(text.encode())
+    write_gzip(path, json.dumps({"trl": trl.__version__, "runs": [run(name) for name in CASES]}, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

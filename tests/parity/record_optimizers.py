@@ -5,7 +5,6 @@ usage: record_optimizers.py MODELS DATASETS FILE    writes tests/data/optim/bits
 tests/data/models and tests/data/data/datasets
 """
 
-import gzip
 import json
 import os
 import sys
@@ -19,6 +18,8 @@ import datasets
 import torch
 import transformers
 import trl
+
+from compact import write_gzip
 
 ROWS, COLUMNS, STEPS = 65, 67, 5
 COMMON = {"lr": 1e-2, "weight_decay": 0.1}
@@ -103,8 +104,7 @@ def main():
     cases = [steps(*case, count, sample) for case in CODED] + [steps(*case, 40, list(range(40))) for case in WIDE]
     runs = {optim: run(os.path.join(models, "qwen2"), rows, optim, settings) for optim, settings in RUNS.items()}
     recorded = {"bitsandbytes": bitsandbytes.__version__, "rows": ROWS, "columns": COLUMNS, "sample": sample, "cases": cases, "runs": runs}
-    with gzip.GzipFile(path, "wb", 9, mtime=0) as file:
-        file.write(json.dumps(recorded, separators=(",", ":")).encode())
+    write_gzip(path, json.dumps(recorded, separators=(",", ":")))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ adapter on NF4 blocks and with padding_free; KTO with evaluations and with a ref
 usage: record_preferences.py FOLDER [CASE...]    writes FOLDER/CASE/case.json.gz, as in tests/data/trajectories
 """
 
-import gzip
 import json
 import os
 import sys
@@ -19,6 +18,7 @@ import peft
 import torch
 import trl
 
+from compact import write_gzip
 from record_quantised import NF4, quantised
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data")
@@ -145,10 +145,8 @@ def case(name, about):
 def main(folder, *names):
     torch.set_num_threads(1)
     for name in names or CASES:
-        text = json.dumps(case(name, CASES[name]), separators=(",", ":"))
         os.makedirs(f"{folder}/{name}", exist_ok=True)
-        with open(f"{folder}/{name}/case.json.gz", "wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed:
-            packed.write(text.encode())
+        write_gzip(f"{folder}/{name}/case.json.gz", json.dumps(case(name, CASES[name]), separators=(",", ":")))
 
 
 if __name__ == "__main__":

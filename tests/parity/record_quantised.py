@@ -5,7 +5,6 @@ usage: record_quantised.py MODELS DATASETS FILE    writes tests/data/quantizatio
 tests/data/models and tests/data/data/datasets
 """
 
-import gzip
 import json
 import os
 import sys
@@ -25,6 +24,7 @@ from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
 from bitsandbytes.backends.utils import _get_4bit_code
 
 import weights
+from compact import write_gzip
 from tiny_models import numbered, write_safetensors
 
 IDS = [3 + 7 * i % 400 for i in range(12)]
@@ -128,8 +128,7 @@ def main(models, rows, target):
         IDS[:] = out["ids_families"]
         out["gpt2"] = some(logits(quantised(folder + "/gpt2", NF4)))
         out["experts"] = some(logits(experts(folder + "/qwen3_moe")))
-    with gzip.GzipFile(target, "wb", mtime=0) as file:
-        file.write(json.dumps(out).encode())
+    write_gzip(target, json.dumps(out))
 
 
 if __name__ == "__main__":

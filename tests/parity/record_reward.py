@@ -6,7 +6,6 @@ usage: record_reward.py MODELS DATASETS FILE    writes tests/data/reward/created
 tests/data/models and tests/data/data/datasets
 """
 
-import gzip
 import json
 import os
 import sys
@@ -19,6 +18,8 @@ import datasets
 import peft
 import torch
 import trl
+
+from compact import write_gzip
 
 torch.set_num_threads(1)
 QV = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"], "task_type": "SEQ_CLS"}
@@ -83,9 +84,7 @@ def main():
     models, rows, file = sys.argv[1:]
     cases = {name: case(models, rows, about) for name, about in CASES.items()}
     text = json.dumps(cases, sort_keys=True, separators=(",", ":"))
-    text = text.replace(os.path.join(models, ""), "models/")
-    with open(file, "wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed:
-        packed.write(text.encode())
+    write_gzip(file, text.replace(os.path.join(models, ""), "models/"))
 
 
 if __name__ == "__main__":
