@@ -7,22 +7,15 @@
 #include <set>
 
 #include "base/error.h"
+#include "config/settings.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
 
 namespace trl::config {
 namespace {
 
-using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
-
-Config with(const Settings& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return config;
-}
-
 std::string refusal(const Settings& settings) {
-  const Config config = with(settings);
+  const Config config = config_with(settings);
   try {
     training_arguments(config);
     data_arguments(config);
@@ -70,7 +63,9 @@ TEST(Arguments, DefaultsAreTrls) {
 
 TEST(Arguments, WhatIsComputedAgain) {
   constexpr const char* kKwargs = "gradient_checkpointing_kwargs";
-  const auto of = [](const Settings& settings) { return training_arguments(with(settings)).recompute; };
+  const auto of = [](const Settings& settings) {
+    return training_arguments(config_with(settings)).recompute;
+  };
   EXPECT_EQ(of({{kKwargs, "{selective: true}"}}).form, Recomputed::selective);
   EXPECT_EQ(of({{kKwargs, "{selective: true, recompute: selective}"}}).form, Recomputed::selective);
   EXPECT_EQ(of({{kKwargs, "{recompute: products}"}}).form, Recomputed::products);
@@ -119,9 +114,9 @@ TEST(Arguments, WhatContradictsItselfInRecomputing) {
 }
 
 TEST(Arguments, OneBackwardIsNotCut) {
-  EXPECT_EQ(training_arguments(with({{"max_tokens_per_pass", "4096"}})).max_tokens_per_pass, 4096);
+  EXPECT_EQ(training_arguments(config_with({{"max_tokens_per_pass", "4096"}})).max_tokens_per_pass, 4096);
   EXPECT_FALSE(training_arguments(Config()).max_tokens_per_pass.has_value());
-  EXPECT_EQ(training_arguments(with({{"report_to", "all"}})).report_to,
+  EXPECT_EQ(training_arguments(config_with({{"report_to", "all"}})).report_to,
             (std::vector<std::string>{"tensorboard", "csv", "jsonl", "html"}));
   EXPECT_EQ(
       refusal({{"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}, {"max_tokens_per_pass", "4096"}}),
@@ -132,26 +127,26 @@ TEST(Arguments, OneBackwardIsNotCut) {
 
 TEST(Arguments, SharesPrefixesByItself) {
   EXPECT_EQ(training_arguments(Config()).share_prefix, SharePrefix::automatic);
-  EXPECT_EQ(training_arguments(with({{"share_prefix", "true"}})).share_prefix, SharePrefix::always);
-  EXPECT_EQ(training_arguments(with({{"share_prefix", "no"}})).share_prefix, SharePrefix::never);
+  EXPECT_EQ(training_arguments(config_with({{"share_prefix", "true"}})).share_prefix, SharePrefix::always);
+  EXPECT_EQ(training_arguments(config_with({{"share_prefix", "no"}})).share_prefix, SharePrefix::never);
   EXPECT_THROW(Config().set("share_prefix", "some"), Error);
 }
 
 TEST(Arguments, ReadsWhatIsSet) {
-  const TrainingArguments a = training_arguments(with({{"output_dir", "out"},
-                                                       {"per_device_train_batch_size", "2"},
-                                                       {"max_steps", "0"},
-                                                       {"data_seed", "5"},
-                                                       {"bf16", "false"},
-                                                       {"activation_checkpointing", "false"},
-                                                       {"lr_scheduler_type", "cosine"},
-                                                       {"lr_scheduler_kwargs", "{num_cycles: 2}"},
-                                                       {"warmup_ratio", "0.1"},
-                                                       {"eval_strategy", "epoch"},
-                                                       {"eval_steps", "0"},
-                                                       {"logging_steps", "0.25"},
-                                                       {"max_grad_norm", "0"},
-                                                       {"eval_on_start", "yes"}}));
+  const TrainingArguments a = training_arguments(config_with({{"output_dir", "out"},
+                                                              {"per_device_train_batch_size", "2"},
+                                                              {"max_steps", "0"},
+                                                              {"data_seed", "5"},
+                                                              {"bf16", "false"},
+                                                              {"activation_checkpointing", "false"},
+                                                              {"lr_scheduler_type", "cosine"},
+                                                              {"lr_scheduler_kwargs", "{num_cycles: 2}"},
+                                                              {"warmup_ratio", "0.1"},
+                                                              {"eval_strategy", "epoch"},
+                                                              {"eval_steps", "0"},
+                                                              {"logging_steps", "0.25"},
+                                                              {"max_grad_norm", "0"},
+                                                              {"eval_on_start", "yes"}}));
   EXPECT_EQ(a.output_dir, "out");
   EXPECT_EQ(a.per_device_train_batch_size, 2);
   EXPECT_EQ(a.max_steps, -1);
@@ -166,21 +161,24 @@ TEST(Arguments, ReadsWhatIsSet) {
   EXPECT_EQ(a.logging_steps, 0.25);
   EXPECT_EQ(a.max_grad_norm, 0.0);
   EXPECT_TRUE(a.eval_on_start);
-  EXPECT_TRUE(training_arguments(with({{"bf16", "false"}, {"mixed_precision", "bf16"}})).bf16);
-  EXPECT_EQ(training_arguments(with({{"warmup_ratio", "0.1"}, {"warmup_steps", "7"}})).warmup_steps, 7.0);
-  EXPECT_EQ(training_arguments(with({{"lr_scheduler_type", "constant_with_warmup"}})).lr_scheduler_type,
-            Scheduler::constant_with_warmup);
-  const DataArguments d = data_arguments(with({{"max_length", "null"},
-                                               {"truncation_mode", "keep_end"},
-                                               {"completion_only_loss", "false"},
-                                               {"dataset_columns", "{question: prompt, answer: completion}"},
-                                               {"dataset_kwargs", "{skip_prepare_dataset: true}"},
-                                               {"train_sampling_strategy", "sequential"},
-                                               {"pad_to_multiple_of", "16"},
-                                               {"dataset_num_proc", "3"},
-                                               {"eos_token", "</s>"},
-                                               {"chat_template", "{{ x }}"},
-                                               {"dataset_select_columns", "question answer"}}));
+  EXPECT_TRUE(training_arguments(config_with({{"bf16", "false"}, {"mixed_precision", "bf16"}})).bf16);
+  EXPECT_EQ(training_arguments(config_with({{"warmup_ratio", "0.1"}, {"warmup_steps", "7"}})).warmup_steps,
+            7.0);
+  EXPECT_EQ(
+      training_arguments(config_with({{"lr_scheduler_type", "constant_with_warmup"}})).lr_scheduler_type,
+      Scheduler::constant_with_warmup);
+  const DataArguments d =
+      data_arguments(config_with({{"max_length", "null"},
+                                  {"truncation_mode", "keep_end"},
+                                  {"completion_only_loss", "false"},
+                                  {"dataset_columns", "{question: prompt, answer: completion}"},
+                                  {"dataset_kwargs", "{skip_prepare_dataset: true}"},
+                                  {"train_sampling_strategy", "sequential"},
+                                  {"pad_to_multiple_of", "16"},
+                                  {"dataset_num_proc", "3"},
+                                  {"eos_token", "</s>"},
+                                  {"chat_template", "{{ x }}"},
+                                  {"dataset_select_columns", "question answer"}}));
   EXPECT_FALSE(d.max_length.has_value());
   EXPECT_TRUE(d.truncation_keep_end);
   EXPECT_EQ(d.completion_only_loss, false);
@@ -201,8 +199,8 @@ TEST(Arguments, ChecksAcrossKeys) {
             "logging_steps: '2.5' is not accepted; give an integer, or a share of all steps below 1");
   EXPECT_EQ(refusal({{"eval_strategy", "steps"}, {"eval_steps", "1.5"}}),
             "eval_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
-  EXPECT_NO_THROW(training_arguments(with({{"eval_strategy", "epoch"}, {"eval_steps", "1.5"}})));
-  EXPECT_NO_THROW(training_arguments(with({{"logging_strategy", "epoch"}, {"logging_steps", "1.5"}})));
+  EXPECT_NO_THROW(training_arguments(config_with({{"eval_strategy", "epoch"}, {"eval_steps", "1.5"}})));
+  EXPECT_NO_THROW(training_arguments(config_with({{"logging_strategy", "epoch"}, {"logging_steps", "1.5"}})));
   EXPECT_EQ(
       refusal({{"lr_scheduler_kwargs", "{num_cycles: 1}"}}),
       "lr_scheduler_kwargs: 'num_cycles' is not an argument of lr_scheduler_type linear; accepted: none");
@@ -232,7 +230,7 @@ TEST(Arguments, ChecksAcrossKeys) {
       "give fused_kernels: auto, or frozen_compute: auto");
   EXPECT_EQ(refusal({{"save_steps", "1.5"}}),
             "save_steps: '1.5' is not accepted; give an integer, or a share of all steps below 1");
-  EXPECT_NO_THROW(training_arguments(with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
+  EXPECT_NO_THROW(training_arguments(config_with({{"save_steps", "1.5"}, {"save_strategy", "no"}})));
   for (const char* lever : {"activation_offloading=true", "optim=paged_adamw_8bit"}) {
     const std::string text = lever;
     const size_t at = text.find('=');
@@ -259,7 +257,9 @@ TEST(Arguments, ChecksAcrossKeys) {
 }
 
 TEST(Arguments, FusedKernels) {
-  const auto read = [](const Settings& settings) { return training_arguments(with(settings)).fused_kernels; };
+  const auto read = [](const Settings& settings) {
+    return training_arguments(config_with(settings)).fused_kernels;
+  };
   EXPECT_EQ(read({}), FusedKernels::automatic);
   EXPECT_EQ(read({{"fused_kernels", "off"}}), FusedKernels::off);
   EXPECT_EQ(read({{"fused_kernels", "off"}, {"use_liger_kernel", "false"}}), FusedKernels::off);
@@ -267,7 +267,7 @@ TEST(Arguments, FusedKernels) {
   EXPECT_EQ(read({{"use_liger_kernel", "true"}}), FusedKernels::on);
   EXPECT_EQ(read({{"use_liger_kernel", "true"}, {"fused_kernels", "auto"}}), FusedKernels::on);
   try {
-    with({{"fused_kernels", "some"}});
+    config_with({{"fused_kernels", "some"}});
     ADD_FAILURE() << "taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.key(), "fused_kernels");
@@ -276,7 +276,7 @@ TEST(Arguments, FusedKernels) {
 
 TEST(Arguments, FrozenLayersAreKeptOnlyWhereTheyAlwaysMakeTheSame) {
   const Settings kept = {{"cache_frozen_layers", "/tmp/states"}, {"use_peft", "true"}};
-  EXPECT_EQ(training_arguments(with(kept)).cache_frozen_layers, "/tmp/states");
+  EXPECT_EQ(training_arguments(config_with(kept)).cache_frozen_layers, "/tmp/states");
   EXPECT_EQ(training_arguments(Config()).cache_frozen_layers, "");
   const auto refused = [&](std::string_view key, std::string_view value, const std::string& want) {
     Settings settings = kept;
@@ -288,26 +288,28 @@ TEST(Arguments, FrozenLayersAreKeptOnlyWhereTheyAlwaysMakeTheSame) {
   refused("neftune_noise_alpha", "5", "neftune_noise_alpha: 5");
   refused("fused_kernels", "off", "leave out fused_kernels: off");
   refused("cache_frozen_layers", "~/states", "'~' is not expanded");
-  EXPECT_EQ(run_notes(with({{"cache_frozen_layers_zstd", "true"}})).front(),
+  EXPECT_EQ(run_notes(config_with({{"cache_frozen_layers_zstd", "true"}})).front(),
             "cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
 }
 
 TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
   EXPECT_EQ(run_notes(Config()), std::vector<std::string>{});
-  EXPECT_EQ(run_notes(with({{"save_strategy", "no"}})).front(),
+  EXPECT_EQ(run_notes(config_with({{"save_strategy", "no"}})).front(),
             "save_strategy no: no checkpoints are written, only the final model");
-  EXPECT_EQ(run_notes(with({{"truncation_mode", "keep_end"}})).size(), 1u);
-  EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"shuffle_dataset", "true"}})).front(),
+  EXPECT_EQ(run_notes(config_with({{"truncation_mode", "keep_end"}})).size(), 1u);
+  EXPECT_EQ(run_notes(config_with({{"dataset_streaming", "true"}, {"shuffle_dataset", "true"}})).front(),
             "dataset_streaming with shuffle_dataset: rows are shuffled within a buffer of 1000, as in TRL");
-  EXPECT_EQ(run_notes(with({{"dataset_streaming", "true"}, {"dataloader_drop_last", "true"}})).back(),
+  EXPECT_EQ(run_notes(config_with({{"dataset_streaming", "true"}, {"dataloader_drop_last", "true"}})).back(),
             "dataset_streaming with dataloader_drop_last: the last batch is trained on even when it is not "
             "full, as in TRL");
-  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}})).front(),
+  EXPECT_EQ(run_notes(config_with({{"offload_dir", "/disk"}})).front(),
             "offload_dir: nothing leaves memory in this run; it has an effect with a paged_ optimizer, with "
             "activation_offloading: true, or with memory_budget");
-  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}, {"memory_budget", "1GB"}})), run_notes(with({})));
-  EXPECT_EQ(run_notes(with({{"offload_dir", "/disk"}, {"optim", "paged_lion_8bit"}})), run_notes(with({})));
-  EXPECT_EQ(run_notes(with({{"optim", "sgd"}, {"optim_args", "weight_decay=0.1"}})).front(),
+  EXPECT_EQ(run_notes(config_with({{"offload_dir", "/disk"}, {"memory_budget", "1GB"}})),
+            run_notes(config_with({})));
+  EXPECT_EQ(run_notes(config_with({{"offload_dir", "/disk"}, {"optim", "paged_lion_8bit"}})),
+            run_notes(config_with({})));
+  EXPECT_EQ(run_notes(config_with({{"optim", "sgd"}, {"optim_args", "weight_decay=0.1"}})).front(),
             "optim_args: weight_decay 0.1 has no effect, as in Trainer: the weights decay by the option "
             "weight_decay, which is 0");
 }
@@ -319,12 +321,15 @@ TEST(Arguments, Checkpoints) {
   EXPECT_EQ(defaults.save_total_limit, std::nullopt);
   EXPECT_EQ(defaults.metric_for_best_model, "");
   EXPECT_EQ(defaults.resume_from_checkpoint, std::nullopt);
-  EXPECT_EQ(training_arguments(with({{"save_total_limit", "0"}})).save_total_limit, std::nullopt);
-  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "false"}})).resume_from_checkpoint,
+  EXPECT_EQ(training_arguments(config_with({{"save_total_limit", "0"}})).save_total_limit, std::nullopt);
+  EXPECT_EQ(training_arguments(config_with({{"resume_from_checkpoint", "false"}})).resume_from_checkpoint,
             std::nullopt);
-  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "True"}})).resume_from_checkpoint, "true");
-  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "auto"}})).resume_from_checkpoint, "auto");
-  EXPECT_EQ(training_arguments(with({{"resume_from_checkpoint", "out/y"}})).resume_from_checkpoint, "out/y");
+  EXPECT_EQ(training_arguments(config_with({{"resume_from_checkpoint", "True"}})).resume_from_checkpoint,
+            "true");
+  EXPECT_EQ(training_arguments(config_with({{"resume_from_checkpoint", "auto"}})).resume_from_checkpoint,
+            "auto");
+  EXPECT_EQ(training_arguments(config_with({{"resume_from_checkpoint", "out/y"}})).resume_from_checkpoint,
+            "out/y");
 }
 
 // Trainer's rules (training_args.py __post_init__, trainer.py __init__).
@@ -335,15 +340,15 @@ TEST(Arguments, BestModel) {
                     {"eval_steps", "2"},
                     {"save_steps", "4"}};
     all.insert(all.end(), more.begin(), more.end());
-    return with(all);
+    return config_with(all);
   };
   const TrainingArguments arguments = training_arguments(best({}));
   EXPECT_EQ(arguments.metric_for_best_model, "eval_loss");
   EXPECT_FALSE(arguments.greater_is_better);
-  EXPECT_EQ(
-      training_arguments(with({{"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "epoch"}}))
-          .metric_for_best_model,
-      "eval_loss");
+  EXPECT_EQ(training_arguments(
+                config_with({{"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "epoch"}}))
+                .metric_for_best_model,
+            "eval_loss");
   const TrainingArguments accuracy =
       training_arguments(best({{"metric_for_best_model", "mean_token_accuracy"}}));
   EXPECT_EQ(accuracy.metric_for_best_model, "eval_mean_token_accuracy");
@@ -352,10 +357,10 @@ TEST(Arguments, BestModel) {
       training_arguments(best({{"metric_for_best_model", "eval_entropy"}, {"greater_is_better", "false"}}))
           .greater_is_better);
   EXPECT_NO_THROW(training_arguments(best({{"eval_steps", "0.1"}, {"save_steps", "0.3"}})));
-  EXPECT_NO_THROW(training_arguments(
-      with({{"load_best_model_at_end", "true"}, {"eval_strategy", "epoch"}, {"save_strategy", "epoch"}})));
-  EXPECT_NO_THROW(training_arguments(
-      with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}, {"metric_for_best_model", "loss"}})));
+  EXPECT_NO_THROW(training_arguments(config_with(
+      {{"load_best_model_at_end", "true"}, {"eval_strategy", "epoch"}, {"save_strategy", "epoch"}})));
+  EXPECT_NO_THROW(training_arguments(config_with(
+      {{"save_strategy", "best"}, {"eval_strategy", "epoch"}, {"metric_for_best_model", "loss"}})));
   const auto why = [&](const Config& config) -> std::string {
     try {
       training_arguments(config);
@@ -373,9 +378,9 @@ TEST(Arguments, BestModel) {
             "load_best_model_at_end needs the same eval_strategy and save_strategy, steps or epoch (or "
             "save_strategy "
             "best); eval_strategy is steps, save_strategy is epoch");
-  EXPECT_EQ(why(with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}})),
+  EXPECT_EQ(why(config_with({{"save_strategy", "best"}, {"eval_strategy", "epoch"}})),
             "save_strategy best needs metric_for_best_model, for example loss");
-  EXPECT_EQ(why(with({{"save_strategy", "best"}, {"metric_for_best_model", "loss"}})),
+  EXPECT_EQ(why(config_with({{"save_strategy", "best"}, {"metric_for_best_model", "loss"}})),
             "save_strategy best needs an eval_strategy: steps or epoch");
 }
 

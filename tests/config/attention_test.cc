@@ -4,20 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/error_of.h"
 
 namespace trl::config {
 namespace {
 
-AttentionArguments attention_asked(const std::vector<std::pair<const char*, std::string>>& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return training_arguments(config).attention;
+AttentionArguments attention_asked(const Settings& settings) {
+  return training_arguments(config_with(settings)).attention;
 }
 
-std::pair<Status, std::string> attention_refusal(
-    const std::vector<std::pair<const char*, std::string>>& settings) {
+std::pair<Status, std::string> attention_refusal(const Settings& settings) {
   return test::error_of([&] { attention_asked(settings); });
 }
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "support/error_of.h"
+#include "config/settings.h"
 
 namespace trl::config {
 namespace {
@@ -183,10 +183,9 @@ TEST(LoraConfig, PeftConfigNeedsUsePeft) {
             "peft_config: it has an effect only with use_peft: give use_peft: true, or leave it out");
 }
 
-LoraConfig of(const std::vector<std::pair<const char*, const char*>>& settings) {
-  Config config;
+LoraConfig of(const Settings& settings) {
+  Config config = config_with(settings);
   config.set("use_peft", "true");
-  for (const auto& [key, value] : settings) config.set(key, value);
   return lora_config(config).value();
 }
 

@@ -2,37 +2,27 @@
 
 #include <gtest/gtest.h>
 
+#include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/error_of.h"
 
 namespace trl::config {
 namespace {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-Config dtype_config(const Settings& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return config;
-}
-
 std::string dtype_refusal(const Settings& settings) {
-  const auto [status, message] = test::error_of([&] { training_arguments(dtype_config(settings)); });
-  EXPECT_EQ(status, Status::invalid_config);
-  return message;
+  return refusal_of([&] { training_arguments(config_with(settings)); });
 }
 
 TEST(ModelDtype, AnEntryOfModelInitKwargsIsTheKey) {
   EXPECT_EQ(model_dtype(Config()), "float32");
-  EXPECT_EQ(model_dtype(dtype_config({{"dtype", "bfloat16"}})), "bfloat16");
+  EXPECT_EQ(model_dtype(config_with({{"dtype", "bfloat16"}})), "bfloat16");
   for (const char* value : {"auto", "float32", "bfloat16"}) {
     for (const char* key : {"dtype", "torch_dtype"}) {
       const std::string entry = fmt::format("{{{}: {}}}", key, value);
-      EXPECT_EQ(model_dtype(dtype_config({{"model_init_kwargs", entry}})), value);
-      EXPECT_EQ(model_dtype(dtype_config({{"dtype", value}, {"model_init_kwargs", entry}})), value);
+      EXPECT_EQ(model_dtype(config_with({{"model_init_kwargs", entry}})), value);
+      EXPECT_EQ(model_dtype(config_with({{"dtype", value}, {"model_init_kwargs", entry}})), value);
     }
   }
-  EXPECT_EQ(model_dtype(dtype_config({{"model_init_kwargs", "{dtype: null}"}})), "auto");
+  EXPECT_EQ(model_dtype(config_with({{"model_init_kwargs", "{dtype: null}"}})), "auto");
 }
 
 TEST(ModelDtype, RefusesWhatTheKeyRefuses) {

@@ -2,22 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "config/data_arguments.h"
+#include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/error_of.h"
 
 namespace trl::config {
 namespace {
 
-using Pairs = std::vector<std::pair<const char*, const char*>>;
-
-Config preference_config(const Pairs& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return config;
-}
-
 TEST(PreferenceArguments, KtoHasTrlsDefaults) {
-  const TrainingArguments a = training_arguments(preference_config({{"method", "kto"}}));
+  const TrainingArguments a = training_arguments(config_with({{"method", "kto"}}));
   EXPECT_EQ(a.learning_rate, 1e-6);
   EXPECT_TRUE(a.disable_dropout);
   EXPECT_EQ(a.preference.losses, (std::vector<std::pair<std::string, double>>{{"kto", 1.0}}));
@@ -26,13 +18,13 @@ TEST(PreferenceArguments, KtoHasTrlsDefaults) {
   EXPECT_EQ(a.preference.undesirable_weight, 1.0);
   EXPECT_FALSE(a.preference.precompute_ref_log_probs);
   EXPECT_FALSE(a.preference.precompute_ref_batch_size);
-  EXPECT_EQ(data_arguments(preference_config({{"method", "kto"}})).sampling, Sampling::sequential);
-  EXPECT_EQ(data_arguments(preference_config({{"method", "dpo"}})).sampling, Sampling::random);
+  EXPECT_EQ(data_arguments(config_with({{"method", "kto"}})).sampling, Sampling::sequential);
+  EXPECT_EQ(data_arguments(config_with({{"method", "dpo"}})).sampling, Sampling::random);
 }
 
 TEST(PreferenceArguments, WhatIsComputedEarlyLiesInOutputDirUnlessToldOtherwise) {
-  const auto directory = [](const Pairs& settings) {
-    return training_arguments(preference_config(settings)).preference.ref_logprobs_cache_dir;
+  const auto directory = [](const Settings& settings) {
+    return training_arguments(config_with(settings)).preference.ref_logprobs_cache_dir;
   };
   EXPECT_EQ(directory({{"method", "dpo"}, {"output_dir", "/tmp/run"}}), "/tmp/run");
   EXPECT_EQ(directory({{"method", "kto"}, {"ref_logprobs_cache_dir", "/tmp/kept"}}), "/tmp/kept");
@@ -40,7 +32,7 @@ TEST(PreferenceArguments, WhatIsComputedEarlyLiesInOutputDirUnlessToldOtherwise)
 
 TEST(PreferenceArguments, ContradictionsNameTheKey) {
   struct Case {
-    Pairs settings;
+    Settings settings;
     const char* message;  // how it begins: key and value
   };
   const std::vector<Case> cases = {
@@ -85,55 +77,54 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
        "ref_logprobs_cache_dir: '~/kept' is not accepted"},
   };
   for (const Case& bad : cases) {
-    const auto [status, message] =
-        test::error_of([&] { training_arguments(preference_config(bad.settings)); });
+    const auto [status, message] = test::error_of([&] { training_arguments(config_with(bad.settings)); });
     EXPECT_EQ(status, Status::invalid_config) << message;
     EXPECT_TRUE(message.starts_with(bad.message)) << message;
   }
-  EXPECT_NO_THROW(training_arguments(preference_config({{"method", "kto"},
-                                                        {"loss_type", "apo_zero_unpaired"},
-                                                        {"per_device_train_batch_size", "1"},
-                                                        {"train_sampling_strategy", "random"}})));
+  EXPECT_NO_THROW(training_arguments(config_with({{"method", "kto"},
+                                                  {"loss_type", "apo_zero_unpaired"},
+                                                  {"per_device_train_batch_size", "1"},
+                                                  {"train_sampling_strategy", "random"}})));
 }
 
 TEST(PreferenceArguments, LossesOfEarlierReleasesSayWhatTakesTheirPlace) {
   const auto refusal = [](const char* key, const char* value) {
-    return test::error_of([&] { preference_config({{"method", "dpo"}, {key, value}}); }).second;
+    return test::error_of([&] { config_with({{"method", "dpo"}, {key, value}}); }).second;
   };
   EXPECT_EQ(refusal("rpo_alpha", "0.5"),
             "rpo_alpha: '0.5' is refused: it is a loss of the list now: give loss_type: [sigmoid, sft] with "
             "loss_weights: [1.0, the value of rpo_alpha]");
   EXPECT_TRUE(refusal("reference_free", "true").starts_with("reference_free: 'true' is refused: "));
   EXPECT_TRUE(refusal("model_init_kwargs", R"({"num_labels": 2})").starts_with("model_init_kwargs: "));
-  EXPECT_NO_THROW(preference_config({{"method", "dpo"}, {"rpo_alpha", "null"}, {"reference_free", "false"}}));
-  EXPECT_NO_THROW(preference_config({{"method", "reward"}, {"model_init_kwargs", R"({"num_labels": 1})"}}));
+  EXPECT_NO_THROW(config_with({{"method", "dpo"}, {"rpo_alpha", "null"}, {"reference_free", "false"}}));
+  EXPECT_NO_THROW(config_with({{"method", "reward"}, {"model_init_kwargs", R"({"num_labels": 1})"}}));
 }
 
 TEST(PreferenceArguments, WindowsThatContradictAreRefused) {
-  EXPECT_EQ(data_arguments(preference_config({{"share_prefix_window", "8"}})).share_prefix_window, 8);
+  EXPECT_EQ(data_arguments(config_with({{"share_prefix_window", "8"}})).share_prefix_window, 8);
   EXPECT_EQ(data_arguments(Config()).share_prefix_window, 0);
   EXPECT_THROW(Config().set("share_prefix_window", "1"), Error);
-  const std::vector<std::pair<Pairs, const char*>> cases = {
+  const std::vector<std::pair<Settings, const char*>> cases = {
       {{{"share_prefix", "false"}}, "share_prefix: false"},
       {{{"packing", "true"}}, "packing"},
       {{{"dataset_streaming", "true"}}, "dataset_streaming"},
       {{{"train_sampling_strategy", "group_by_length"}}, "train_sampling_strategy: group_by_length"},
       {{{"method", "kto"}}, "loss_type: kto"}};
   for (const auto& [settings, with] : cases) {
-    Config config = preference_config(settings);
+    Config config = config_with(settings);
     config.set("share_prefix_window", "8");
     const auto [status, message] = test::error_of([&] { data_arguments(config); });
     EXPECT_EQ(status, Status::invalid_config);
     EXPECT_TRUE(message.starts_with(std::string("share_prefix_window: 8 is refused with ") + with + ", "))
         << message;
   }
-  EXPECT_NO_THROW(data_arguments(preference_config(
-      {{"method", "kto"}, {"loss_type", "apo_zero_unpaired"}, {"share_prefix_window", "8"}})));
+  EXPECT_NO_THROW(data_arguments(
+      config_with({{"method", "kto"}, {"loss_type", "apo_zero_unpaired"}, {"share_prefix_window", "8"}})));
 }
 
 TEST(PreferenceArguments, RowsThatComeAndGoAreNotGivenToTheReferenceBefore) {
   for (const char* method : {"dpo", "kto"}) {
-    Config config = preference_config({{"method", method}, {"dataset_streaming", "true"}});
+    Config config = config_with({{"method", method}, {"dataset_streaming", "true"}});
     EXPECT_TRUE(data_arguments(config).streaming);
     config.set("precompute_ref_log_probs", "true");
     const auto [status, message] = test::error_of([&] { data_arguments(config); });
@@ -141,8 +132,7 @@ TEST(PreferenceArguments, RowsThatComeAndGoAreNotGivenToTheReferenceBefore) {
     EXPECT_TRUE(message.starts_with("precompute_ref_log_probs: true is refused with dataset_streaming: true"))
         << message;
   }
-  EXPECT_TRUE(
-      data_arguments(preference_config({{"method", "reward"}, {"dataset_streaming", "true"}})).streaming);
+  EXPECT_TRUE(data_arguments(config_with({{"method", "reward"}, {"dataset_streaming", "true"}})).streaming);
 }
 
 }  // namespace

@@ -2,23 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/error_of.h"
 
 namespace trl::config {
 namespace {
 
-Config quantization_config(const std::vector<std::pair<std::string, std::string>>& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return config;
-}
-
 TEST(Quantization, IsWhatTheFlagsOfTrlSay) {
   EXPECT_FALSE(quantization(Config()));
-  const auto form = [](const std::vector<std::pair<std::string, std::string>>& settings) {
-    return quantization(quantization_config(settings));
-  };
+  const auto form = [](const Settings& settings) { return quantization(config_with(settings)); };
   EXPECT_EQ(form({{"load_in_8bit", "true"}}).form, WeightForm::int8);
   EXPECT_EQ(form({{"load_in_4bit", "true"}}).form, WeightForm::nf4);
   EXPECT_EQ(form({{"load_in_4bit", "true"}, {"bnb_4bit_quant_type", "fp4"}}).form, WeightForm::fp4);
@@ -29,7 +21,7 @@ TEST(Quantization, IsWhatTheFlagsOfTrlSay) {
 
 TEST(Quantization, RefusesTwoForms) {
   const auto [status, message] = test::error_of([] {
-    quantization(quantization_config({{"load_in_4bit", "true"}, {"load_in_8bit", "true"}}));
+    quantization(config_with({{"load_in_4bit", "true"}, {"load_in_8bit", "true"}}));
   });
   EXPECT_EQ(status, Status::invalid_config);
   EXPECT_EQ(message,
@@ -38,9 +30,7 @@ TEST(Quantization, RefusesTwoForms) {
 
 TEST(Quantization, AllWeightsAreNotTrained) {
   for (const char* key : {"load_in_4bit", "load_in_8bit"}) {
-    const auto [status, message] = test::error_of([&] {
-      training_arguments(quantization_config({{key, "true"}}));
-    });
+    const auto [status, message] = test::error_of([&] { training_arguments(config_with({{key, "true"}})); });
     EXPECT_EQ(status, Status::invalid_config);
     EXPECT_EQ(message, std::string(key) +
                            ": true: quantised weights cannot be trained, only adapters on top of them; "

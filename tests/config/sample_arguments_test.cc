@@ -2,16 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "support/error_of.h"
+#include "config/settings.h"
 
 namespace trl::config {
 namespace {
 
-SampleArguments samples_of(const std::vector<std::pair<std::string, std::string>>& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return sample_arguments(config);
-}
+SampleArguments samples_of(const Settings& settings) { return sample_arguments(config_with(settings)); }
 
 TEST(SampleArguments, AreAListOrTheNameOfAFile) {
   EXPECT_FALSE(samples_of({}).asked);
@@ -45,11 +41,7 @@ TEST(SampleArguments, AreTheSameWhenReadAgain) {
 }
 
 TEST(SampleArguments, AreRefusedByName) {
-  const auto refusal = [](const std::vector<std::pair<std::string, std::string>>& settings) {
-    const auto [status, message] = test::error_of([&] { samples_of(settings); });
-    EXPECT_EQ(status, Status::invalid_config);
-    return message;
-  };
+  const auto refusal = [](const Settings& settings) { return refusal_of([&] { samples_of(settings); }); };
   EXPECT_EQ(refusal({{"sample_prompts", "[]"}}),
             "sample_prompts: the list is empty: give at least one prompt, or null");
   EXPECT_EQ(refusal({{"sample_prompts", "{text: a}"}}),

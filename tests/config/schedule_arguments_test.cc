@@ -2,30 +2,17 @@
 // rest.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "config/option.h"
+#include "config/settings.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {
 namespace {
 
-using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
-
-TrainingArguments read(const Settings& settings) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  return training_arguments(config);
-}
+TrainingArguments read(const Settings& settings) { return training_arguments(config_with(settings)); }
 
 std::string refusal(const Settings& settings) {
-  try {
-    read(settings);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::invalid_config);
-    return error.message();
-  }
-  ADD_FAILURE() << "taken";
-  return {};
+  return refusal_of([&] { read(settings); });
 }
 
 ScheduleArguments schedule(std::string_view type, std::string_view kwargs) {
