@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "capi/process.h"
 #include "capi/too_little.h"
-#include "config/training_arguments.h"
 #include "telemetry/plan_report.h"
 
 namespace trl::capi {
@@ -27,9 +26,10 @@ struct Tried {
 
 class Search {
  public:
-  Search(const config::Config& config, int64_t budget, const RunSize& size, int64_t embedding_rows,
-         const std::vector<int32_t>& new_tokens)
+  Search(const config::Config& config, bool leaving_asked, int64_t budget, const RunSize& size,
+         int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
       : config_(config),
+        leaving_asked_(leaving_asked),
         budget_(static_cast<double>(budget)),
         size_(size),
         embedding_rows_(embedding_rows),
@@ -90,7 +90,7 @@ class Search {
       made.plan = plan_of(way.options(config_), size_, embedding_rows_, new_tokens_, true, way.settings());
     } catch (const Error& error) {
       const bool of_disk = error.key() == "offload_dir" || error.status() == Status::io;
-      if (!of_disk || !way.leaves() || config::training_arguments(config_).offload) throw;
+      if (!of_disk || !way.leaves() || leaving_asked_) throw;
       return made;  // there is no disk that anything could leave for
     }
     if (!has_room_on_disk(made.plan)) return made;
@@ -131,6 +131,7 @@ class Search {
   }
 
   const config::Config& config_;
+  const bool leaving_asked_;  // of activations, by the configuration itself
   const double budget_;
   const RunSize& size_;
   const int64_t embedding_rows_;
@@ -159,14 +160,14 @@ std::string chosen_text(const Tried& best, const Tried* faster, int64_t budget) 
 
 }  // namespace
 
-Choice choose_way(const config::Config& config, int64_t budget, const RunSize& size, int64_t embedding_rows,
-                  const std::vector<int32_t>& new_tokens) {
-  Search search(config, budget, size, embedding_rows, new_tokens);
+Choice choose_way(const config::Config& config, const config::TrainingArguments& training, int64_t budget,
+                  const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
+  Search search(config, training.offload.has_value(), budget, size, embedding_rows, new_tokens);
   search.run();
   const Tried* const best = search.best();
   if (best == nullptr) {
     const Tried& least = search.smallest();
-    refuse_too_little(config, budget, least.plan, least.way.name());
+    refuse_too_little(config, training, budget, least.plan, least.way.name());
   }
   current_log()->write(base::LogLevel::info, "plan", chosen_text(*best, search.next_faster(), budget));
   Choice choice{best->way.options(config), best->way.settings(), best->plan};

@@ -15,7 +15,8 @@ struct Choice {
 // budget: resident bytes. Few ways are rehearsed: each form of recomputation as it is, and what is between it
 // and all its levers where it does not fit. The log says which way was taken, and what the next faster one
 // would have needed. Throws Error(invalid_config) with the smallest budget that would do where none fits.
-Choice choose_way(const config::Config& config, int64_t budget, const RunSize& size, int64_t embedding_rows,
-                  const std::vector<int32_t>& new_tokens);
+// training: what config says.
+Choice choose_way(const config::Config& config, const config::TrainingArguments& training, int64_t budget,
+                  const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens);
 
 }  // namespace trl::capi

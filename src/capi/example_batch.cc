@@ -64,7 +64,8 @@ base::Json read_batch(const Dataset& dataset, const Tokenizer& tokenizer, const 
   const config::Config config = without_output(given);
   const auto training_tokenizer =
       data::training_tokenizer(tokenizer.get(), config::data_arguments(dataset.apply_options(config)));
-  const Prepared prepared = prepare(config, *training_tokenizer, *dataset.runtime(), dataset, nullptr);
+  const Prepared prepared = prepare(config, config::training_arguments(config), *training_tokenizer,
+                                    *dataset.runtime(), dataset, nullptr);
   prepared.train->settle();
   engine::ErrorCapture error;
   error.check(prepared.train->start_epoch(0, 0, {}, error));

@@ -24,26 +24,28 @@ int64_t counted(const config::Config& config, const RunSize& size, int64_t embed
 }
 
 // As long as they really are; nothing where that is not known before all are read.
-std::optional<RunSize> real_size(const config::Config& config, Batches& rows, Batches* evaluation) {
+std::optional<RunSize> real_size(const config::Config& config, const config::TrainingArguments& training,
+                                 Batches& rows, Batches* evaluation) {
   if (rows.longest_row() < 0 || (evaluation != nullptr && evaluation->longest_row() < 0)) return std::nullopt;
   config::Config open = config;
   open.set("max_length", "null");
-  return largest_batch(open, rows, evaluation);
+  return largest_batch(open, training, rows, evaluation);
 }
 
 }  // namespace
 
-void check_memory_limit(const config::Config& config, Batches& rows, Batches* evaluation,
-                        int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
+void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
+                        Batches& rows, Batches* evaluation, int64_t embedding_rows,
+                        const std::vector<int32_t>& new_tokens) {
   const int64_t limit = process().memory().limit();
   if (limit <= 0) return;
   const int64_t free = limit - process().memory().now();
   const auto bytes = [&](const RunSize& size) { return counted(config, size, embedding_rows, new_tokens); };
   const bool bounded = config.get_optional_int("max_length").has_value();
-  if (bounded && bytes(largest_batch(config)) <= free) return;
-  const std::optional<RunSize> real = real_size(config, rows, evaluation);
+  if (bounded && bytes(largest_batch(config, training)) <= free) return;
+  const std::optional<RunSize> real = real_size(config, training, rows, evaluation);
   if (!real && !bounded) return;
-  const RunSize size = real.value_or(largest_batch(config));
+  const RunSize size = real.value_or(largest_batch(config, training));
   const int64_t most = bytes(size);
   if (most <= free) return;
   constexpr double kCertain = 0.9;  // a prediction may be above what is taken

@@ -3,14 +3,15 @@
 #include <vector>
 
 #include "capi/batch_source.h"
-#include "config/config.h"
+#include "config/training_arguments.h"
 
 namespace trl::capi {
 
 // Where a limit is set, a run whose longest row alone does not fit is refused before its model is opened, and
 // the log warns of one whose largest batch may not fit. A run that cannot be planned passes.
-// evaluation: nullable. Error(out_of_memory).
-void check_memory_limit(const config::Config& config, Batches& rows, Batches* evaluation,
-                        int64_t embedding_rows, const std::vector<int32_t>& new_tokens);
+// training: what config says. evaluation: nullable. Error(out_of_memory).
+void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
+                        Batches& rows, Batches* evaluation, int64_t embedding_rows,
+                        const std::vector<int32_t>& new_tokens);
 
 }  // namespace trl::capi

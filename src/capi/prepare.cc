@@ -3,7 +3,6 @@
 
 #include "capi/process.h"
 #include "config/data_arguments.h"
-#include "config/training_arguments.h"
 #include "data/pair_batches.h"
 #include "data/unpaired_batches.h"
 
@@ -33,56 +32,57 @@ data::Spool spool_of(const data::PrepareContext& context) {
 
 // How many rows of KTO exchange their completions; 0: none do. Those of a training batch, of evaluation rows
 // too, as in TRL.
-int64_t kl_group(const config::Config& config) {
-  const bool measured = config::preference_arguments(config).losses.front().first == "kto";
-  return measured ? config.get_int("per_device_train_batch_size") : 0;
+int64_t kl_group(const config::TrainingArguments& training) {
+  const bool measured = training.preference.losses.front().first == "kto";
+  return measured ? training.per_device_train_batch_size : 0;
 }
 
-std::unique_ptr<Batches> batches(const config::Config& config, const Dataset& dataset,
-                                 data::PrepareContext& context, const data::OrderOptions& order,
-                                 const data::BatchLayout& layout) {
+std::unique_ptr<Batches> batches(const config::Config& config, const config::TrainingArguments& training,
+                                 const Dataset& dataset, data::PrepareContext& context,
+                                 const data::OrderOptions& order, const data::BatchLayout& layout) {
   const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
   const auto table = [&] { return dataset.table(spool_of(context)); };
-  if (config.method() == "dpo" || config.method() == "reward") {
-    const auto prepare = config.method() == "dpo" ? data::prepare_dpo : data::prepare_reward;
+  if (training.method == "dpo" || training.method == "reward") {
+    const auto prepare = training.method == "dpo" ? data::prepare_dpo : data::prepare_reward;
     return std::make_unique<Batches>(data::batches_of_pairs(
         prepare(table(), context), order, layout, {arguments.max_length, arguments.truncation_keep_end}));
   }
-  if (config.method() == "kto") {
+  if (training.method == "kto") {
     return std::make_unique<Batches>(data::batches_of_unpaired(
-        data::prepare_kto(table(), context), order, layout, {arguments.max_length}, kl_group(config)));
+        data::prepare_kto(table(), context), order, layout, {arguments.max_length}, kl_group(training)));
   }
   auto examples = data::prepare_sft(table(), context);
   context.completion_only_loss = examples->completion_only_loss();
   return std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
 }
 
-data::StreamedRows streamed_rows(const config::Config& config, const config::DataArguments& arguments,
-                                 const data::BatchLayout& layout) {
+data::StreamedRows streamed_rows(const config::TrainingArguments& training,
+                                 const config::DataArguments& arguments, const data::BatchLayout& layout) {
   const data::Truncation truncation{arguments.max_length, arguments.truncation_keep_end};
-  if (config.method() == "dpo") return data::streamed_pairs(data::dpo_kind, layout, truncation);
-  if (config.method() == "reward") return data::streamed_pairs(data::reward_kind, layout, truncation);
-  if (config.method() == "kto")
-    return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(config) > 0);
+  if (training.method == "dpo") return data::streamed_pairs(data::dpo_kind, layout, truncation);
+  if (training.method == "reward") return data::streamed_pairs(data::reward_kind, layout, truncation);
+  if (training.method == "kto")
+    return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
   return data::streamed_sft(layout);
 }
 
-std::unique_ptr<Batches> batches_as_read(const config::Config& config, const Dataset& dataset,
+std::unique_ptr<Batches> batches_as_read(const config::Config& config,
+                                         const config::TrainingArguments& training, const Dataset& dataset,
                                          data::PrepareContext& context, const data::OrderOptions& order,
                                          const data::BatchLayout& layout) {
   const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
   return std::make_unique<Batches>(data::batches_as_read(dataset.shards(spool_of(context)), context,
                                                          order.batch_size,
-                                                         streamed_rows(config, arguments, layout)));
+                                                         streamed_rows(training, arguments, layout)));
 }
 
 }  // namespace
 
-Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
-                 const Dataset& train, const Dataset* eval) {
-  const config::TrainingArguments training = config::training_arguments(config);
+Prepared prepare(const config::Config& config, const config::TrainingArguments& training,
+                 const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& train,
+                 const Dataset* eval) {
   const config::DataArguments data = config::data_arguments(config);
   Prepared prepared;
   if (data.dataset_num_proc > 0)
@@ -95,14 +95,14 @@ Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer,
   if (training.method == "kto") {
     context.label_weights = {training.preference.desirable_weight, training.preference.undesirable_weight};
   }
-  prepared.train = data.streaming ? batches_as_read(config, train, context, order, layout)
-                                  : batches(config, train, context, order, layout);
+  prepared.train = data.streaming ? batches_as_read(config, training, train, context, order, layout)
+                                  : batches(config, training, train, context, order, layout);
   if (eval != nullptr) {
     context.packing = data.eval_packing;
     context.needs_lengths = false;
     context.may_be_empty = true;
     context.label_weights.reset();
-    prepared.eval = batches(config, *eval, context, data::eval_order(training, data), layout);
+    prepared.eval = batches(config, training, *eval, context, data::eval_order(training, data), layout);
   }
   return prepared;
 }

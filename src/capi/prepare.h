@@ -5,7 +5,7 @@
 #include "capi/batch_source.h"
 #include "capi/dataset_handle.h"
 #include "capi/tokenizer_handle.h"
-#include "config/config.h"
+#include "config/training_arguments.h"
 
 namespace trl::capi {
 
@@ -15,7 +15,9 @@ struct Prepared {
   std::unique_ptr<Batches> eval;  // or null
 };
 
-Prepared prepare(const config::Config& config, const text::Tokenizer& tokenizer, Runtime& runtime,
-                 const Dataset& train, const Dataset* eval);
+// training: what config says.
+Prepared prepare(const config::Config& config, const config::TrainingArguments& training,
+                 const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& train,
+                 const Dataset* eval);
 
 }  // namespace trl::capi

@@ -28,10 +28,10 @@ std::string beginning(const std::string& text, size_t characters) {
 
 }  // namespace
 
-Samples::Samples(const config::Config& config, std::vector<SamplePrompt> prompts,
+Samples::Samples(config::SampleArguments arguments, std::string output_dir, std::vector<SamplePrompt> prompts,
                  std::shared_ptr<const Tokenizer> tokenizer, engine::Model& model)
-    : arguments_(config::sample_arguments(config)),
-      output_dir_(config::training_arguments(config).output_dir),
+    : arguments_(std::move(arguments)),
+      output_dir_(std::move(output_dir)),
       prompts_(std::move(prompts)),
       tokenizer_(std::move(tokenizer)),
       model_(model) {

@@ -17,7 +17,7 @@ class Samples {
  public:
   // model: the one that is trained, which outlives this. Throws Error(invalid_config) for a prompt that
   // leaves it no positions.
-  Samples(const config::Config& config, std::vector<SamplePrompt> prompts,
+  Samples(config::SampleArguments arguments, std::string output_dir, std::vector<SamplePrompt> prompts,
           std::shared_ptr<const Tokenizer> tokenizer, engine::Model& model);
   // Of the run, on the thread of its step, when the weights are those of the event's step.
   void on_event(const engine::Event& event);

@@ -8,7 +8,6 @@
 #include "capi/prepare.h"
 #include "capi/profile.h"
 #include "config/data_arguments.h"
-#include "config/training_arguments.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {
@@ -25,8 +24,7 @@ telemetry::Layout layout_of(const config::DataArguments& data) {
 
 }  // namespace
 
-RunSize largest_batch(const config::Config& config) {
-  const config::TrainingArguments training = config::training_arguments(config);
+RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training) {
   const std::optional<int64_t> limit = config.get_optional_int("max_length");
   if (!limit) {
     fail_key("max_length",
@@ -38,8 +36,9 @@ RunSize largest_batch(const config::Config& config) {
   return size;
 }
 
-RunSize largest_batch(const config::Config& config, Batches& rows, Batches* evaluation) {
-  if (config.get_optional_int("max_length")) return largest_batch(config);
+RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
+                      Batches* evaluation) {
+  if (config.get_optional_int("max_length")) return largest_batch(config, training);
   const auto longest_of = [](Batches& batches) {
     const int64_t longest = batches.longest_row();
     if (longest >= 0) return std::max<int64_t>(1, longest);
@@ -49,13 +48,13 @@ RunSize largest_batch(const config::Config& config, Batches& rows, Batches* eval
   };
   config::Config limited = config;
   limited.set("max_length", std::to_string(longest_of(rows)));
-  RunSize size = largest_batch(limited);
+  RunSize size = largest_batch(limited, training);
   if (evaluation != nullptr) size.eval_longest = longest_of(*evaluation);
   return size;
 }
 
-RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {
-  const config::TrainingArguments training = config::training_arguments(config);
+RunSize measured_size(const config::Config& config, const config::TrainingArguments& training,
+                      const Dataset& rows, const Tokenizer& tokenizer) {
   const config::DataArguments data = config::data_arguments(config);
   data::ProfileOptions options = profile_options(config);
   options.max_lengths.clear();
@@ -81,11 +80,11 @@ RunSize measured_size(const config::Config& config, const Dataset& rows, const T
   return size;
 }
 
-RunSize prepared_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer) {
-  const config::TrainingArguments training = config::training_arguments(config);
-  config::Config apart = config;
-  apart.set("output_dir", std::filesystem::temp_directory_path().string());  // nothing is left in a run's own
-  const Prepared prepared = prepare(apart, tokenizer.get(), *rows.runtime(), rows, nullptr);
+RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
+                      const Dataset& rows, const Tokenizer& tokenizer) {
+  config::TrainingArguments apart = training;
+  apart.output_dir = std::filesystem::temp_directory_path().string();  // nothing is left in a run's own
+  const Prepared prepared = prepare(config, apart, tokenizer.get(), *rows.runtime(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();
   RunSize size;

@@ -5,7 +5,7 @@
 #include "capi/batch_source.h"
 #include "capi/dataset_handle.h"
 #include "capi/tokenizer_handle.h"
-#include "config/config.h"
+#include "config/training_arguments.h"
 
 namespace trl::capi {
 
@@ -18,17 +18,21 @@ struct RunSize {
 };
 
 // For rows that have not been read: each is as long as max_length allows.
-RunSize largest_batch(const config::Config& config);
+// training, here and below: what config says.
+RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training);
 
 // For the rows of a run; waits for all of them if max_length is null. evaluation: nullable.
 // Error(invalid_config): their lengths are not known.
-RunSize largest_batch(const config::Config& config, Batches& rows, Batches* evaluation);
+RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
+                      Batches* evaluation);
 
 // Reads all rows. They are never padded here, whatever the layout.
-RunSize measured_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
+RunSize measured_size(const config::Config& config, const config::TrainingArguments& training,
+                      const Dataset& rows, const Tokenizer& tokenizer);
 
 // The same for methods whose rows have several sequences: prepares all rows as the run does. tokenizer: the
 // run's.
-RunSize prepared_size(const config::Config& config, const Dataset& rows, const Tokenizer& tokenizer);
+RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
+                      const Dataset& rows, const Tokenizer& tokenizer);
 
 }  // namespace trl::capi

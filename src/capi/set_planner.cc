@@ -49,18 +49,19 @@ bool is_refusal(Status status) {
 
 base::Json SetPlanner::plan(const config::Config& given) {
   const config::Config config = with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given);
-  refuse_combinations(config, config::training_arguments(config));
-  const Batches& batches = batches_of(config);
+  const config::TrainingArguments training = config::training_arguments(config);
+  refuse_combinations(config, training);
+  const Batches& batches = batches_of(config, training);
   const std::optional<int64_t> budget = memory_budget(config);
   RunSize size = batches.size;
   if (budget && config.get_optional_int("max_length")) {  // as the run itself counts
-    const RunSize counted = largest_batch(config);
+    const RunSize counted = largest_batch(config, training);
     size.rows = counted.rows;
     size.longest = counted.longest;
   }
-  base::Json plan = budget
-                        ? choose_way(config, *budget, size, batches.embedding_rows, batches.new_tokens).plan
-                        : plan_of(config, size, batches.embedding_rows, batches.new_tokens);
+  base::Json plan =
+      budget ? choose_way(config, training, *budget, size, batches.embedding_rows, batches.new_tokens).plan
+             : plan_of(config, size, batches.embedding_rows, batches.new_tokens);
   keep_process(plan, process_);
   plan["model"] = needed_model_path(config);
   plan["rows"] = size.rows;
@@ -80,25 +81,27 @@ base::Json SetPlanner::plan(const config::Config& config, const config::OptionSe
   return out;
 }
 
-const SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config) {
+const SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
+                                                  const config::TrainingArguments& training) {
   std::string key;
   for (const auto& [name, value] : config.values()) {
     if (of_rows(name)) key += fmt::format("{}={}\n", name, value);
   }
   if (const auto found = batches_.find(key); found != batches_.end()) return found->second;
-  return batches_.emplace(key, read_batches(config)).first->second;
+  return batches_.emplace(key, read_batches(config, training)).first->second;
 }
 
-SetPlanner::Batches SetPlanner::read_batches(const config::Config& config) const {
+SetPlanner::Batches SetPlanner::read_batches(const config::Config& config,
+                                             const config::TrainingArguments& training) const {
   const std::string path = needed_model_path(config);
   Batches out;
   out.tokenizer = open_training_tokenizer(config, path, out.new_tokens);
   if (rows_ == nullptr)
-    out.size = largest_batch(config);
+    out.size = largest_batch(config, training);
   else if (config.method() != "sft")
-    out.size = prepared_size(config, *rows_, *out.tokenizer);
+    out.size = prepared_size(config, training, *rows_, *out.tokenizer);
   else
-    out.size = measured_size(config, *rows_,
+    out.size = measured_size(config, training, *rows_,
                              Tokenizer(data::open_tokenizer(tokenizer_path(path, config), current_log())));
   out.embedding_rows = wanted_embedding_rows(config, *out.tokenizer);
   return out;

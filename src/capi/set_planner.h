@@ -26,8 +26,8 @@ class SetPlanner {
     std::vector<int32_t> new_tokens;
     std::shared_ptr<Tokenizer> tokenizer;  // a run has it in its memory, too
   };
-  const Batches& batches_of(const config::Config& config);
-  Batches read_batches(const config::Config& config) const;
+  const Batches& batches_of(const config::Config& config, const config::TrainingArguments& training);
+  Batches read_batches(const config::Config& config, const config::TrainingArguments& training) const;
 
   const Dataset* rows_;
   int64_t process_ = -1;  // bytes

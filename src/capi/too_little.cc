@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/training_arguments.h"
 #include "telemetry/plan_report.h"
 
 namespace trl::capi {
@@ -21,8 +20,8 @@ std::string enough(double bytes) {
 }
 
 // Options that lower a term and are not set yet.
-std::string lowered_by(const std::string& term, const config::Config& config) {
-  const config::TrainingArguments run = config::training_arguments(config);
+std::string lowered_by(const std::string& term, const config::Config& config,
+                       const config::TrainingArguments& training) {
   std::vector<std::string> out;
   const auto add = [&](bool possible, const char* what) {
     if (possible) out.emplace_back(what);
@@ -33,14 +32,14 @@ std::string lowered_by(const std::string& term, const config::Config& config) {
     add(!adapter, "use_peft: true");
     add(adapter && !config.get_bool("load_in_4bit"), "load_in_4bit: true");
   } else if (term == "gradients") {
-    add(!run.optimizer_in_backward, "optimizer_in_backward: true");
-    add(run.gradient_dtype == config::GradientType::of_weights, "gradient_dtype: bfloat16");
+    add(!training.optimizer_in_backward, "optimizer_in_backward: true");
+    add(training.gradient_dtype == config::GradientType::of_weights, "gradient_dtype: bfloat16");
   } else if (term == "optimizer state") {
     const std::string name = config.get("optim");
     add(name.find("8bit") == std::string::npos, "optim: adamw_8bit");
     add(!name.starts_with("paged"), "optim: paged_adamw_8bit, whose state is in a file");
   } else if (term != "process" && term != "start of the process") {
-    add(run.per_device_train_batch_size > 1,
+    add(training.per_device_train_batch_size > 1,
         "a smaller per_device_train_batch_size with more gradient_accumulation_steps");
     add(true, "a smaller max_length");
   }
@@ -50,7 +49,8 @@ std::string lowered_by(const std::string& term, const config::Config& config) {
 }
 
 // "gradients, 540 MB (optimizer_in_backward: true); ..."
-std::string largest_terms(const base::Json& plan, const config::Config& config) {
+std::string largest_terms(const base::Json& plan, const config::Config& config,
+                          const config::TrainingArguments& training) {
   std::vector<std::pair<double, std::string>> terms;
   for (const base::Json& term : plan.at("terms"))
     terms.emplace_back(term.at("bytes").get<double>(), term.at("name").get<std::string>());
@@ -58,7 +58,7 @@ std::string largest_terms(const base::Json& plan, const config::Config& config) 
   std::string text;
   std::vector<std::string> said;
   for (const auto& [bytes, name] : terms) {
-    const std::string how = lowered_by(name, config);
+    const std::string how = lowered_by(name, config, training);
     if (how.empty() || bytes < 0.02 * plan.at("peak_bytes").get<double>()) continue;
     if (std::find(said.begin(), said.end(), how) != said.end()) continue;
     said.push_back(how);
@@ -80,10 +80,10 @@ std::string kept_keys(const config::Config& config) {
 
 }  // namespace
 
-void refuse_too_little(const config::Config& config, int64_t budget, const base::Json& plan,
-                       const std::string& way) {
+void refuse_too_little(const config::Config& config, const config::TrainingArguments& training,
+                       int64_t budget, const base::Json& plan, const std::string& way) {
   const double smallest = plan.at("peak_bytes");
-  const std::string terms = largest_terms(plan, config);
+  const std::string terms = largest_terms(plan, config, training);
   fail_key("memory_budget",
            "memory_budget: {} is too little: this run takes at least {} ({}), so {} would do.{} {}",
            bytes_text(static_cast<double>(budget)), bytes_text(smallest), way, enough(smallest),

@@ -120,17 +120,19 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
   if (const std::string& path = arguments.preference.reference; !path.empty())
     check_reference_tokens(path, tokenizer_->get());
-  std::vector<SamplePrompt> prompts = read_sample_prompts(config::sample_arguments(config_));
+  config::SampleArguments sampling = config::sample_arguments(config_);
+  std::vector<SamplePrompt> prompts = read_sample_prompts(sampling);
   encode(prompts, *tokenizer_);
-  Prepared prepared = prepare(config_, tokenizer_->get(), *runtime_, *train_, eval_.get());
+  Prepared prepared = prepare(config_, arguments, tokenizer_->get(), *runtime_, *train_, eval_.get());
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
   const int64_t wanted_rows = wanted_embedding_rows(config_, *tokenizer_);
   std::optional<Choice> choice;
   if (budget) {
-    choice = choose_way(config_, *budget, largest_batch(config_, *train_batches_, eval_batches_.get()),
-                        wanted_rows, new_tokens);
+    choice = choose_way(config_, arguments, *budget,
+                        largest_batch(config_, arguments, *train_batches_, eval_batches_.get()), wanted_rows,
+                        new_tokens);
     values.clear();
     for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
     prediction_ = prediction_of(choice->plan);
@@ -142,11 +144,13 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     train_batches_->settle();  // before there are weights in memory
     check_disks(chosen, wanted_rows, new_tokens, train_batches_->batches_per_epoch());
   }
-  if (!budget) check_memory_limit(config_, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
+  if (!budget)
+    check_memory_limit(config_, arguments, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
   const MemoryCapScope capped(cap());
   model_ = open_model(model_path_, config_, wanted_rows);
   if (!prompts.empty()) {
-    samples_ = std::make_unique<Samples>(config_, std::move(prompts), tokenizer_, *model_);
+    samples_ = std::make_unique<Samples>(std::move(sampling), arguments.output_dir, std::move(prompts),
+                                         tokenizer_, *model_);
     events_.samples = samples_.get();
   }
   train_batches_->settle();

@@ -55,8 +55,7 @@ void add_evaluation(Options& out, const Config& config, const TrainingArguments&
 
 }  // namespace
 
-Options result_options(const Config& config) {
-  const TrainingArguments a = training_arguments(config);
+Options result_options(const Config& config, const TrainingArguments& a) {
   Options out;
   add(out, config, {"method"});
   out.emplace_back("dtype", model_dtype(config));

@@ -129,8 +129,9 @@ int64_t update_count(double steps, int64_t max_steps);
 void refuse_evaluation(const TrainingArguments& arguments);
 
 // Name and effective value of every option that the weights of a run depend on, beside those that make the
-// rows: what a checkpoint remembers.
-std::vector<std::pair<std::string, std::string>> result_options(const Config& config);
+// rows: what a checkpoint remembers. arguments: what config says.
+std::vector<std::pair<std::string, std::string>> result_options(const Config& config,
+                                                                const TrainingArguments& arguments);
 
 // Lines for the log at the start of a run that are not warnings.
 std::vector<std::string> run_notes(const Config& config);

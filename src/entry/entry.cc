@@ -84,7 +84,7 @@ class EngineObject final : public engine::Engine {
       const config::TrainingArguments arguments = config::training_arguments(config);
       train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
       train::check_output(arguments);
-      if (config.get_text("memory_budget")) check_plannable(config);
+      if (config.get_text("memory_budget")) check_plannable(config, arguments);
       return Status::ok;
     });
   }

@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/resident.h"
-#include "config/config.h"
-#include "config/training_arguments.h"
 #include "entry/boundary.h"
 #include "entry/start.h"
 #include "entry/trained.h"
@@ -180,10 +178,11 @@ std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config:
 }
 
 void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
-                  const tensor::Rehearsal& rehearsal, Rehearsed& out) {
+                  const config::TrainingArguments& arguments, const tensor::Rehearsal& rehearsal,
+                  Rehearsed& out) {
   const auto model = opened(spec, config);
   train::Setup setup;
-  setup.arguments = config::training_arguments(config);
+  setup.arguments = arguments;
   setup.arguments.levers = spec.levers;
   const int64_t longest = longest_row(spec);
   SameBatch batches(sequences_of(spec.lengths, setup.arguments));
@@ -242,11 +241,12 @@ std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) 
   return first;
 }
 
-Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config) {
+Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
+                   const config::TrainingArguments& arguments) {
   Rehearsed out;
   const int64_t start = start_to_come();
   tensor::Rehearsal rehearsal;
-  rehearse_run(spec, config, rehearsal, out);
+  rehearse_run(spec, config, arguments, rehearsal, out);
   // Resident before the first event of a run, and given back at that event.
   std::vector<memory::Holding> holdings, kinds;
   if (const int64_t more = start - base::resident_bytes(); more > 0)
@@ -354,11 +354,11 @@ void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& sp
 
 }  // namespace
 
-void check_plannable(const config::Config& config) {
+void check_plannable(const config::Config& config, const config::TrainingArguments& arguments) {
   if (!tensor::device(config.get_bool("use_cpu")).is_cpu())
     fail_key("use_cpu",
              "the plan counts the host's memory, and this run would use a GPU: give use_cpu: true");
-  if (config::training_arguments(config).fused_kernels == config::FusedKernels::off)
+  if (arguments.fused_kernels == config::FusedKernels::off)
     fail_key("fused_kernels",
              "fused_kernels: off: the plain path takes libtorch's memory, which is not planned");
 }
@@ -366,8 +366,8 @@ void check_plannable(const config::Config& config) {
 std::string plan_json(const engine::PlanSpec& spec) {
   const config::Config config = config_of(spec.config);
   const config::TrainingArguments arguments = config::training_arguments(config);
-  check_plannable(config);
-  const Rehearsed run = rehearse(spec, config);
+  check_plannable(config, arguments);
+  const Rehearsed run = rehearse(spec, config, arguments);
   base::Json json;
   if (spec.time) add_time(json, run, spec, arguments);
   add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well

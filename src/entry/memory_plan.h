@@ -2,13 +2,13 @@
 #pragma once
 #include <string>
 
-#include "config/config.h"
+#include "config/training_arguments.h"
 #include "engine/engine.h"
 
 namespace trl::entry {
 
 // Error(invalid_config) where what a run takes cannot be found: on a GPU, and by the plain path.
-void check_plannable(const config::Config& config);
+void check_plannable(const config::Config& config, const config::TrainingArguments& arguments);
 std::string plan_json(const engine::PlanSpec& spec);
 void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch);  // as engine::Engine has it
 

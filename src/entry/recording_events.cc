@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/resident.h"
-#include "config/training_arguments.h"
 #include "telemetry/plan_report.h"
 #include "telemetry/samples.h"
 
@@ -21,8 +20,8 @@ telemetry::Facts options_of(const config::Config& config) {
   return options;
 }
 
-telemetry::Facts facts_of(const config::Config& config, const engine::TrainerSpec& spec) {
-  const config::TrainingArguments arguments = config::training_arguments(config);
+telemetry::Facts facts_of(const config::Config& config, const config::TrainingArguments& arguments,
+                          const engine::TrainerSpec& spec) {
   telemetry::Facts facts = {{"model", config.get("model_name_or_path")},
                             {"parameters", std::to_string(spec.model->parameter_count())},
                             {"method", arguments.method},
@@ -51,14 +50,15 @@ telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& pred
 }
 
 telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
-                              const engine::TrainerSpec& spec) {
-  const config::TrainingArguments arguments = config::training_arguments(config);
+                              const config::TrainingArguments& arguments, const engine::TrainerSpec& spec) {
   std::string model = config.get("model_name_or_path");
   while (model.size() > 1 && model.ends_with('/')) model.pop_back();
-  telemetry::RecordTo to = {
-      arguments.report_to,    arguments.output_dir,
-      arguments.logging_dir,  fmt::format("{} of {}", arguments.method, base::file_name(model)),
-      facts_of(config, spec), options_of(config)};
+  telemetry::RecordTo to = {arguments.report_to,
+                            arguments.output_dir,
+                            arguments.logging_dir,
+                            fmt::format("{} of {}", arguments.method, base::file_name(model)),
+                            facts_of(config, arguments, spec),
+                            options_of(config)};
   if (config.get_text("sample_prompts")) to.samples = telemetry::samples_path(arguments.output_dir);
   if (spec.prediction.peak > 0)
     to.memory = [&host, predicted = spec.prediction] { return memory_facts(host, predicted); };
@@ -68,8 +68,8 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
 }  // namespace
 
 RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
-                                 const engine::TrainerSpec& spec)
-    : recorders_(record_to(host, config, spec),
+                                 const config::TrainingArguments& arguments, const engine::TrainerSpec& spec)
+    : recorders_(record_to(host, config, arguments, spec),
                  [&host](const std::string& line) {
                    host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
                  }),

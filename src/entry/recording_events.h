@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "config/config.h"
+#include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "entry/model_object.h"
 #include "telemetry/recorder.h"
@@ -12,7 +12,9 @@ namespace trl::entry {
 
 class RecordingEvents final : public engine::EventSink {
  public:
-  RecordingEvents(engine::Host& host, const config::Config& config, const engine::TrainerSpec& spec);
+  // arguments: what config says.
+  RecordingEvents(engine::Host& host, const config::Config& config,
+                  const config::TrainingArguments& arguments, const engine::TrainerSpec& spec);
   // Before the first event; the state outlives the events.
   void watch(const telemetry::TrainerState& state) { state_ = &state; }
   int32_t on_event(const engine::Event& event) noexcept override;

@@ -33,7 +33,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.train = spec.train;
   setup.eval = spec.eval;
   setup.longest_row = config.get_optional_int("max_length").value_or(0);
-  events_ = std::make_unique<RecordingEvents>(host, config, spec);
+  events_ = std::make_unique<RecordingEvents>(host, config, setup.arguments, spec);
   setup.events = events_.get();
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});
   setup.log = &log_;
@@ -42,7 +42,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   vocabulary_ = spec.vocabulary.bytes;
   setup.vocabulary = {spec.vocabulary.pairs, vocabulary_, spec.vocabulary.eos};
   setup.predicted_peak = spec.prediction.peak;
-  setup.options = config::result_options(config);
+  setup.options = config::result_options(config, setup.arguments);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
   events_->watch(trainer_->state());
   trainer_->resume_as_configured();

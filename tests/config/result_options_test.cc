@@ -1,17 +1,15 @@
 // What a checkpoint remembers of the options that made it.
 #include <gtest/gtest.h>
 
+#include "config/settings.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {
 namespace {
 
-using ResultSettings = std::vector<std::pair<std::string, std::string>>;
-
-std::string remembered(const ResultSettings& settings, std::string_view name) {
-  Config config;
-  for (const auto& [key, value] : settings) config.set(key, value);
-  for (const auto& [option, value] : result_options(config))
+std::string remembered(const Settings& settings, std::string_view name) {
+  const Config config = config_with(settings);
+  for (const auto& [option, value] : result_options(config, training_arguments(config)))
     if (option == name) return value;
   return "none";
 }
@@ -54,7 +52,7 @@ TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
   EXPECT_EQ(remembered({{"optim", "ademamix_8bit"}}, "optim_8bit_embeddings"), "false");
   EXPECT_EQ(remembered({{"optim", "ademamix"}}, "optim_8bit_embeddings"), "none");
   EXPECT_EQ(remembered({}, "eval_steps"), "none");
-  const ResultSettings plateau = {
+  const Settings plateau = {
       {"lr_scheduler_type", "reduce_lr_on_plateau"}, {"eval_strategy", "steps"}, {"eval_steps", "4"}};
   EXPECT_EQ(remembered(plateau, "eval_steps"), "4");
   EXPECT_EQ(remembered({{"lora_r", "4"}}, "lora_r"), "none");

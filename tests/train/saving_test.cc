@@ -17,12 +17,17 @@ using test::TemporaryDirectory;
 using test::Warnings;
 using Names = std::vector<std::string>;
 
+auto options_of(const Settings& settings) {
+  const config::Config config = test::tiny_config(settings);
+  return config::result_options(config, config::training_arguments(config));
+}
+
 struct SavingRun {
   SavingRun(const std::string& output, Settings settings, test::Rows rows = {0, 63},
             std::optional<test::Rows> eval_rows = {})
       : sft(test::tiny_run(with(std::move(settings), output), rows, eval_rows)) {
     sft.setup.log = &log;
-    sft.setup.options = config::result_options(test::tiny_config({}));
+    sft.setup.options = options_of({});
   }
   static Settings with(Settings settings, const std::string& output) {
     settings.insert(settings.begin(), {"save_strategy", "steps"});
@@ -275,7 +280,7 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
     Settings settings = {{"max_steps", "2"}, {"resume_from_checkpoint", from.c_str()}};
     SavingRun run(out(), settings, rows);
     Settings all = changed;
-    run.sft.setup.options = config::result_options(test::tiny_config(all));
+    run.sft.setup.options = options_of(all);
     run.sft.start().resume_as_configured();
     return run.log.lines;
   };
@@ -312,13 +317,13 @@ TEST_F(Saving, ChangedOptionsAreWarnings) {
 TEST_F(Saving, AnotherOptimizerBeginsAnew) {
   const Settings old = {{"max_steps", "2"}, {"optim", "rmsprop"}};
   SavingRun first(out(), old);
-  first.sft.setup.options = config::result_options(test::tiny_config(old));
+  first.sft.setup.options = options_of(old);
   first.train();
   const std::string from = out() + "/checkpoint-2";
   const Settings changed = {
       {"max_steps", "3"}, {"optim", "adamw_torch"}, {"resume_from_checkpoint", from.c_str()}};
   SavingRun other(out(), changed);
-  other.sft.setup.options = config::result_options(test::tiny_config(changed));
+  other.sft.setup.options = options_of(changed);
   EXPECT_EQ(other.train().state().global_step, 3);
   const std::string anew = fmt::format(
       "the optimizer starts anew: its states in {} belong to optim rmsprop, optim_args null", from);
@@ -329,14 +334,14 @@ TEST_F(Saving, AnotherOptimizerBeginsAnew) {
 TEST_F(Saving, FormsOfAnOptimizerThatAreOneAndThatAreNot) {
   const Settings old = {{"max_steps", "2"}, {"optim", "paged_adamw_8bit"}, {"offload_dir", TRL_BINARY_DIR}};
   SavingRun first(out(), old);
-  first.sft.setup.options = config::result_options(test::tiny_config(old));
+  first.sft.setup.options = options_of(old);
   first.train();
   const std::string from = out() + "/checkpoint-2";
   const auto warnings = [&](Settings changed) {
     changed.push_back({"max_steps", "3"});
     changed.push_back({"resume_from_checkpoint", from.c_str()});
     SavingRun other(out(), changed);
-    other.sft.setup.options = config::result_options(test::tiny_config(changed));
+    other.sft.setup.options = options_of(changed);
     EXPECT_EQ(other.train().state().global_step, 3);
     return std::count_if(other.log.lines.begin(), other.log.lines.end(), [](const std::string& line) {
       return line.starts_with("the optimizer starts anew");
