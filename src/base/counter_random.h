@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/isa.h"
+
 namespace trl::base {
 
 struct CounterKey {
@@ -28,7 +30,7 @@ inline CounterKey counter_key(std::initializer_list<uint64_t> parts) {
 
 // A 32-bit mixer with C. Wellons' constants; the half of the key that enters between its rounds keeps keys
 // that lie close to each other from giving shifted copies of one sequence.
-inline __attribute__((always_inline)) uint32_t counter_bits(CounterKey key, uint32_t index) {
+TRL_INLINE uint32_t counter_bits(CounterKey key, uint32_t index) {
   uint32_t x = index + key.low;
   x = (x ^ (x >> 16)) * 0x7FEB352Du;
   x += key.high;
@@ -37,7 +39,7 @@ inline __attribute__((always_inline)) uint32_t counter_bits(CounterKey key, uint
 }
 
 // In [-1, 1), in steps of 2^-23.
-inline __attribute__((always_inline)) float counter_uniform(CounterKey key, uint32_t index) {
+TRL_INLINE float counter_uniform(CounterKey key, uint32_t index) {
   return static_cast<float>(static_cast<int32_t>(counter_bits(key, index)) >> 8) * 0x1p-23f;
 }
 

@@ -8,6 +8,9 @@
 #define TRL_CPU_VARIANTS 0
 #endif
 
+// Always expanded in its caller, and so compiled for the instruction set of that.
+#define TRL_INLINE inline __attribute__((always_inline))
+
 namespace trl::base {
 
 // Each has what those before it have. generic: any machine of the architecture.

@@ -1,7 +1,9 @@
 #include "io/elements.h"
 
+#include <bit>
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
 
 namespace trl::io {
@@ -96,7 +98,7 @@ void read_floats(ElementType type, const void* data, int64_t first, int64_t coun
       read_each<uint16_t>(data, first, count, out, half_to_float);
       return;
     case ElementType::bf16:
-      read_each<uint16_t>(data, first, count, out, bfloat16_to_float);
+      read_each<base::bf16>(data, first, count, out, [](base::bf16 v) { return base::to_float(v); });
       return;
     case ElementType::f64:
       read_each<double>(data, first, count, out, [](double v) { return static_cast<float>(v); });

@@ -1,6 +1,5 @@
 // Numbers as weight files store them, and their conversion to float32. Source bytes need no alignment.
 #pragma once
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -17,15 +16,6 @@ inline constexpr float kLargestHalf = 65504;
 inline constexpr float kHalfOverflow = 65520;  // from here on rounded to infinity
 // To nearest, ties to even; NaN stays a (quiet) NaN.
 uint16_t float_to_half(float value);
-inline float bfloat16_to_float(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-// To nearest, ties to even; NaN stays a (quiet) NaN.
-inline uint16_t float_to_bfloat16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
 
 // Elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
 void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out);

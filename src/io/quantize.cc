@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
 #include "io/elements.h"
 
@@ -83,7 +84,7 @@ int64_t quantize(const GgmlType& type, const float* values, int64_t count, uint8
       std::memcpy(out, values, static_cast<size_t>(count) * sizeof(float));
       return count;
     case kGgmlBF16:
-      return narrow(values, count, out, float_to_bfloat16);
+      return narrow(values, count, out, [](float value) { return base::to_bf16(value).bits; });
     case kGgmlF16:
       for (int64_t i = 0; i < count; ++i) {
         if (std::isfinite(values[i]) && std::abs(values[i]) >= kHalfOverflow) return i;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "base/isa.h"
 #if TRL_CPU_VARIANTS
 #include <immintrin.h>

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "kernels/cpu_kernels.h"
 
 #ifdef TRL_CPU_SCALAR

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
 #include "kernels/ggml_weight.h"
 #include "kernels/stored_weight.h"
@@ -61,7 +62,7 @@ void convert(at::Tensor& out, int64_t width, int64_t first, int64_t last, const 
                              }
                              read(from, count, piece);
                              uint16_t* bits = static_cast<uint16_t*>(data) + to;
-                             for (int64_t i = 0; i < count; ++i) bits[i] = io::float_to_bfloat16(piece[i]);
+                             for (int64_t i = 0; i < count; ++i) bits[i] = base::to_bf16(piece[i]).bits;
                            }
                          }
                        });
@@ -330,7 +331,7 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
     }
     const uint16_t* bits = static_cast<const uint16_t*>(data) + at;
     for (int64_t i = 0; i < count; ++i) {
-      if (bits[i] != io::float_to_bfloat16(piece[i])) return false;
+      if (bits[i] != base::to_bf16(piece[i]).bits) return false;
     }
     return true;
   };

@@ -31,7 +31,7 @@ std::vector<double> square_sums(const std::vector<at::Tensor>& tensors) {
       sums[static_cast<size_t>(i)] =
           x.scalar_type() == at::kFloat
               ? sum_squares(x.data_ptr<float>() + piece.begin, piece.count)
-              : sum_squares(static_cast<const uint16_t*>(x.data_ptr()) + piece.begin, piece.count);
+              : sum_squares(static_cast<const base::bf16*>(x.data_ptr()) + piece.begin, piece.count);
     }
   });
   return sums;

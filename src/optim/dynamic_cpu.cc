@@ -2,6 +2,7 @@
 // product and a sum; only the five upper decades have points of the grid that values are put on.
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "io/four_bit.h"

@@ -1,40 +1,21 @@
 // What the update loops share: elements of both types, and running a body on the best instruction set.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/counter_random.h"
-#include "base/isa.h"
 
 namespace trl::optim {
 namespace {
 
-#define TRL_INLINE inline __attribute__((always_inline))
+using base::bf16;
+using base::put;
+using base::to_float;
 
-TRL_INLINE float load(float x) { return x; }
-TRL_INLINE float load(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
-// bits, plus what is added below the cut, cut to bfloat16; a NaN stays one.
-TRL_INLINE uint16_t cut(float value, uint32_t bits, uint32_t added) {
-  return static_cast<uint16_t>(value == value ? (bits + added) >> 16 : (bits >> 16) | 0x40u);
-}
-TRL_INLINE void store(float& out, float value) { out = value; }
-TRL_INLINE void store(uint16_t& out, float value) {  // to nearest, ties to even
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  out = cut(value, bits, 0x7FFFu + ((bits >> 16) & 1u));
-}
 // The probability of the neighbour farther from 0 is the share of the way to it.
-TRL_INLINE void store_random(float& out, float value, base::CounterKey, uint32_t) { out = value; }
-TRL_INLINE void store_random(uint16_t& out, float value, base::CounterKey key, uint32_t index) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  out = cut(value, bits, base::counter_bits(key, index) >> 16);
+TRL_INLINE void put_random(float* to, float value, base::CounterKey, uint32_t) { *to = value; }
+TRL_INLINE void put_random(bf16* to, float value, base::CounterKey key, uint32_t index) {
+  *to = base::cut_to_bf16(value, base::counter_bits(key, index) >> 16);
 }
 
 #if TRL_CPU_VARIANTS

@@ -29,7 +29,7 @@ double sum_squares_of(const T* x, int64_t count) {
   double sum = 0;
   run([&] {
     sum = sum_of(count, [x](int64_t i) {
-      const double value = load(x[i]);
+      const double value = to_float(x[i]);
       return value * value;
     });
   });
@@ -52,7 +52,7 @@ void add_squares_of(const MatrixRows& matrix, double epsilon, double* row_sums, 
   const int64_t columns = matrix.columns;
   each_row<T>(matrix, [=](const T* grad, int64_t r) {
     const auto square = [=](int64_t c) {
-      const double g = load(grad[c]) * scale;
+      const double g = to_float(grad[c]) * scale;
       return g * g + epsilon;
     };
     row_sums[r] += sum_of(columns, square);
@@ -69,7 +69,7 @@ double sum_update_squares_of(const MatrixRows& matrix, const float* row, const f
   each_row<T>(matrix, [&](const T* grad, int64_t r) {
     const float by = row[r];
     sum += sum_of(columns, [=](int64_t c) {
-      const double change = by * column[c] * (load(grad[c]) * scale);
+      const double change = by * column[c] * (to_float(grad[c]) * scale);
       return change * change;
     });
   });
@@ -91,13 +91,13 @@ void apply_of(const MatrixRows& matrix, const float* row, const float* column, f
     const auto first = static_cast<uint32_t>(r * columns);
 #pragma GCC ivdep
     for (int64_t c = 0; c < columns; ++c) {
-      float change = by * column[c] * (load(grad[c]) * grad_scale) * scale;
+      float change = by * column[c] * (to_float(grad[c]) * grad_scale) * scale;
       if constexpr (kAveraged) change = mean[c] = beta1 * mean[c] + rest1 * change;
-      const float p = load(value[c]) * keep - change;
+      const float p = to_float(value[c]) * keep - change;
       if constexpr (kRandom) {
-        store_random(value[c], p, key, first + static_cast<uint32_t>(c));
+        put_random(value + c, p, key, first + static_cast<uint32_t>(c));
       } else {
-        store(value[c], p);
+        put(value + c, p);
       }
     }
   });
@@ -107,10 +107,9 @@ template <bool kRandom, typename V>
 void apply_of(const MatrixRows& matrix, const float* row, const float* column, float* exp_avg,
               const FactoredStep& step) {
   const bool narrow = matrix.slice.grad.codec == Codec::bf16;
-  const auto apply =
-      exp_avg != nullptr
-          ? (narrow ? apply_of<kRandom, true, V, uint16_t> : apply_of<kRandom, true, V, float>)
-          : (narrow ? apply_of<kRandom, false, V, uint16_t> : apply_of<kRandom, false, V, float>);
+  const auto apply = exp_avg != nullptr
+                         ? (narrow ? apply_of<kRandom, true, V, bf16> : apply_of<kRandom, true, V, float>)
+                         : (narrow ? apply_of<kRandom, false, V, bf16> : apply_of<kRandom, false, V, float>);
   apply(matrix, row, column, exp_avg, step);
 }
 
@@ -118,12 +117,12 @@ void apply_of(const MatrixRows& matrix, const float* row, const float* column, f
 
 void add_squares(const MatrixRows& matrix, double epsilon, double* row_sums, double* column_sums) {
   if (matrix.slice.grad.codec == Codec::bf16)
-    return add_squares_of<uint16_t>(matrix, epsilon, row_sums, column_sums);
+    return add_squares_of<bf16>(matrix, epsilon, row_sums, column_sums);
   add_squares_of<float>(matrix, epsilon, row_sums, column_sums);
 }
 
 double sum_update_squares(const MatrixRows& matrix, const float* row, const float* column) {
-  return matrix.slice.grad.codec == Codec::bf16 ? sum_update_squares_of<uint16_t>(matrix, row, column)
+  return matrix.slice.grad.codec == Codec::bf16 ? sum_update_squares_of<bf16>(matrix, row, column)
                                                 : sum_update_squares_of<float>(matrix, row, column);
 }
 
@@ -131,11 +130,11 @@ void apply_factored(const MatrixRows& matrix, const float* row, const float* col
                     const FactoredStep& step) {
   if (matrix.slice.value.codec == Codec::f32)
     return apply_of<false, float>(matrix, row, column, exp_avg, step);
-  if (matrix.slice.stochastic) return apply_of<true, uint16_t>(matrix, row, column, exp_avg, step);
-  apply_of<false, uint16_t>(matrix, row, column, exp_avg, step);
+  if (matrix.slice.stochastic) return apply_of<true, bf16>(matrix, row, column, exp_avg, step);
+  apply_of<false, bf16>(matrix, row, column, exp_avg, step);
 }
 
 double sum_squares(const float* x, int64_t count) { return sum_squares_of(x, count); }
-double sum_squares(const uint16_t* x, int64_t count) { return sum_squares_of(x, count); }
+double sum_squares(const bf16* x, int64_t count) { return sum_squares_of(x, count); }
 
 }  // namespace trl::optim

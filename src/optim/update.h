@@ -1,10 +1,11 @@
 // The arithmetic of the optimizers on plain arrays: torch-free, compiled at -O3 once per instruction set and
 // chosen at run time. Every element is rounded the same way whichever is chosen: float32 inside, and once
-// when it is stored. bfloat16 is passed as its uint16_t bits.
+// when it is stored.
 #pragma once
 #include <array>
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "base/counter_random.h"
 
 namespace trl::optim {
@@ -106,6 +107,6 @@ void apply_factored(const MatrixRows& matrix, const float* row, const float* col
 
 // Sum of squares in double, in a fixed order.
 double sum_squares(const float* x, int64_t count);
-double sum_squares(const uint16_t* x, int64_t count);
+double sum_squares(const base::bf16* x, int64_t count);
 
 }  // namespace trl::optim

@@ -15,17 +15,17 @@ namespace {
 template <typename T>
 struct Numbers {
   T* at;
-  TRL_INLINE float get(int64_t i) const { return load(at[i]); }
-  TRL_INLINE void put(int64_t i, float value) const { store(at[i], value); }
+  TRL_INLINE float get(int64_t i) const { return to_float(at[i]); }
+  TRL_INLINE void put(int64_t i, float value) const { base::put(at + i, value); }
   Numbers from(int64_t begin) const { return {at + begin}; }
 };
 struct Rounded {  // at random
-  uint16_t* at;
+  bf16* at;
   base::CounterKey key;
   uint32_t first;  // the index that is drawn for
-  TRL_INLINE float get(int64_t i) const { return load(at[i]); }
+  TRL_INLINE float get(int64_t i) const { return to_float(at[i]); }
   TRL_INLINE void put(int64_t i, float value) const {
-    store_random(at[i], value, key, first + static_cast<uint32_t>(i));
+    put_random(at + i, value, key, first + static_cast<uint32_t>(i));
   }
   Rounded from(int64_t begin) const { return {at + begin, key, first + static_cast<uint32_t>(begin)}; }
 };
@@ -102,7 +102,7 @@ void sweep_with(const Slice& slice, const Rule& rule, Value value, Grad grad) {
   if constexpr (kWide || Rule::kAnyState) {
     if (kWide || codec == Codec::f32) return sweep_numbers<float>(slice, rule, value, grad);
   }
-  if constexpr (!kWide) sweep_numbers<uint16_t>(slice, rule, value, grad);
+  if constexpr (!kWide) sweep_numbers<bf16>(slice, rule, value, grad);
 }
 
 template <typename Rule, typename Value>
@@ -110,15 +110,15 @@ void sweep_of(const Slice& slice, const Rule& rule, Value value) {
   if (slice.grad.codec == Codec::f32) {
     sweep_with(slice, rule, value, numbers<const float>(slice.grad));
   } else {
-    sweep_with(slice, rule, value, numbers<const uint16_t>(slice.grad));
+    sweep_with(slice, rule, value, numbers<const bf16>(slice.grad));
   }
 }
 
 template <typename Rule>
 void sweep(const Slice& slice, const Rule& rule) {
   if (slice.value.codec == Codec::f32) return sweep_of(slice, rule, numbers<float>(slice.value));
-  if (!slice.stochastic) return sweep_of(slice, rule, numbers<uint16_t>(slice.value));
-  sweep_of(slice, rule, Rounded{static_cast<uint16_t*>(slice.value.data), slice.key, 0});
+  if (!slice.stochastic) return sweep_of(slice, rule, numbers<bf16>(slice.value));
+  sweep_of(slice, rule, Rounded{static_cast<bf16*>(slice.value.data), slice.key, 0});
 }
 
 float kept(double learning_rate, double weight_decay) {

@@ -1,15 +1,14 @@
 #include "tensor/gradient.h"
 
+#include <cmath>
+
+#include "base/bfloat16.h"
 #include "tensor/counted.h"
 #include "tensor/parallel.h"
 
 namespace trl::tensor {
 
 namespace {
-
-constexpr uint32_t kNan = 0x7f800000u;
-
-bool is_nan(uint32_t bits) { return (bits & 0x7fffffffu) > kNan; }
 
 // body(high, low, index) for each element of a split sum on the CPU.
 template <typename Body>
@@ -21,17 +20,13 @@ void each(const at::Tensor& high, const at::Tensor& low, const Body& body) {
   });
 }
 
-void round_to_high(uint16_t& high, uint8_t low, int64_t) {
-  const auto bits = std::bit_cast<uint32_t>(joined(high, low));
-  high = is_nan(bits) ? static_cast<uint16_t>(high | 0x40)
-                      : static_cast<uint16_t>((bits + 0x7fff + (high & 1)) >> 16);
-}
+void round_to_high(uint16_t& high, uint8_t low, int64_t) { high = base::to_bf16(joined(high, low)).bits; }
 
 }  // namespace
 
 void split(float value, uint16_t& high, uint8_t& low) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = is_nan(bits) ? bits | 0x400000u : bits + 0x7f + ((bits >> 8) & 1);
+  const uint32_t rounded = std::isnan(value) ? bits | 0x400000u : bits + 0x7f + ((bits >> 8) & 1);
   high = static_cast<uint16_t>(rounded >> 16);
   low = static_cast<uint8_t>(rounded >> 8);
 }
