@@ -10,7 +10,7 @@ namespace trl::capi {
 
 namespace {
 
-constexpr const char* kKey = "runtime.host_memory_limit";
+constexpr const char* kLimitKey = "runtime.host_memory_limit";
 
 std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
 
@@ -59,15 +59,15 @@ void check_memory_limit(const config::Config& config, const config::TrainingArgu
           fmt::format("{}: {} is too little: the longest row of this run has {} tokens, and a step with "
                       "it alone takes about {} ({} are in use already): give a larger limit, a smaller "
                       "max_length, or memory_budget, which finds a way that fits",
-                      kKey, in_words(limit), size.longest, in_words(least), in_words(limit - free)),
-          kKey);
+                      kLimitKey, in_words(limit), size.longest, in_words(least), in_words(limit - free)),
+          kLimitKey);
     }
   }
   current_log()->warning(
       "plan",
       "{}: {} may be too little: the largest batch of this run ({} rows of up to {} tokens) "
       "takes about {}; memory_budget would find a way that fits",
-      kKey, in_words(limit), size.rows, size.longest, in_words(most));
+      kLimitKey, in_words(limit), size.rows, size.longest, in_words(most));
 }
 
 }  // namespace trl::capi
