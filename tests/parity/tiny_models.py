@@ -25,6 +25,10 @@ CASES = {
     "phi3_longrope": ({"max_position_embeddings": 512, "original_max_position_embeddings": 384}, "bytes"),
     # Its long ones, which are taken here as soon as a text is as long.
     "phi3_longrope_crossing": ({"original_max_position_embeddings": 3}, "bytes"),
+    # The ends of the ramp are those that llama.cpp uses, and the texts stay within the context.
+    "llama_yarn": ({"max_position_embeddings": 256,
+                    "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+                                        "original_max_position_embeddings": 64}}, "bytes"),
     "granite": ({}, "bytes"),
     "smollm3": ({"num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0], "layer_types": None}, "bytes"),
     "olmo2": ({}, "bytes"),
