@@ -28,7 +28,7 @@ std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id
   std::optional<std::string> token = tokenizer.id_to_token(id);
   if (!token || *token == fmt::format("[PAD{}]", id)) return std::nullopt;
   for (size_t at = 0; (at = token->find(kMark, at)) != token->npos; ++at)
-    token->replace(at, kMark.size(), " ");
+    token->replace(at, kMark.size(), 1, ' ');
   return token;
 }
 

@@ -11,7 +11,7 @@ namespace trl::data {
 namespace {
 
 using text::tiny::error_of;
-using text::tiny::Ids;
+using TinyIds = text::tiny::Ids;
 
 // Without one of its keys.
 test::GgufWriter tiny_gguf(std::string_view without = "") {
@@ -36,14 +36,14 @@ TEST(OpenTokenizer, TellsWhatAGgufFileLacks) {
   const auto open = [&](std::string_view without) {
     return open_tokenizer(directory.write("m.gguf", tiny_gguf(without).bytes()), &log);
   };
-  EXPECT_EQ(open("")->encode("the<s>", false), (Ids{116, 256, 265}));
+  EXPECT_EQ(open("")->encode("the<s>", false), (TinyIds{116, 256, 265}));
   EXPECT_TRUE(log.lines.empty());
   const Error none = error_of([&] { open("merges"); });
   EXPECT_EQ(none.status(), Status::format);
   EXPECT_NE(none.message().find("m.gguf: tokenizer.ggml.merges is missing"), std::string::npos)
       << none.message();
-  EXPECT_EQ(open("token_type")->encode("the<s>", false), (Ids{116, 256, 60, 115, 62}));
-  EXPECT_EQ(open("pre")->encode("the<s>", false), (Ids{116, 256, 265}));
+  EXPECT_EQ(open("token_type")->encode("the<s>", false), (TinyIds{116, 256, 60, 115, 62}));
+  EXPECT_EQ(open("pre")->encode("the<s>", false), (TinyIds{116, 256, 265}));
   ASSERT_EQ(log.lines.size(), 2u);
   EXPECT_NE(log.lines[0].find("tokenizer.ggml.token_type is missing"), std::string::npos) << log.lines[0];
   EXPECT_NE(log.lines[1].find("tokenizer.ggml.pre is missing: text is split by the rules of 'default'"),

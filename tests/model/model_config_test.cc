@@ -23,7 +23,7 @@ Json with(Json config, const std::string& key, const Json& value) {
   return config;
 }
 
-void expect_error(const Json& config, Status status, std::string_view part) {
+void expect_config_error(const Json& config, Status status, std::string_view part) {
   try {
     parse_config(config, "config.json");
     ADD_FAILURE() << "accepted; expected: " << part;
@@ -80,10 +80,10 @@ TEST(Config, WhatCohereAndGlmHaveWhereNothingIsSaid) {
   EXPECT_TRUE(cohere.parallel && !cohere.qk_norm && !cohere.attention_qkv_bias);
   EXPECT_EQ(parse_config(with(with(llama(), "model_type", "cohere"), "logit_scale", 0.5), "").logits_scale,
             0.5);
-  expect_error(with(with(llama(), "model_type", "cohere"), "logit_scale", -1), Status::format,
-               "\"logit_scale\" is -1; expected a positive number");
-  expect_error(with(with(llama(), "model_type", "cohere"), "partial_rotary_factor", 0.5), Status::unsupported,
-               "\"partial_rotary_factor\" is 0.5; only 1 is supported");
+  expect_config_error(with(with(llama(), "model_type", "cohere"), "logit_scale", -1), Status::format,
+                      "\"logit_scale\" is -1; expected a positive number");
+  expect_config_error(with(with(llama(), "model_type", "cohere"), "partial_rotary_factor", 0.5),
+                      Status::unsupported, "\"partial_rotary_factor\" is 0.5; only 1 is supported");
   for (const char* type : {"glm", "glm4"}) {
     const ModelConfig glm = parse_config(with(llama(), "model_type", type), "");
     EXPECT_EQ(glm.rope.layout, kernels::RopeLayout::pairs);
@@ -147,13 +147,13 @@ TEST(Config, SlidingWindows) {
   config["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention"};
   EXPECT_EQ(parse_config(config, "").sliding_layers, (std::vector<bool>{true, false, true}));
   config["layer_types"] = {"sliding_attention"};
-  expect_error(config, Status::format, "\"layer_types\" is not a list of 3 entries");
+  expect_config_error(config, Status::format, "\"layer_types\" is not a list of 3 entries");
   config["layer_types"] = {"full_attention", "full_attention", "chunked_attention"};
-  expect_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
+  expect_config_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
   config["use_sliding_window"] = false;
-  expect_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
-  expect_error(with(llama(), "layer_types", {"full_attention"}), Status::format,
-               "\"layer_types\" is not a list of 3 entries");
+  expect_config_error(config, Status::unsupported, "\"layer_types\"[2] is \"chunked_attention\"");
+  expect_config_error(with(llama(), "layer_types", {"full_attention"}), Status::format,
+                      "\"layer_types\" is not a list of 3 entries");
 }
 
 TEST(Config, EveryLayerOfMistralSlides) {
@@ -165,68 +165,74 @@ TEST(Config, EveryLayerOfMistralSlides) {
   config["sliding_window"] = nullptr;
   EXPECT_EQ(parse_config(config, "").sliding_window, 0);
   EXPECT_EQ(parse_config(config, "").sliding_layers, std::vector<bool>(3, false));
-  expect_error(with(config, "sliding_window", 0), Status::format,
-               "\"sliding_window\" is 0; expected an integer");
+  expect_config_error(with(config, "sliding_window", 0), Status::format,
+                      "\"sliding_window\" is 0; expected an integer");
 }
 
 TEST(Config, RefusesByName) {
-  expect_error(with(llama(), "model_type", "gemma7"), Status::unsupported,
-               "model_type \"gemma7\" is not a known family; these are: llama, mistral, qwen2, qwen3");
-  expect_error(with(llama(), "model_type", nullptr), Status::format, "\"model_type\" is missing");
+  expect_config_error(with(llama(), "model_type", "gemma7"), Status::unsupported,
+                      "model_type \"gemma7\" is not a known family; these are: llama, mistral, qwen2, qwen3");
+  expect_config_error(with(llama(), "model_type", nullptr), Status::format, "\"model_type\" is missing");
   for (const char* key :
        {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"}) {
     Json missing = llama();
     missing.erase(key);
-    expect_error(missing, Status::format, fmt::format("\"{}\" is missing", key));
+    expect_config_error(missing, Status::format, fmt::format("\"{}\" is missing", key));
     for (const Json& bad :
          {Json(0), Json(-1), Json(1.5), Json("64"), Json(true), Json(int64_t{1} << 40), Json(UINT64_MAX)}) {
-      expect_error(with(llama(), key, bad), Status::format,
-                   fmt::format("\"{}\" is {}; expected an integer", key, bad.dump()));
+      expect_config_error(with(llama(), key, bad), Status::format,
+                          fmt::format("\"{}\" is {}; expected an integer", key, bad.dump()));
     }
   }
-  expect_error(with(llama(), "num_key_value_heads", 3), Status::format,
-               "\"num_attention_heads\" (4) is not a multiple of \"num_key_value_heads\" (3)");
-  expect_error(with(llama(), "num_key_value_heads", 0), Status::format, "\"num_key_value_heads\" is 0");
-  expect_error(with(llama(), "hidden_size", 66), Status::format, "\"hidden_size\" (66) is not a multiple");
-  expect_error(with(llama(), "head_dim", 15), Status::format, "\"head_dim\" is 15; expected an even number");
-  expect_error(with(llama(), "hidden_act", "mish"), Status::unsupported,
-               "\"hidden_act\" is \"mish\"; these are supported: silu, swish, gelu,");
-  expect_error(with(llama(), "rms_norm_eps", -1), Status::format, "\"rms_norm_eps\" is -1");
-  expect_error(with(llama(), "tie_word_embeddings", 1), Status::format,
-               "\"tie_word_embeddings\" is 1; expected true");
-  expect_error(with(llama(), "quantization_config", {{"bits", 4}}), Status::unsupported,
-               "\"quantization_config\"");
-  expect_error(with(llama(), "partial_rotary_factor", 0.5), Status::unsupported,
-               "\"partial_rotary_factor\" is 0.5");
-  expect_error(Json::array(), Status::format, "not a JSON object");
-  expect_error(with(llama(), "architectures", {"LlamaForSequenceClassification"}), Status::unsupported,
-               "\"architectures\" begins with \"LlamaForSequenceClassification\"; a language model "
-               "(LlamaForCausalLM) is expected");
-  expect_error(with(llama(), "architectures", {3}), Status::unsupported, "\"architectures\" begins with 3;");
+  expect_config_error(with(llama(), "num_key_value_heads", 3), Status::format,
+                      "\"num_attention_heads\" (4) is not a multiple of \"num_key_value_heads\" (3)");
+  expect_config_error(with(llama(), "num_key_value_heads", 0), Status::format,
+                      "\"num_key_value_heads\" is 0");
+  expect_config_error(with(llama(), "hidden_size", 66), Status::format,
+                      "\"hidden_size\" (66) is not a multiple");
+  expect_config_error(with(llama(), "head_dim", 15), Status::format,
+                      "\"head_dim\" is 15; expected an even number");
+  expect_config_error(with(llama(), "hidden_act", "mish"), Status::unsupported,
+                      "\"hidden_act\" is \"mish\"; these are supported: silu, swish, gelu,");
+  expect_config_error(with(llama(), "rms_norm_eps", -1), Status::format, "\"rms_norm_eps\" is -1");
+  expect_config_error(with(llama(), "tie_word_embeddings", 1), Status::format,
+                      "\"tie_word_embeddings\" is 1; expected true");
+  expect_config_error(with(llama(), "quantization_config", {{"bits", 4}}), Status::unsupported,
+                      "\"quantization_config\"");
+  expect_config_error(with(llama(), "partial_rotary_factor", 0.5), Status::unsupported,
+                      "\"partial_rotary_factor\" is 0.5");
+  expect_config_error(Json::array(), Status::format, "not a JSON object");
+  expect_config_error(with(llama(), "architectures", {"LlamaForSequenceClassification"}), Status::unsupported,
+                      "\"architectures\" begins with \"LlamaForSequenceClassification\"; a language model "
+                      "(LlamaForCausalLM) is expected");
+  expect_config_error(with(llama(), "architectures", {3}), Status::unsupported,
+                      "\"architectures\" begins with 3;");
   for (const Json& fine : {Json::array(), Json::array({"LlamaModel"}), Json::array({"MyForCausalLM"})})
     EXPECT_EQ(parse_config(with(llama(), "architectures", fine), "").head_dim, 16);
   for (const char* type : {"axial", "su"}) {
-    expect_error(with(llama(), "rope_scaling", {{"rope_type", type}, {"factor", 2.0}}), Status::unsupported,
-                 fmt::format("rope type \"{}\" is not supported; these are: default, linear, dynamic, yarn, "
-                             "longrope, llama3",
-                             type));
+    expect_config_error(
+        with(llama(), "rope_scaling", {{"rope_type", type}, {"factor", 2.0}}), Status::unsupported,
+        fmt::format("rope type \"{}\" is not supported; these are: default, linear, dynamic, yarn, "
+                    "longrope, llama3",
+                    type));
   }
   const Json factors = Json::array({1.0, 2.0});
-  expect_error(with(llama(), "rope_scaling",
-                    {{"rope_type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}),
-               Status::format, "\"short_factor\" is not a list of 8 positive numbers");
-  expect_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}}), Status::format,
-               "\"factor\" is missing");
-  expect_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 0}}), Status::format,
-               "\"factor\" is 0");
-  expect_error(with(llama(), "rope_scaling", "linear"), Status::format, "rope parameters are not an object");
-  expect_error(with(llama(), "rope_theta", -5), Status::format, "\"rope_theta\" is -5");
+  expect_config_error(with(llama(), "rope_scaling",
+                           {{"rope_type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}),
+                      Status::format, "\"short_factor\" is not a list of 8 positive numbers");
+  expect_config_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}}), Status::format,
+                      "\"factor\" is missing");
+  expect_config_error(with(llama(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 0}}), Status::format,
+                      "\"factor\" is 0");
+  expect_config_error(with(llama(), "rope_scaling", "linear"), Status::format,
+                      "rope parameters are not an object");
+  expect_config_error(with(llama(), "rope_theta", -5), Status::format, "\"rope_theta\" is -5");
   const Json proportional = {{"rope_type", "proportional"}, {"partial_rotary_factor", 1.5}};
-  expect_error(with(llama(), "rope_parameters", proportional), Status::format,
-               "\"partial_rotary_factor\" is 1.5; expected at most 1");
-  expect_error(with(with(llama(), "model_type", "stablelm"), "rope_parameters", proportional),
-               Status::unsupported,
-               "rope type \"proportional\" is not supported beside \"partial_rotary_factor\"");
+  expect_config_error(with(llama(), "rope_parameters", proportional), Status::format,
+                      "\"partial_rotary_factor\" is 1.5; expected at most 1");
+  expect_config_error(with(with(llama(), "model_type", "stablelm"), "rope_parameters", proportional),
+                      Status::unsupported,
+                      "rope type \"proportional\" is not supported beside \"partial_rotary_factor\"");
 }
 
 }  // namespace
