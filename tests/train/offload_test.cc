@@ -137,7 +137,12 @@ TEST(OffloadedRun, AThousandStepsDoNotGrow) {
     }
   });
   EXPECT_LE(most, all_kept + all_kept / 20);
-  EXPECT_LT(most_resident() - resident, 8 * 1024);  // KiB
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int64_t kKept = 256 * 1024;  // KiB of freed memory that it sets apart
+#else
+  constexpr int64_t kKept = 0;
+#endif
+  EXPECT_LT(most_resident() - resident, 8 * 1024 + kKept);
   EXPECT_EQ(open_files(), files);
 }
 
