@@ -10,6 +10,10 @@ std::string_view memory_kind_name(MemoryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view measured_kind_name(MemoryKind kind) {
+  return kind == MemoryKind::workspace ? "workspace with free blocks" : memory_kind_name(kind);
+}
+
 namespace {
 void raise_peak(std::atomic<int64_t>& peak, int64_t now) noexcept {
   int64_t seen = peak.load(std::memory_order_relaxed);

@@ -11,6 +11,9 @@ namespace trl::base {
 enum class MemoryKind : int32_t { weights, gradients, optimizer, activations, workspace, data };
 inline constexpr int kMemoryKinds = 6;
 std::string_view memory_kind_name(MemoryKind kind);
+// Of what was measured: freed blocks that are kept for the next tensor count as workspace, and no plan has
+// them.
+std::string_view measured_kind_name(MemoryKind kind);
 
 class MemoryCounter {
  public:

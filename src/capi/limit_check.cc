@@ -1,9 +1,8 @@
 #include "capi/limit_check.h"
 
 #include "base/error.h"
+#include "capi/expected_peak.h"
 #include "capi/process.h"
-#include "capi/run_plan.h"
-#include "capi/run_size.h"
 #include "telemetry/plan_report.h"
 
 namespace trl::capi {
@@ -14,24 +13,6 @@ constexpr const char* kLimitKey = "runtime.host_memory_limit";
 
 std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
 
-// Bytes that the counter would have at most; 0: what such a run takes is not planned.
-int64_t counted(const config::Config& config, const RunSize& size, int64_t embedding_rows,
-                const std::vector<int32_t>& new_tokens) try {
-  return plan_of(config, size, embedding_rows, new_tokens, false).at("counted_bytes").get<int64_t>();
-} catch (const Error& error) {
-  if (error.key() == "use_cpu" || error.key() == "fused_kernels") return 0;
-  throw;
-}
-
-// As long as they really are; nothing where that is not known before all are read.
-std::optional<RunSize> real_size(const config::Config& config, const config::TrainingArguments& training,
-                                 Batches& rows, Batches* evaluation) {
-  if (rows.longest_row() < 0 || (evaluation != nullptr && evaluation->longest_row() < 0)) return std::nullopt;
-  config::Config open = config;
-  open.set("max_length", "null");
-  return largest_batch(open, training, rows, evaluation);
-}
-
 }  // namespace
 
 void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
@@ -40,10 +21,14 @@ void check_memory_limit(const config::Config& config, const config::TrainingArgu
   const int64_t limit = process().memory().limit();
   if (limit <= 0) return;
   const int64_t free = limit - process().memory().now();
-  const auto bytes = [&](const RunSize& size) { return counted(config, size, embedding_rows, new_tokens); };
+  // That the counter would have at most; 0: what such a run takes is not planned.
+  const auto bytes = [&](const RunSize& size) {
+    const std::optional<base::Json> plan = plan_where_possible(config, size, embedding_rows, new_tokens);
+    return plan ? plan->at("counted_bytes").get<int64_t>() : 0;
+  };
   const bool bounded = config.get_optional_int("max_length").has_value();
   if (bounded && bytes(largest_batch(config, training)) <= free) return;
-  const std::optional<RunSize> real = real_size(config, training, rows, evaluation);
+  const std::optional<RunSize> real = size_of_rows(config, training, rows, evaluation);
   if (!real && !bounded) return;
   const RunSize size = real.value_or(largest_batch(config, training));
   const int64_t most = bytes(size);

@@ -53,6 +53,14 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
   return size;
 }
 
+std::optional<RunSize> size_of_rows(const config::Config& config, const config::TrainingArguments& training,
+                                    Batches& rows, Batches* evaluation) {
+  if (rows.longest_row() < 0 || (evaluation != nullptr && evaluation->longest_row() < 0)) return std::nullopt;
+  config::Config open = config;
+  open.set("max_length", "null");
+  return largest_batch(open, training, rows, evaluation);
+}
+
 RunSize measured_size(const config::Config& config, const config::TrainingArguments& training,
                       const Dataset& rows, const Tokenizer& tokenizer) {
   const config::DataArguments data = config::data_arguments(config);

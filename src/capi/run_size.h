@@ -1,6 +1,7 @@
 // The size of the largest micro-batch of a run, and the length of the run.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "capi/batch_source.h"
 #include "capi/dataset_handle.h"
@@ -25,6 +26,11 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
 // Error(invalid_config): their lengths are not known.
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
                       Batches* evaluation);
+
+// The same as long as the rows really are, whatever max_length allows; nothing: that is not known, since they
+// are streamed. Waits for all of them.
+std::optional<RunSize> size_of_rows(const config::Config& config, const config::TrainingArguments& training,
+                                    Batches& rows, Batches* evaluation);
 
 // Reads all rows. They are never padded here, whatever the layout.
 RunSize measured_size(const config::Config& config, const config::TrainingArguments& training,

@@ -8,6 +8,7 @@
 #include "capi/choose_way.h"
 #include "capi/config_handle.h"
 #include "capi/convert_model.h"
+#include "capi/expected_peak.h"
 #include "capi/guard.h"
 #include "capi/limit_check.h"
 #include "capi/memory_budget.h"
@@ -140,12 +141,16 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   }
   const config::Config& chosen = choice ? choice->config : config_;
   check_disks(chosen, wanted_rows, new_tokens, 0);
-  if (arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch) {
+  const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
+  if (all_read) {
     train_batches_->settle();  // before there are weights in memory
     check_disks(chosen, wanted_rows, new_tokens, train_batches_->batches_per_epoch());
   }
-  if (!budget)
+  if (!budget) {
     check_memory_limit(config_, arguments, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
+    prediction_ = expected_peak(config_, arguments, *train_batches_, eval_batches_.get(), all_read,
+                                wanted_rows, new_tokens);
+  }
   const MemoryCapScope capped(cap());
   model_ = open_model(model_path_, config_, wanted_rows);
   if (!prompts.empty()) {
@@ -197,16 +202,16 @@ void Trainer::settle_evaluation() {
 
 // Of the process, in which others may have taken memory too.
 void Trainer::tell_memory() {
-  if (!cap_) return;
+  if (prediction_.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
     const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} ({})", text(measured), text(predicted));
   };
   std::string line = fmt::format("measured peak, and in parentheses the predicted one: resident {}",
                                  both(prediction_.peak, base::peak_resident_bytes()));
-  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+  for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
     const auto kind = static_cast<base::MemoryKind>(i);
-    line += fmt::format(", {} {}", base::memory_kind_name(kind),
+    line += fmt::format(", {} {}", base::measured_kind_name(kind),
                         both(prediction_.kinds[static_cast<size_t>(i)], cap_->most(kind)));
   }
   runtime_->log()->write(base::LogLevel::info, "plan", line);

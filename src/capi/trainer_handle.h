@@ -81,8 +81,8 @@ class Trainer {
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   RunInterrupt interrupt_;
-  engine::Prediction prediction_;
-  std::optional<MemoryCap> cap_;  // memory_budget
+  engine::Prediction prediction_;  // peak 0: not known
+  std::optional<MemoryCap> cap_;   // memory_budget
   Events events_;
   EngineObject<engine::Model> model_;
   std::unique_ptr<Samples> samples_;  // or null

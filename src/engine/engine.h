@@ -217,7 +217,7 @@ class Model {
   ~Model() = default;
 };
 
-// The most that a run is predicted to take, in bytes. peak 0: no prediction was asked for.
+// The most that a run is predicted to take, in bytes. peak 0: it is not known.
 struct Prediction {
   int64_t peak = 0;                                    // resident, of the whole process
   int64_t process = 0;                                 // of it, what the memory counter does not see

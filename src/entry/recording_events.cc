@@ -43,7 +43,7 @@ telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& pred
   };
   telemetry::Facts facts = {{"resident, at most", both(predicted.peak, base::peak_resident_bytes())}};
   for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
-    facts.emplace_back(base::memory_kind_name(static_cast<base::MemoryKind>(i)),
+    facts.emplace_back(base::measured_kind_name(static_cast<base::MemoryKind>(i)),
                        both(predicted.kinds[static_cast<size_t>(i)], host.memory_peak(i)));
   }
   return facts;

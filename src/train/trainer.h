@@ -53,7 +53,7 @@ struct Setup {
   base::LogSink* log = nullptr;                              // or null
   std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
   const base::WriteFault* write_fault = nullptr;             // of the tests
-  int64_t predicted_peak = 0;                                // resident bytes; 0: not asked for
+  int64_t predicted_peak = 0;  // resident bytes, for the last record; 0: not there
 };
 
 // Our kernels, and those of plug-ins, run on the CPU: options that ask for them are refused with a model

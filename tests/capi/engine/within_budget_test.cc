@@ -53,8 +53,8 @@ host::Settings run_of(const host::Scratch& scratch, int64_t tokens) {
 
 struct Ran {
   trl_status status = TRL_OK;
-  std::string key, message;  // of an error
-  std::string choice, end;   // lines of the log
+  std::string key, message;       // of an error
+  std::string choice, peak, end;  // lines of the log
   std::vector<double> losses;
   Json last;  // record
 };
@@ -75,6 +75,7 @@ Ran run(const host::Settings& settings, trl_dataset* rows) {
     return ran;
   }
   ran.choice = lines.find("are predicted");
+  ran.peak = lines.find("a peak of");
   ran.end = lines.find("measured peak");
   const Json history = host::state(made).at("log_history");
   for (const Json& record : history) {
@@ -223,18 +224,38 @@ TEST(Budget, TheReportHasWhatWasPredictedAndMeasured) {
   const host::Scratch scratch;
   const auto rows = even_rows(8, 64);
   const host::Settings settings = host::with(run_of(scratch, 64), {{"report_to", "html"}});
-  const auto report = [&](const host::Settings& more) {
+  const auto report = [&](const host::Settings& more, bool predicted) {
     const Ran ran = run(host::with(settings, more), rows.get());
     EXPECT_EQ(ran.status, TRL_OK) << ran.message;
-    EXPECT_EQ(ran.last.contains("predicted_peak_bytes"), !more.empty());
+    EXPECT_EQ(ran.last.contains("predicted_peak_bytes"), has(ran.choice, "memory_budget"));
+    EXPECT_EQ(has(ran.end, "measured peak"), predicted) << ran.end;
     return host::read_file(scratch / "out" / "report.html");
   };
-  EXPECT_FALSE(has(report({}), "predicted"));
-  const std::string page = report({{"memory_budget", "1TB"}});
-  for (const char* kind :
-       {"resident, at most", "weights", "gradients", "optimizer", "activations", "workspace", "data"})
-    EXPECT_TRUE(has(page, std::string("<tr><th>") + kind + "</th><td>")) << kind;
-  EXPECT_TRUE(has(page, " predicted, "));
+  EXPECT_FALSE(has(report({{"fused_kernels", "off"}}, false), "predicted"));
+  for (const host::Settings& more : {host::Settings{}, host::Settings{{"memory_budget", "1TB"}}}) {
+    const std::string page = report(more, true);
+    for (const char* kind : {"resident, at most", "weights", "gradients", "optimizer", "activations",
+                             "workspace with free blocks", "data"})
+      EXPECT_TRUE(has(page, std::string("<tr><th>") + kind + "</th><td>")) << kind;
+    EXPECT_TRUE(has(page, " predicted, "));
+  }
+}
+
+// Before step 1, of rows as long as they are where all of them are read first, else of the longest that
+// max_length lets through.
+TEST(Budget, EveryRunKnowsItsPeak) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = even_rows(8, 300);
+  const auto predicted = [&](const host::Settings& more) {
+    const Ran ran = run(host::with(run_of(scratch, 4000), more), rows.get());
+    EXPECT_EQ(ran.status, TRL_OK) << ran.message;
+    return std::stod(ran.peak.substr(ran.peak.find("a peak of ") + 10)) * (has(ran.peak, " MB ") ? 1e6 : 1e9);
+  };
+  predicted({});  // what it leaves in the process is there for all of them
+  const double limited = predicted({});
+  EXPECT_NEAR(limited, peak_of(run_of(scratch, 4000)), 8e6);
+  EXPECT_LT(predicted({{"max_steps", "-1"}, {"num_train_epochs", "1"}}), limited - 8e6);
 }
 
 TEST(Budget, IsRefusedWhereItMeansNothing) {
