@@ -2,6 +2,8 @@
 // rest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "config/option.h"
 #include "config/training_arguments.h"
