@@ -74,7 +74,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   endif()
   target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME ${TRL_COMMAND_NAME} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
-    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON
+    UNITY_BUILD ${TRL_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
   install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT CMAKE_CROSSCOMPILING)  # the command prints its manual pages and completion scripts itself

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 

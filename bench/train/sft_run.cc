@@ -1,6 +1,7 @@
 #include "train/sft_run.h"
 
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "support/abi.h"

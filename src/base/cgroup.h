@@ -1,6 +1,7 @@
 // The cgroups that a process is in, and what their files say: of version 2, and of version 1, where each
 // controller has a hierarchy of its own.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>

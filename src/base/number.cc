@@ -1,6 +1,7 @@
 #include "base/number.h"
 
 #include <charconv>
+#include <system_error>
 
 namespace trl::base {
 

@@ -1,4 +1,5 @@
 // trl convert: a model directory into a GGUF file, and back; an adapter into a GGUF file, or into its model.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "cli/arguments.h"

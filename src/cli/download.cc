@@ -1,4 +1,5 @@
 // trl download: a model or a dataset of the hub into the local Hugging Face cache.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
 #include "cli/names.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <filesystem>

@@ -1,8 +1,10 @@
 #include "cli/terminal.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace trl::cli {
 

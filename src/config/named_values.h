@@ -1,6 +1,7 @@
 // Entries of one option (lr_scheduler_kwargs, optim_args) as what reads them asks for them: each with a type
 // and a range, and in the end an error for those that nothing asked for.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

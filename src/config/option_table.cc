@@ -1,4 +1,7 @@
 // options.def made into arrays, and what can be asked about a row.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
 #include "config/option.h"

@@ -1,5 +1,7 @@
 #include "config/warnings.h"
 
+#include <algorithm>
+
 #include "config/option.h"
 
 namespace trl::config {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <list>
 #include <sstream>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/number.h"

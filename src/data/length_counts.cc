@@ -1,6 +1,7 @@
 // See length_counts.h.
 #include "data/length_counts.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trl::data {

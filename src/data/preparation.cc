@@ -3,6 +3,7 @@
 #include "data/preparation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "base/error.h"

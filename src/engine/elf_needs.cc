@@ -3,6 +3,9 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.h"
 #include "base/files.h"
 

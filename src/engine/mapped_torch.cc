@@ -4,6 +4,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <optional>

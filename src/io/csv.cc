@@ -3,6 +3,7 @@
 
 #include <csv.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <utility>

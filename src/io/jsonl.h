@@ -1,6 +1,8 @@
 // JSON values one at a time from a byte stream: the lines of JSONL, or the elements of one top-level array
 // (the first byte that is not blank says which). Only cut here, neither checked nor parsed.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>

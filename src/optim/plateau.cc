@@ -1,4 +1,5 @@
 // reduce_lr_on_plateau (torch/optim/lr_scheduler.py), and the choice between it and the closed forms.
+#include <algorithm>
 #include <cmath>
 
 #include "optim/schedule.h"

@@ -1,6 +1,7 @@
 // Learning rate schedules of transformers.get_scheduler (transformers/optimization.py): the closed forms.
 #include "optim/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trl::optim {

@@ -1,7 +1,11 @@
 #include "telemetry/chart.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 namespace trl::telemetry {
 

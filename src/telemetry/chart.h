@@ -1,6 +1,7 @@
 // A line chart over the steps of a run, as SVG text: axes with round ticks, and the number under the pointer.
 // Colours are CSS variables of the page around it.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // A length profile as a picture: histograms with their percentiles, and for each max_length a bar of tokens,
 // padding and lost tokens under every layout. Colours are written out, and once more for dark, since a
 // picture in a page has no variables of that page.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,6 @@
 // A length profile as an HTML page: the picture, and all its numbers in tables.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/files.h"

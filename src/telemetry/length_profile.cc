@@ -1,6 +1,8 @@
 // What a length profile says in JSON, and how its numbers are written.
 #include "telemetry/length_profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

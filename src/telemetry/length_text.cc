@@ -1,5 +1,7 @@
 // A length profile for a terminal: plain text with block characters, no colours, so that it may be piped as
 // well.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -4,6 +4,8 @@
 // csv: the columns are step, epoch and then every other name in the order in which it first appeared; cells
 // of a record without the name are empty. A record with a new name widens the table: the file is replaced by
 // one with the column at the right.
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "base/json.h"
 #include "telemetry/recorder.h"

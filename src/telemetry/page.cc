@@ -1,6 +1,8 @@
 // See page.h.
 #include "telemetry/page.h"
 
+#include <fmt/format.h>
+
 #include "telemetry/chart.h"
 
 namespace trl::telemetry {

@@ -1,4 +1,6 @@
 // A plan as a page: one step of the configuration, and its option sets beside each other.
+#include <fmt/format.h>
+
 #include "telemetry/chart.h"
 #include "telemetry/page.h"
 #include "telemetry/plan_page_parts.h"

@@ -1,4 +1,6 @@
 // The option sets of a plan beside each other: bars, timelines and numbers.
+#include <fmt/format.h>
+
 #include "telemetry/chart.h"
 #include "telemetry/plan_page_parts.h"
 #include "telemetry/plan_report.h"

@@ -1,4 +1,6 @@
 // The timeline of one step as stacked areas, one for each term.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "telemetry/chart.h"

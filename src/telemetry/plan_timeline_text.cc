@@ -1,4 +1,6 @@
 // The timeline of one step for a terminal: columns of letters, one letter a term, in ASCII alone.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,7 @@
 #include "telemetry/recorder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 

@@ -1,6 +1,8 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
 // was. Written from the whole log_history: with the first record, at most once a minute after that, with
 // every checkpoint, and when the run is over or paused. While the run lives the page loads itself again.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "telemetry/samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/files.h"

@@ -4,9 +4,11 @@
 //
 // A resumed run writes another file into the folder it wrote to before. The file begins with a session start
 // at the step that comes next, which tells TensorBoard to forget what earlier files have from there on.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <ctime>
 

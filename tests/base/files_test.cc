@@ -1,10 +1,12 @@
 // Files: whole reads, maps, and directories that appear whole or not at all.
 #include "base/files.h"
-#include "base/staged_directory.h"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/error.h"
+#include "base/staged_directory.h"
 
 namespace trl::base {
 namespace {

@@ -2,6 +2,8 @@
 // rest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "config/option.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"

@@ -1,5 +1,7 @@
 // What the preparation of preference, unpaired and prompt-only rows needs, for its tests.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 

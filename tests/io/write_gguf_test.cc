@@ -1,12 +1,14 @@
 // What the writer writes, the reader reads; every tensor is aligned.
+#include "io/write_gguf.h"
+
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "io/gguf.h"
 #include "io/quantize.h"
 #include "io/temporary_file.h"
-#include "io/write_gguf.h"
 
 namespace trl::io {
 namespace {

@@ -1,4 +1,6 @@
 // 8-bit states against bitsandbytes on the CPU, and against the other path.
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "io/safetensors.h"

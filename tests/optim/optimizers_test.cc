@@ -1,5 +1,7 @@
 // Every optimizer, on both paths, against the recorded ones of torch, transformers and bitsandbytes, step by
 // step.
+#include <fmt/format.h>
+
 #include "kernels/path.h"
 #include "optim/rules.h"
 #include "optim/weights.h"

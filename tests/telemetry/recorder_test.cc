@@ -1,6 +1,8 @@
 // What report_to writes: tables, lines, event files and the report; what a resumed run makes of them.
 #include "telemetry/recorder.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <ctime>
 #include <filesystem>

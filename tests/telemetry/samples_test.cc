@@ -1,6 +1,9 @@
 // samples.jsonl, read again, and its table in a report.
 #include "telemetry/samples.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "base/files.h"

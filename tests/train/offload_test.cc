@@ -1,6 +1,7 @@
 // Runs whose activations leave memory, in every form of recomputing: every bit as without.
 #include <dirent.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>

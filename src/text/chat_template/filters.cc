@@ -1,6 +1,7 @@
 // The filter table, and filters of single values: default, numbers, attributes, JSON.
 #include "text/chat_template/filters.h"
 
+#include <cctype>
 #include <cmath>
 
 #include "base/number.h"

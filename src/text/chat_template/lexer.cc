@@ -2,6 +2,7 @@
 #include "text/chat_template/lexer.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/error.h"
 #include "base/utf8.h"

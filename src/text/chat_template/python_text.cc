@@ -1,6 +1,7 @@
 // str() and repr() as Python 3 writes them.
 #include <charconv>
 #include <cmath>
+#include <system_error>
 
 #include "base/number.h"
 #include "base/utf8.h"

@@ -1,6 +1,7 @@
 // The reader of weights that the other tests use, with a test of its own.
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "engine/run.h"
 

@@ -1,6 +1,7 @@
 // A trainer's life: events, stopping, cancelling, evaluating, saving, running out of memory, and any order of
 // the end.
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 

@@ -1,6 +1,9 @@
 // Whole runs of TRL, repeated through the C API and through the command: the log records of
 // trainer_state.json and the saved weights, within the tolerances that the recorded numbers come with.
 #include "support/trajectories.h"
+
+#include <cctype>
+
 #include "engine/run.h"
 #include "support/weights.h"
 
