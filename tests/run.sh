@@ -4,7 +4,8 @@
 # no engine under AddressSanitizer + UBSan, and what of it has threads under ThreadSanitizer, all of it with the recorded
 # numbers of tests/data alone. Then come the tests that the whole collection of recorded numbers adds something to, where
 # there is one: in ../shared/golden, or where TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a
-# build without SIMD, and the engine under AddressSanitizer. --ci adds the format check. Again it takes seconds to build.
+# build without SIMD, the engine under AddressSanitizer, and a build that compiles each source by itself. --ci adds the
+# format check. Again it takes seconds to build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -87,6 +88,7 @@ if [ $slow = yes ]; then
   suite slow build/release '-L slow'
   suite scalar build/scalar '-L fast|full -E text.Published' -DTRL_CPU=scalar -DTRL_BUILD_BENCH=OFF
   suite engine-address build/engine-address '-L fast|full -E text.Published' -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
+  suite apart build/apart '-R ^config\.' -DTRL_JOIN_SOURCES=OFF  # that it compiles is what counts
 fi
 [ -z "$reasons" ] || printf 'skipped:\n%s' "$reasons"
 echo "$passed passed, $failed failed, $skipped skipped"
