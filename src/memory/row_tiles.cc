@@ -1,5 +1,7 @@
 #include "memory/row_tiles.h"
 
+#include <torch/csrc/autograd/autograd.h>
+
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <map>
 #include <set>
