@@ -45,7 +45,7 @@ engine::Prediction expected_peak(const config::Config& config, const config::Tra
                     size->rows == 1 ? "row" : "rows", size->longest));
     return prediction;
   } catch (const Error& error) {  // a run that cannot be computed either says so itself
-    if (error.status() == Status::cancelled) throw;
+    if (error.status() == Status::cancelled || error.status() == Status::callback) throw;
     current_log()->write(base::LogLevel::debug, "plan",
                          fmt::format("no peak is predicted: {}", error.message()));
     return {};
