@@ -89,6 +89,16 @@ const std::map<std::string, Json>& families() {
         {"num_key_value_heads", 8},
         {"head_dim", 128},
         {"max_position_embeddings", 40960}}},
+      {"qwen2.5-0.5b",  // the shape of Qwen2.5-0.5B
+       {{"model_type", "qwen2"},
+        {"vocab_size", 151936},
+        {"hidden_size", 896},
+        {"intermediate_size", 4864},
+        {"num_hidden_layers", 24},
+        {"num_attention_heads", 14},
+        {"num_key_value_heads", 2},
+        {"max_position_embeddings", 131072},
+        {"rope_theta", 1e6}}},
       {"qwen2.5-1.5b",  // the shape of Qwen2.5-1.5B
        {{"model_type", "qwen2"},
         {"vocab_size", 151936},
