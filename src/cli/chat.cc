@@ -57,8 +57,7 @@ class Chat {
     Error error;
     const std::string path = get(config, "model_name_or_path");
     open_runtime(config, runtime_);
-    check(trl_tokenizer_open(runtime_.get(), path.c_str(), config.get(), tokenizer_.out(), error.out()),
-          error);
+    open_tokenizer(config, runtime_, tokenizer_);
     conversation_.add("user", "Hello");
     render();  // a tokenizer without a template is told before anything is typed
     conversation_.take_back();

@@ -101,11 +101,10 @@ void describe_run(const CommandLine& line, const Config& config) {
   interrupt.watch_calls(runtime.get());
   check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
   Dataset train, eval;
-  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  open_rows(config, runtime, train, eval);
   check_evaluation(config, eval);
   Tokenizer tokenizer;
-  const std::string model = get(config, "model_name_or_path");
-  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  open_tokenizer(config, runtime, tokenizer);
   const char* text = nullptr;
   check(trl_dataset_get_batch(train.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
   const Json batch = Json::parse(text);

@@ -40,8 +40,7 @@ int estimate(const Words& words) {
   Runtime runtime;
   open_runtime(config, runtime);
   Dataset train, eval;
-  if (names_rows(config))
-    check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  if (names_rows(config)) open_rows(config, runtime, train, eval);
   const char* text = nullptr;
   check(trl_trainer_plan(runtime.get(), config.get(), train.get(), json ? &text : nullptr,
                          json ? nullptr : &text, error.out()),

@@ -121,7 +121,7 @@ int eval(const Words& words) {
   for (const std::string& split : names(splits.value_or(get(config, "dataset_test_split")))) {
     set(config, "dataset_train_split", split);
     Dataset rows, none;
-    check(trl_dataset_open_config(runtime.get(), config.get(), rows.out(), none.out(), error.out()), error);
+    open_rows(config, runtime, rows, none);
     const nlohmann::ordered_json result = measure(runtime, config, rows);
     if (json || isatty(STDOUT_FILENO) == 0) {
       nlohmann::ordered_json record{{"split", split}};

@@ -1,4 +1,5 @@
-// The flag that a misspelt one was meant to be.
+// The flag that a misspelt one was meant to be. The library's own search for keys of the configuration is not
+// part of trl.h, and the command calls nothing else.
 #pragma once
 #include <string>
 #include <vector>

@@ -51,4 +51,22 @@ void open_runtime(const Config& config, Runtime& runtime) {
     check(trl_runtime_set_progress(runtime.get(), show_phase, nullptr, nullptr, error.out()), error);
 }
 
+void need_tokenizer(const Config& config) {
+  if (get(config, "model_name_or_path").empty())
+    throw Failure(kUsage,
+                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
+}
+
+void open_tokenizer(const Config& config, const Runtime& runtime, Tokenizer& tokenizer) {
+  Error error;
+  const std::string path = get(config, "model_name_or_path");
+  check(trl_tokenizer_open(runtime.get(), path.c_str(), config.get(), tokenizer.out(), error.out()), error);
+}
+
+void open_rows(const Config& config, const Runtime& runtime, Dataset& train, Dataset& evaluation) {
+  Error error;
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), evaluation.out(), error.out()),
+        error);
+}
+
 }  // namespace trl::cli

@@ -1,10 +1,16 @@
-// A runtime whose log lines go to stderr, those that log_level and quiet let through, and on a terminal its
-// progress.
+// What commands open first.
 #pragma once
 #include "cli/handles.h"
 
 namespace trl::cli {
 
+// A runtime whose log lines go to stderr, those that log_level and quiet let through, and on a terminal its
+// progress.
 void open_runtime(const Config& config, Runtime& runtime);
+// Throws Failure(kUsage) where model_name_or_path, whose tokenizer is used, is missing.
+void need_tokenizer(const Config& config);
+void open_tokenizer(const Config& config, const Runtime& runtime, Tokenizer& tokenizer);
+// The rows that the configuration names, and those to evaluate on.
+void open_rows(const Config& config, const Runtime& runtime, Dataset& train, Dataset& evaluation);
 
 }  // namespace trl::cli

@@ -39,10 +39,7 @@ int profile(const Words& words) {
       {},
       {{"json", "Print the numbers as JSON instead of the plot", &json}}};
   if (parse(line, words, config)) return 0;
-  const std::string model = get(config, "model_name_or_path");
-  if (model.empty())
-    throw Failure(kUsage,
-                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
+  need_tokenizer(config);
   fit_terminal(config);
   if (get(config, "profile.peaks").empty())
     check(trl_config_set(config.get(), "profile.peaks", "true", error.out()), error);
@@ -50,9 +47,9 @@ int profile(const Words& words) {
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;
-  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  open_tokenizer(config, runtime, tokenizer);
   Dataset dataset, eval;
-  check(trl_dataset_open_config(runtime.get(), config.get(), dataset.out(), eval.out(), error.out()), error);
+  open_rows(config, runtime, dataset, eval);
   const char* text = nullptr;
   check(trl_dataset_get_profile(dataset.get(), tokenizer.get(), config.get(), json ? &text : nullptr,
                                 json ? nullptr : &text, error.out()),

@@ -129,10 +129,7 @@ int rows(const Words& words) {
       {{"count", "How many rows (default 3)", &count}},
       {{"json", "Print one JSON object a row, with ids, labels, pieces and texts", &json}}};
   if (parse(line, words, config)) return 0;
-  const std::string model = get(config, "model_name_or_path");
-  if (model.empty())
-    throw Failure(kUsage,
-                  "--model_name_or_path is needed: a model directory or a GGUF file, for its tokenizer");
+  need_tokenizer(config);
   const int64_t wanted = count_of(count);
   one_row_a_batch(config, method);
   Runtime runtime;
@@ -140,9 +137,9 @@ int rows(const Words& words) {
   Interrupt interrupt("stopped");
   interrupt.watch_calls(runtime.get());
   Tokenizer tokenizer;
-  check(trl_tokenizer_open(runtime.get(), model.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  open_tokenizer(config, runtime, tokenizer);
   Dataset train, eval;
-  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  open_rows(config, runtime, train, eval);
   const Lengths lengths(train, tokenizer, config);
   const bool colours = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   for (int64_t number = 0; number < wanted; ++number) {

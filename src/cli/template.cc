@@ -45,18 +45,15 @@ int template_command(const Words& words) {
       true,
       Opens::tokenizers};
   if (parse(line, words, config)) return 0;
-  const std::string path = get(config, "model_name_or_path");
-  if (path.empty())
-    throw Failure(kUsage,
-                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
+  need_tokenizer(config);
   const int64_t wanted = row_number(row);
   const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;
-  check(trl_tokenizer_open(runtime.get(), path.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  open_tokenizer(config, runtime, tokenizer);
   Dataset dataset, eval;
-  check(trl_dataset_open_config(runtime.get(), config.get(), dataset.out(), eval.out(), error.out()), error);
+  open_rows(config, runtime, dataset, eval);
   const char* text = nullptr;
   check(trl_dataset_get_example(dataset.get(), tokenizer.get(), config.get(), wanted, &text, error.out()),
         error);

@@ -77,16 +77,13 @@ int tokenize(const Words& words) {
       true,
       Opens::tokenizers};
   if (parse(line, words, config)) return 0;
-  const std::string path = get(config, "model_name_or_path");
-  if (path.empty())
-    throw Failure(kUsage,
-                  "--model_name_or_path is required: a model directory or a GGUF file, for its tokenizer");
+  need_tokenizer(config);
   if (!text) throw Failure(kUsage, "--text is required: the text to cut into tokens");
   const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;
-  check(trl_tokenizer_open(runtime.get(), path.c_str(), config.get(), tokenizer.out(), error.out()), error);
+  open_tokenizer(config, runtime, tokenizer);
   const std::vector<int32_t> ids = encode(tokenizer, *text, !plain);
   for (size_t i = 0; i < ids.size(); ++i)
     print_token({ids[i], std::nullopt, piece_of(tokenizer, ids[i]), text_of(tokenizer, ids, i)});

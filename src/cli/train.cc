@@ -180,7 +180,7 @@ int train(const std::string& command, const std::string& method, const std::stri
   Trainer trainer;
   Interrupt interrupt("stopped before the first step: there is nothing to save");
   check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
-  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), eval.out(), error.out()), error);
+  open_rows(config, runtime, train, eval);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
   clear_line();

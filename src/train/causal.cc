@@ -52,7 +52,7 @@ void Causal::check_routers(const config::TrainingArguments& arguments) const {
            *arguments.max_tokens_per_pass, type);
 }
 
-model::Output Causal::forward(const MicroBatch& batch, const std::optional<Place>& training,
+model::Output Causal::forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                               const at::Tensor& states, int64_t router_tokens) const {
   model::ForwardOptions options;
   options.compute = compute_;
@@ -88,7 +88,7 @@ at::Tensor Causal::hidden_by(model::Model& model, const MicroBatch& batch) const
 }
 
 // Jain et al. 2023; as in transformers the length is that of the padded batch.
-kernels::Noise Causal::neftune(const MicroBatch& batch, const Place& at) const {
+kernels::Noise Causal::neftune(const MicroBatch& batch, const RunPosition& at) const {
   if (neftune_alpha_ == 0) return {};
   const auto values = static_cast<double>(batch.width * model_.config().hidden_size);
   return {neftune_alpha_ / std::sqrt(values),

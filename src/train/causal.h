@@ -8,9 +8,9 @@
 
 namespace trl::train {
 
-// The place of a training forward in the run. Everything random in it is drawn by counter from here, so a
+// Where in the run a training forward is. Everything random in it is drawn by counter from here, so a
 // step that is tried again, or a run that is resumed, draws the same.
-struct Place {
+struct RunPosition {
   int64_t step = 0;         // updates done before
   int64_t micro_batch = 0;  // in the window
 };
@@ -22,9 +22,9 @@ class Causal {
   Causal(const config::TrainingArguments& arguments, model::Model& model,
          kernels::AttentionPluginPtr attention);
 
-  // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
+  // Of a micro-batch or a part of it. Without a position: evaluation. states: ForwardInput's.
   // router_tokens: ForwardOptions'.
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states, int64_t router_tokens = 0) const;
   // What another adapter (null: none) makes of it, or another model: no graph, nothing random, no routers'
   // loss.
@@ -37,7 +37,7 @@ class Causal {
 
  private:
   void check_routers(const config::TrainingArguments& arguments) const;
-  kernels::Noise neftune(const MicroBatch& batch, const Place& at) const;
+  kernels::Noise neftune(const MicroBatch& batch, const RunPosition& at) const;
 
   model::Model& model_;
   const kernels::AttentionPluginPtr attention_;

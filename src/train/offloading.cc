@@ -70,7 +70,7 @@ int64_t Offloading::bytes(int64_t tokens, Method& method) {
     const at::AutoGradMode with_graph(true);
     Count count(policy_);
     const tensor::SavedScope scope(&count);
-    method.forward(document(kCounted), Place{});
+    method.forward(document(kCounted), RunPosition{});
     token_bytes_ = static_cast<double>(count.bytes) / static_cast<double>(kCounted);
   }
   return static_cast<int64_t>(token_bytes_ * static_cast<double>(tokens));

@@ -10,7 +10,7 @@ class Referenced : public Method {
   Divisors divisors(std::span<const MicroBatch> window, bool) const final {
     return {1, static_cast<double>(window.size())};
   }
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {
     return causal_.forward(batch, training, states);
   }

@@ -342,7 +342,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
     pass.num_tokens += batch.counted_tokens;
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
-    const Place place{state_.global_step, &batch - window.data()};
+    const RunPosition place{state_.global_step, &batch - window.data()};
     const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
     const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors);
     if (parts.size() > 1) gradients_.begin_parts();
@@ -370,7 +370,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
   return pass;
 }
 
-model::Output Trainer::forward(const MicroBatch& batch, const std::optional<Place>& training) {
+model::Output Trainer::forward(const MicroBatch& batch, const std::optional<RunPosition>& training) {
   if (offloading_ && at::GradMode::is_enabled()) offloading_->need_room(batch, *method_);
   const tensor::Stage stage(training ? "forward" : "evaluation");
   return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());

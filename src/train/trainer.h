@@ -118,7 +118,7 @@ class Trainer {
   double grad_norm() const;
   int64_t tokens_seen(const MicroBatch& batch) const;
   Pass run_window(const std::vector<MicroBatch>& window, const Backward& backward);
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training);
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training);
   bool accepts(double value, std::string_view what, const std::vector<const MicroBatch*>& batches) const;
   void after_update(const Pass& pass, double learning_rate);
   void follow_up();

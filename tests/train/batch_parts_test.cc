@@ -145,7 +145,8 @@ Learned learned(const MicroBatch& batch, std::optional<int64_t> most) {
   SquareOfSum loss;
   Learned out;
   each_part(
-      parts_of(batch, most), loss, [&](const MicroBatch& part) { return method->forward(part, Place{}); },
+      parts_of(batch, most), loss,
+      [&](const MicroBatch& part) { return method->forward(part, RunPosition{}); },
       [&](const at::Tensor& share, bool) {
         out.value += share.item<double>();
         share.backward();

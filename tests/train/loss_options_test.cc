@@ -84,10 +84,10 @@ TEST(Neftune, size_and_key) {
   options.noise.size = 5.0 / std::sqrt(4.0 * static_cast<double>(model.config().hidden_size));
   options.noise.key = base::counter_seed({9, 3, 1});
   const at::Tensor noisy = model.forward(input, options).hidden;
-  EXPECT_TRUE(at::equal(method->forward(batch, Place{3, 1}).hidden, noisy));
+  EXPECT_TRUE(at::equal(method->forward(batch, RunPosition{3, 1}).hidden, noisy));
   EXPECT_FALSE(at::equal(noisy, plain));
-  EXPECT_FALSE(at::equal(method->forward(batch, Place{3, 0}).hidden, noisy));
-  EXPECT_FALSE(at::equal(method->forward(batch, Place{4, 1}).hidden, noisy));
+  EXPECT_FALSE(at::equal(method->forward(batch, RunPosition{3, 0}).hidden, noisy));
+  EXPECT_FALSE(at::equal(method->forward(batch, RunPosition{4, 1}).hidden, noisy));
 }
 
 // transformers' prediction_step goes through compute_loss: eval_loss is smoothed as the training loss is.

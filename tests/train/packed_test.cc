@@ -44,7 +44,7 @@ class Summed {
     const at::AutoGradMode with_graph(true);
     const MicroBatch own = copy_batch(batch, vocab_size_);
     const at::Tensor share =
-        method_->loss(own, {&own, 1}, {.items = items})->share(method_->forward(own, Place{}), own);
+        method_->loss(own, {&own, 1}, {.items = items})->share(method_->forward(own, RunPosition{}), own);
     loss += static_cast<double>(*share.data_ptr<float>());
     if (share.requires_grad()) share.backward();
   }

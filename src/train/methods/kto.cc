@@ -133,7 +133,7 @@ class Kto final : public Referenced {
       : Referenced(context), options_(kto_options(context.arguments.preference)) {}
 
   // The routers' loss is of the completions alone: TRL sends the others through the model by themselves.
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {
     const std::vector<int32_t>& borders = batch.segments->cu_seqlens;
     const auto rows = static_cast<size_t>(batch.rows);  // parts, which may have fewer, have no such loss

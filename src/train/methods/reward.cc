@@ -151,7 +151,7 @@ class Reward final : public Method {
     return {1, static_cast<double>(window.size())};
   }
 
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {
     return causal_.forward(batch, training, states);
   }

@@ -60,7 +60,7 @@ class Sft final : public Method {
     return {static_cast<double>(items), static_cast<double>(window.size())};
   }
 
-  model::Output forward(const MicroBatch& batch, const std::optional<Place>& training,
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {
     return causal_.forward(batch, training, states);
   }
