@@ -5,7 +5,7 @@
 # numbers of tests/data alone. Then come the tests that the whole collection of recorded numbers adds something to, where
 # there is one: in ../shared/golden, or where TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a
 # build without SIMD, the engine under AddressSanitizer, and a build that compiles each source by itself. --ci adds the
-# format check. Again it takes seconds to build.
+# format check and clang-tidy over the sources that changed. Again it takes seconds to build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ for argument in "$@"; do
   esac
 done
 
-bash examples/setup.sh locales make libjson-c-dev libcpp-httplib-dev ${ci:+clang-format}
+bash examples/setup.sh locales make libjson-c-dev libcpp-httplib-dev ${ci:+clang-format clang-tidy-16}
 jobs=$(nproc)
 export CTEST_OUTPUT_ON_FAILURE=1
 export GOMP_SPINCOUNT=100  # threads that wait sleep at once: the processors are another test's, too
@@ -71,6 +71,8 @@ suite() {
 if [ -n "$ci" ]; then
   echo "== format"
   git ls-files '*.cc' '*.h' '*.c' '*.hpp' | xargs clang-format --dry-run -Werror
+  echo "== clang-tidy"
+  bash tests/tidy.sh
 fi
 mkdir -p build
 suite release build/release '-L fast|full -E text.Published'

@@ -205,7 +205,8 @@ class Selector {
       if (!wanted.contain(entry.name)) others.emplace_back(entry.name);
     }
     std::vector<std::string> shorter = shortest_endings(wanted_.names, others);
-    return {shorter.size() < wanted_.names.size() ? std::move(shorter) : wanted_.names, std::nullopt};
+    if (shorter.size() >= wanted_.names.size()) return {wanted_.names, std::nullopt};
+    return {std::move(shorter), std::nullopt};
   }
 
   void add(const Module& module, const std::string& name, bool parameter) {

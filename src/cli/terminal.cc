@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace trl::cli {
@@ -42,7 +43,7 @@ std::string wrapped(std::string_view text, int indent, int width, int used) {
 }
 
 std::string duration(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const int64_t total = std::llround(seconds);
   if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }

@@ -177,8 +177,8 @@ std::shared_ptr<const Table> open_file_table(const std::string& path, const Spoo
 }
 
 std::shared_ptr<const Table> open_memory_table(std::string_view format,
-                                               std::shared_ptr<const std::string> bytes, std::string name,
-                                               const Spool& spool) {
+                                               const std::shared_ptr<const std::string>& bytes,
+                                               const std::string& name, const Spool& spool) {
   const auto open = [bytes, name] { return io::open_raw_memory(bytes, name); };
   if (memory_format(format) != FileFormat::json || io::compression_of(*open()) != io::Compression::none)
     return spool_rows(*open_memory_source(format, bytes, name), spool);

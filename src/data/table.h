@@ -41,8 +41,8 @@ std::shared_ptr<const Table> open_table(const RowFile& file, const Spool& spool)
 std::shared_ptr<const Table> open_file_table(const std::string& path,
                                              const Spool& spool);  // all that find_files finds
 std::shared_ptr<const Table> open_memory_table(std::string_view format,
-                                               std::shared_ptr<const std::string> bytes, std::string name,
-                                               const Spool& spool);
+                                               const std::shared_ptr<const std::string>& bytes,
+                                               const std::string& name, const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
 
 // Rows of other tables: one after the other; or those of `rows` in that order.

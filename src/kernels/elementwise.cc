@@ -77,7 +77,7 @@ struct Recorded : torch::autograd::Function<Recorded> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& /*anchor*/, const at::Tensor& x) {
     return x.detach();
   }
-  static tensor_list backward(AutogradContext*, tensor_list) { return {{}, {}}; }
+  static tensor_list backward(AutogradContext*, const tensor_list&) { return {{}, {}}; }
 };
 
 at::Tensor activate_forward(Activation kind, const at::Tensor& x) {

@@ -1,6 +1,7 @@
 #include "model/prequantised.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -111,7 +112,8 @@ std::shared_ptr<const tensor::Encoded> four_bit(const Parts& parts, const std::s
   const int64_t blocks = (count + out.block - 1) / out.block;
   out.codes = parts.tensor("", at::kByte, (count + 1) / 2);
   const at::Tensor map = parts.tensor(".quant_map", at::kFloat, 16);
-  if (std::memcmp(map.data_ptr(), io::four_bit_code(out.type).data(), 16 * sizeof(float)) != 0) {
+  const std::array<float, 16>& code = io::four_bit_code(out.type);
+  if (!std::equal(code.begin(), code.end(), map.data_ptr<float>())) {
     fail(Status::unsupported, "{}: these are not the values of {} codes", parts.place(".quant_map"), type);
   }
   if (!state.has("nested_blocksize")) {

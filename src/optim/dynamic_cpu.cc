@@ -30,7 +30,7 @@ Decades decades_of(bool with_sign) {
   const std::array<float, 256>& code = with_sign ? io::dynamic_code() : io::unsigned_dynamic_code();
   const auto middle = [&](int lower) {
     return (static_cast<double>(code[static_cast<size_t>(lower)]) +
-            static_cast<double>(code[static_cast<size_t>(lower + 1)])) /
+            static_cast<double>(code[static_cast<size_t>(lower) + 1])) /
            2 * double{kSteps};
   };
   Decades decades{};
@@ -88,6 +88,7 @@ TRL_INLINE void encode_with(const float* values, int64_t count, const Decades& d
     float y = values[i] * inverse;
     y = y > kLowest ? y : kLowest;  // what is not a number, too
     y = y < 1.0f ? y : 1.0f;
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): not negative; std::lround is not made a vector
     const int m = 2 * static_cast<int>((y + 1.0f) * (kSteps / 2) + 0.5f) - static_cast<int>(kSteps);
     const auto size = static_cast<float>(m < 0 ? -m : m);
     const int code = code_of(size, d);

@@ -195,11 +195,11 @@ const telemetry::Record& Trainer::evaluate() {
   }
   batches_.count_evaluation();
   const int64_t samples = rows > 0 ? rows : seen;
+  const int64_t steps = (samples + batch_size - 1) / batch_size;
 
   telemetry::Record record;
   if (loss.batches() > 0) record.set("eval_loss", loss.mean(arguments().logging_nan_inf_filter));
-  write_speed(record, "eval", seconds_since(start), static_cast<double>(samples),
-              static_cast<double>((samples + batch_size - 1) / batch_size));
+  write_speed(record, "eval", seconds_since(start), static_cast<double>(samples), static_cast<double>(steps));
   means.write(record, "eval_");
   if (loss.batches() > 0) record.set("eval_num_tokens", static_cast<double>(num_tokens_));
   should_evaluate_ = false;

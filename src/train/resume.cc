@@ -160,7 +160,7 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
 }
 
 void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const Json& json) {
-  const Json position = json.at("position"), due = json.at("due"), sums = json.at("sums");
+  const Json &position = json.at("position"), &due = json.at("due"), &sums = json.at("sums");
   const std::vector<Means::Sum> means = means_of(sums.at("means"));
   const bool optimizer_kept = keeps_optimizer(from, json.at("fingerprint").at("options"));
   optimizer_->set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);

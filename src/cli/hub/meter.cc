@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <utility>
 
@@ -21,7 +23,7 @@ std::string size_text(int64_t bytes) {
 }
 
 std::string time_text(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const int64_t total = std::llround(seconds);
   if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }

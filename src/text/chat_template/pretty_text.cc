@@ -48,7 +48,9 @@ class PrettyPrinter {
     const std::string line = repr_of(run_, value);
     if (width_of(line) <= kWidth - indent - allowance) {
       out_.append(line);
-    } else if (value.is(Kind::mapping)) {
+      return;
+    }
+    if (value.is(Kind::mapping)) {
       write_mapping(value.mapping(), indent, allowance, level);
     } else if (value.is_sequence(SequenceType::list)) {
       write_sequence("[", "]", value, indent, allowance, level);

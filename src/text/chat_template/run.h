@@ -38,7 +38,8 @@ class Run {
   [[noreturn]] void fail_undefined(const Value& value) const { fail_text(value.undefined_message()); }
 
   void spend(int64_t steps) {
-    if ((steps_ -= steps) < 0) fail("more than {} steps; the template does not end", kMaxSteps);
+    steps_ -= steps;
+    if (steps_ < 0) fail("more than {} steps; the template does not end", kMaxSteps);
   }
   void produce(size_t bytes);
 
@@ -116,7 +117,7 @@ class Parameters {
              std::initializer_list<std::string_view> names, size_t required = 0);
   bool given(size_t i) const { return given_[i]; }
   const Value& operator[](size_t i) const { return values_[i]; }
-  Value value(size_t i, Value fallback) const { return given_[i] ? values_[i] : fallback; }
+  Value value(size_t i, const Value& fallback) const { return given_[i] ? values_[i] : fallback; }
   int64_t integer(size_t i, int64_t fallback) const;
   bool truth(size_t i, bool fallback) const;
   std::string text(size_t i, std::string_view fallback) const;  // must be a string

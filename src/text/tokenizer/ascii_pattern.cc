@@ -15,7 +15,7 @@ constexpr std::array<Kind, 256> kKinds = [] {
   for (size_t c = '!'; c <= '~'; ++c) kinds[c] = Kind::other;
   for (size_t c = '0'; c <= '9'; ++c) kinds[c] = Kind::digit;
   for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = Kind::letter;
-  for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'}) kinds[static_cast<size_t>(c)] = Kind::space;
+  for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'}) kinds[static_cast<unsigned char>(c)] = Kind::space;
   return kinds;
 }();
 

@@ -32,7 +32,8 @@ class ByteLevel final : public Decoder {
         bytes.push_back(static_cast<char>(byte));
       }
     }
-    tokens.assign(1, std::move(bytes));
+    tokens.clear();
+    tokens.push_back(std::move(bytes));
   }
 };
 
@@ -82,7 +83,8 @@ class Fuse final : public Decoder {
   void apply(std::vector<std::string>& tokens, DecodeMode) const override {
     std::string all;
     for (const std::string& token : tokens) all += token;
-    tokens.assign(1, std::move(all));
+    tokens.clear();
+    tokens.push_back(std::move(all));
   }
 };
 

@@ -63,9 +63,9 @@ class Field {
     const std::optional<Field> field = find(key);
     return field ? field->boolean() : otherwise;
   }
-  std::string text_or(const char* key, std::string otherwise) const {
+  std::string text_or(const char* key, std::string_view otherwise) const {
     const std::optional<Field> field = find(key);
-    return field ? field->text() : std::move(otherwise);
+    return field ? field->text() : std::string(otherwise);
   }
   const std::string& type() const { return at("type").text(); }
   [[noreturn]] void unknown(std::string_view kind, std::string_view known) const {

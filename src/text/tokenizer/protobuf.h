@@ -23,7 +23,9 @@ class ProtobufReader {
   bool next(Field& field) {
     const std::string_view before = rest_;
     uint64_t tag = 0;
-    if (rest_.empty() || !(good_ = read_integer(tag) && tag <= UINT32_MAX && tag >> 3 != 0)) return false;
+    if (rest_.empty()) return false;
+    good_ = read_integer(tag) && tag <= UINT32_MAX && tag >> 3 != 0;
+    if (!good_) return false;
     field = {static_cast<uint32_t>(tag >> 3), static_cast<Kind>(tag & 7), 0, {}, {}};
     good_ = read_value(field);
     field.whole = before.substr(0, before.size() - rest_.size());
