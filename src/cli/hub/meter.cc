@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <utility>
+
+#include "cli/terminal.h"
 
 namespace trl::cli::hub {
 
@@ -22,18 +21,7 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{:.1f} kB", value / 1e3);
 }
 
-std::string time_text(double seconds) {
-  const int64_t total = std::llround(seconds);
-  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
-  return fmt::format("{}:{:02}", total / 60, total % 60);
-}
-
 std::string count_text(size_t files) { return fmt::format("{} file{}", files, files == 1 ? "" : "s"); }
-
-size_t columns() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 }  // namespace
 
@@ -70,9 +58,9 @@ void Meter::draw(bool now) {
       fmt::format("  {} of {} files  {} of {}", files_done_, files_, size_text(done), size_text(bytes_));
   if (speed > 0) {
     tail += fmt::format("  {}/s  {} left", size_text(static_cast<int64_t>(speed)),
-                        time_text(static_cast<double>(std::max<int64_t>(bytes_ - done, 0)) / speed));
+                        duration(static_cast<double>(std::max<int64_t>(bytes_ - done, 0)) / speed));
   }
-  const size_t width = columns() - 1;
+  const auto width = static_cast<size_t>(std::max(1, columns(STDERR_FILENO) - 1));
   const size_t room = width > tail.size() ? width - tail.size() : 0;
   std::string line = (name_.size() > room ? name_.substr(name_.size() - room) : name_) + tail;
   line.resize(std::min(line.size(), width));
@@ -82,8 +70,7 @@ void Meter::draw(bool now) {
 void Meter::finish() {
   pause();
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  spdlog::info("{}: downloaded {}, {} in {}", name_, count_text(files_), size_text(came_),
-               time_text(seconds));
+  spdlog::info("{}: downloaded {}, {} in {}", name_, count_text(files_), size_text(came_), duration(seconds));
 }
 
 }  // namespace trl::cli::hub
