@@ -46,7 +46,7 @@ bool quantize_q4_0(const float* values, uint8_t* out) {
   const float inverse = d != 0 ? 1 / d : 0;
   put_half(out, d);
   const auto code = [&](int i) {
-    const int rounded = static_cast<int8_t>(values[i] * inverse + 8.5f);
+    const int rounded = static_cast<int>(values[i] * inverse + 8.5f);
     return rounded < 15 ? rounded : 15;
   };
   for (int i = 0; i < kBlock / 2; ++i) out[2 + i] = static_cast<uint8_t>(code(i) | code(i + kBlock / 2) << 4);
