@@ -47,7 +47,7 @@ class Method {
   virtual ~Method() = default;
   // Of a window; evaluation (not training) plans each batch by itself.
   virtual Divisors divisors(std::span<const MicroBatch> window, bool training) const = 0;
-  // Of a micro-batch or a part of it. Without a place: evaluation. states: ForwardInput's.
+  // Of a micro-batch or a part of it. Without a position: evaluation. states: ForwardInput's.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                                 const at::Tensor& states = {}) = 0;
   // parts: of the batch, as they will go forward. Does not outlive the method.
