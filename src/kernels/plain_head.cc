@@ -1,5 +1,6 @@
 // The head from whole logits and their log-softmax in float32, a tile of rows at a time. What has the size of
 // a tile is changed in place where it can be: new memory of that size costs more than the numbers.
+#include "kernels/gemm.h"
 #include "kernels/head_rows.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
@@ -9,6 +10,16 @@ namespace trl::kernels::plain {
 namespace {
 
 constexpr int64_t kTileBytes = int64_t{64} << 20;  // of the logits of a tile, in float32
+
+// op(a) op(b), op as in gemm(), whose products of bfloat16 give the sums in float32. ATen rounds them to
+// bfloat16, and on the CPU is several times as slow.
+at::Tensor wide_product(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed) {
+  const at::Tensor left = a_transposed ? a.t() : a, right = b_transposed ? b.t() : b;
+  if (a.scalar_type() != at::kBFloat16 || !a.is_cpu()) return left.mm(right).to(wide_type(a));
+  at::Tensor product = at::empty({left.size(0), right.size(1)}, a.options().dtype(at::kFloat));
+  gemm(a, a_transposed, b, b_transposed, product);
+  return product;
+}
 
 // Changes the products.
 at::Tensor finished(at::Tensor products, const HeadOptions& options) {
@@ -109,7 +120,7 @@ class Sweep {
 
   void run_tile(const TileTargets& tile, int64_t first, std::vector<TokenValues>* values) {
     const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
-    const at::Tensor logits = finished(product(x, table_).to(wide_type(x)), options_);
+    const at::Tensor logits = finished(wide_product(x, false, table_, true), options_);
     at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
     const std::vector<TokenValues> own = list_of(values_of(logits, log_p, p, tile));
     log_p.reset();
@@ -141,9 +152,10 @@ class Sweep {
     if (options_.softcap > 0) d.mul_(1 - (logits / options_.softcap).square());
     if (options_.scale != 1) d.mul_(options_.scale);
     const at::Tensor d_logits = d.to(options_.compute);
-    d_hidden_.index_copy_(0, tile.row, product(d_logits, table_.t()).to(d_hidden_.scalar_type()));
+    d_hidden_.index_copy_(0, tile.row,
+                          wide_product(d_logits, false, table_, false).to(d_hidden_.scalar_type()));
     if (!d_head_.defined() && !d_own_.defined()) return;
-    const at::Tensor of_table = product(d_logits.t(), x.t());
+    const at::Tensor of_table = wide_product(d_logits, true, x, false);
     if (d_own_.defined()) d_own_.add_(of_table.index_select(0, ids_));
     if (d_head_.defined()) d_weight_.add_(ids_.defined() ? of_table.index_fill(0, ids_, 0) : of_table);
   }
@@ -214,9 +226,8 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTarget
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
-  const at::Tensor products =
-      product(hidden.to(options.compute), table_of(head, options).to(options.compute));
-  return finished(products.to(at::kFloat), options);
+  const at::Tensor table = table_of(head, options).to(options.compute);
+  return finished(wide_product(hidden.to(options.compute), false, table, true).to(at::kFloat), options);
 }
 
 }  // namespace trl::kernels::plain

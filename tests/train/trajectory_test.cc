@@ -1,7 +1,6 @@
 // Whole runs against TRL's: every logged value, the order of rows, and the final weights.
 #include <filesystem>
 
-#include "base/isa.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
 #include "kernels/attention_plugin.h"
@@ -16,15 +15,16 @@ using test::config_of;
 using test::expect_records;
 using test::values_of;
 
-// With a plug-in under bf16 autocast two of the 64 values of the first norm have gradients that are rounding
-// alone. AMX tiles round them otherwise, and Adam makes steps of full size of them: the share is 0.125 there,
-// 0.053 on every other machine, which keeps the limit of all other weights.
-double share_with_plugin(const std::string& name, double share) {
-  const bool other_way = base::isa() == base::Isa::amx && name == "model.layers.0.input_layernorm.weight";
-  return other_way && share >= 0.1 ? 0.15 : share;
+// With attention in plain operators or from a plug-in, bf16 autocast rounds otherwise. Norms and biases of
+// the queries have few values, some of them with gradients that are rounding alone, of which Adam makes steps
+// of full size: TRL's own two attentions (sdpa, eager) leave them up to 0.112 of the change apart in
+// sft_bf16_autocast, and twice that is the limit. Theirs of matrices are at most 0.07 apart.
+double share_of(const std::string& name, double wide, bool other_attention) {
+  const bool few = name.ends_with("norm.weight") || name.ends_with("q_proj.bias");
+  return other_attention && few && wide > 1e-3 ? 0.22 : test::share_of_change(name, wide);
 }
 
-void expect_weights(const base::Json& golden, model::Model& model, bool with_plugin) {
+void expect_weights(const base::Json& golden, model::Model& model, bool other_attention) {
   const std::string name = golden["name"];
   const std::string final_file = test::golden_path("trajectories/" + name + "/final.safetensors");
   std::unique_ptr<io::Safetensors> whole;
@@ -39,8 +39,7 @@ void expect_weights(const base::Json& golden, model::Model& model, bool with_plu
     ASSERT_TRUE(golden["final_weights"].contains(p->name)) << p->name;
     const base::Json& want = golden["final_weights"][p->name];
     ASSERT_EQ(base::Json(p->shape().vec()), want["shape"]) << p->name;
-    double share = test::share_of_change(p->name, golden["relative_tolerance"]);
-    if (with_plugin) share = share_with_plugin(p->name, share);
+    const double share = share_of(p->name, golden["relative_tolerance"], other_attention);
     const at::Tensor value = p->read()->to(at::kFloat), begin = *start->read();
     test::expect_fingerprint(values_of(value), values_of(begin), want, share, p->name);
     if (!whole) {
@@ -91,7 +90,7 @@ void expect_trls(const std::string& name, const std::string& fused_kernels, cons
   // how attention was rounded: one of the hundred tokens of a step may count otherwise.
   const bool rounded = plugin != nullptr && golden["relative_tolerance"].get<double>() > 1e-3;
   expect_records(golden, state["log_history"], rounded ? 0.01 : 0);
-  expect_weights(golden, run.model(), plugin != nullptr);
+  expect_weights(golden, run.model(), plugin != nullptr || fused_kernels == "off");
   std::filesystem::remove_all(directory);
 }
 
@@ -196,15 +195,7 @@ TEST(FamilyTrajectories, equal_trl) {
 }
 
 class PluginTrajectory : public testing::TestWithParam<const char*> {};
-TEST_P(PluginTrajectory, equals_trl) {
-#ifdef __SANITIZE_ADDRESS__
-  if (std::string_view(GetParam()) == "sft_bf16_autocast")
-    GTEST_SKIP()
-        << "AddressSanitizer's code rounds a few sums otherwise, and autocast makes 12 % of the change of a "
-           "norm of that";
-#endif
-  expect_trls(GetParam(), "on", TRL_TEST_PLUGINS "/attention.so");
-}
+TEST_P(PluginTrajectory, equals_trl) { expect_trls(GetParam(), "on", TRL_TEST_PLUGINS "/attention.so"); }
 INSTANTIATE_TEST_SUITE_P(Golden, PluginTrajectory,
                          testing::Values("sft_plain", "sft_eval", "sft_mistral_sliding", "sft_bf16_autocast",
                                          "sft_bf16_checkpoint", "sft_gradient_checkpointing", "sft_pack_bfd"),
