@@ -154,20 +154,38 @@ TEST(ChatTemplateRender, AssistantMask) {
   // a token across the block's beginning belongs to it; a token that was added does not
   EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 0}, {0, 1}, {1, 5}, {5, 6}}),
             (std::vector<uint8_t>{0, 0, 1, 1}));
-  // several tokens of one character: the first that holds it decides
+  // several tokens of one character all belong to it
   rendered.generation = {{1, 5}};
   EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 1}, {1, 2}, {2, 5}, {2, 5}, {5, 6}}),
-            (std::vector<uint8_t>{0, 1, 1, 0, 0}));
+            (std::vector<uint8_t>{0, 1, 1, 1, 0}));
   EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 1}, {1, 2}, {2, 3}, {3, 5}, {5, 6}}),
-            (std::vector<uint8_t>{0, 1, 1, 0, 0}));
-  // the text was cut: the block runs to the last token, one behind it is dropped with all that follow
+            (std::vector<uint8_t>{0, 1, 1, 1, 0}));
+  // the text was cut: the block runs to the last token
   rendered.generation = {{1, 50}};
   EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 1}, {1, 2}, {2, 5}}), (std::vector<uint8_t>{0, 1, 1}));
-  rendered.generation = {{50, 60}, {0, 1}};
-  EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 1}, {1, 2}}), (std::vector<uint8_t>{0, 0}));
-  rendered.generation = {{1, 1}};
-  EXPECT_EQ(assistant_mask(rendered, Offsets{{0, 1}, {1, 2}, {2, 5}}), (std::vector<uint8_t>{0, 1, 1}));
   EXPECT_EQ(assistant_mask(rendered, {}), std::vector<uint8_t>());
+}
+
+// transformers trains the first of these rows from the block on, and none of the others as it should.
+TEST(ChatTemplateRender, BlockHasTheTokensThatHoldAPartOfIt) {
+  using Mask = std::vector<uint8_t>;
+  const auto mask = [](std::vector<std::pair<size_t, size_t>> blocks, const Offsets& offsets) {
+    return assistant_mask({"ab \ncd", std::move(blocks)}, offsets);
+  };
+  // no token holds the space (a normalizer dropped it) in which the block ends or begins
+  EXPECT_EQ(mask({{1, 3}}, {{0, 1}, {1, 2}, {3, 4}, {4, 5}, {5, 6}}), (Mask{0, 1, 0, 0, 0}));
+  EXPECT_EQ(mask({{2, 5}, {5, 6}}, {{0, 1}, {1, 2}, {3, 4}, {4, 5}, {5, 6}}), (Mask{0, 0, 1, 1, 1}));
+  EXPECT_EQ(mask({{2, 3}}, {{0, 1}, {1, 2}, {3, 4}, {4, 5}, {5, 6}}), (Mask{0, 0, 0, 0, 0}));
+  // it ends with token 0
+  EXPECT_EQ(mask({{0, 2}}, {{0, 2}, {2, 4}, {4, 6}}), (Mask{1, 0, 0}));
+  EXPECT_EQ(mask({{0, 1}}, {{0, 2}, {2, 4}, {4, 6}}), (Mask{1, 0, 0}));
+  // it is empty, at the start, within a token, between two and at the end
+  for (const size_t at : {0, 1, 2, 6}) EXPECT_EQ(mask({{at, at}}, {{0, 2}, {2, 4}, {4, 6}}), (Mask{0, 0, 0}));
+  // tokens without a width, as trimmed offsets leave them, belong to it between two that have one
+  EXPECT_EQ(mask({{0, 5}}, {{0, 2}, {4, 4}, {4, 5}, {5, 6}}), (Mask{1, 1, 1, 0}));
+  EXPECT_EQ(mask({{0, 4}}, {{0, 2}, {4, 4}, {4, 5}, {5, 6}}), (Mask{1, 0, 0, 0}));
+  // one behind the text is dropped, and those after it count
+  EXPECT_EQ(mask({{50, 60}, {0, 1}}, {{0, 1}, {1, 2}}), (Mask{1, 0}));
 }
 
 TEST(ChatTemplateRender, TimeOfStrftimeNow) {
