@@ -1,4 +1,5 @@
 // trl_dataset_get_example.
+#include "base/quantity.h"
 #include "capi/config_handle.h"
 #include "capi/dataset_handle.h"
 #include "capi/guard.h"
@@ -20,7 +21,7 @@ std::pair<data::RowText, data::RowText> read_rows(data::Source& source, int64_t 
   for (int64_t at = 0; at <= row; ++at) {
     base::poll();
     if (!source.next_text(text))
-      fail(Status::invalid_argument, "row: {}: {} has {} rows", row, source.name(), at);
+      fail(Status::invalid_argument, "row: {}: {} has {}", row, source.name(), base::quantity(at, "row"));
     if (at == 0) first = text;
   }
   return {std::move(first), std::move(text)};

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/quantity.h"
 #include "config/option_value.h"
 
 namespace trl::config {
@@ -94,9 +95,8 @@ int64_t hundredths(std::string_view key, const SplitPart& part, int64_t bound, i
   if (!part.drop_remainder)
     return static_cast<int64_t>(std::nearbyint(static_cast<double>(bound * rows) / 100));
   if (rows < 100)
-    fail_key(key,
-             "{}: {} of {} rows of '{}' keeps none: a hundredth of fewer than 100 is rounded down to none",
-             key, kPartialHundredth, rows, part.name);
+    fail_key(key, "{}: {} of {} of '{}' keeps none: a hundredth of fewer than 100 is rounded down to none",
+             key, kPartialHundredth, base::quantity(rows, "row"), part.name);
   return bound * (rows / 100);
 }
 

@@ -30,11 +30,6 @@ std::string described(const base::Json& value) {
 
 bool has(const Row& row, std::string_view name) { return find_column(row, name) != nullptr; }
 
-bool is_from_value(const base::Json& value) {
-  return value.is_array() && !value.empty() && value[0].is_object() && value[0].contains("from") &&
-         value[0].contains("value");
-}
-
 Format prompt_completion_format(const Row& row) {
   const bool prompt = is_messages(*find_column(row, "prompt"));
   const bool completion = is_messages(*find_column(row, "completion"));
@@ -134,29 +129,6 @@ void rename_columns(Row& row, const std::vector<std::pair<std::string, std::stri
   for (size_t i = 0; i < moved.size(); ++i) row.value[from_to[i].second] = std::move(moved[i]);
 }
 
-void messages_from_value(base::Json& messages) {
-  if (!is_from_value(messages)) return;
-  for (base::Json& message : messages) {
-    if (!message.is_object()) continue;
-    for (const auto& [from, to] : {std::pair{"from", "role"}, std::pair{"value", "content"}}) {
-      const auto key = message.find(from);
-      if (key == message.end()) continue;
-      base::Json value = std::move(*key);
-      message.erase(key);
-      message[to] = std::move(value);
-    }
-  }
-}
-
-void convert_from_value(Row& row) {
-  const auto found = row.value.find("conversations");
-  if (found == row.value.end() || !is_from_value(*found)) return;
-  base::Json messages = std::move(*found);
-  row.value.erase(found);
-  messages_from_value(messages);
-  row.value["messages"] = std::move(messages);
-}
-
 void refuse_images(const Row& row) {
   for (const std::string_view column : {"image", "images"}) {
     if (has(row, column)) {
@@ -177,10 +149,13 @@ Format format_of(const Row& row, const std::string& text_field) {
   if (messages != nullptr) fail_column(row, "messages", "a list of messages with 'role' and 'content'");
   if (row.value.contains(text_field)) fail_column(row, text_field, "text");
   if (has(row, "prompt")) fail_column(row, "completion", "what follows the prompt");
+  if (row.value.contains("instruction") && row.value.contains("output"))
+    fail_column(row, has(row, "output") ? "instruction" : "output", "text");
   fail(Status::format,
        "{}: no column to train on: '{}' (dataset_text_field), 'messages', 'prompt' and 'completion', "
        "'conversations' "
-       "(from and value) or 'input_ids' is expected; the row's columns: {} (dataset_columns renames them)",
+       "(from and value), 'instruction' and 'output' or 'input_ids' is expected; the row's columns: {} "
+       "(dataset_columns renames them)",
        row.where, text_field, column_names(row));
 }
 

@@ -16,7 +16,7 @@ namespace trl::data {
 enum class Format {
   text,                        // the text field
   messages,                    // messages, or conversations of from/value
-  prompt_completion,           // two strings
+  prompt_completion,           // two strings, or instruction, input and output
   prompt_completion_messages,  // two lists of messages
   tokenized,                   // input_ids
 };
@@ -28,11 +28,8 @@ const base::Json* find_column(const Row& row, std::string_view name);  // null: 
 // columns.
 void select_columns(Row& row, const std::vector<std::string>& names);  // drops all others; empty: keeps all
 void rename_columns(Row& row, const std::vector<std::pair<std::string, std::string>>& from_to);
-bool is_messages(const base::Json& value);       // a list that begins with an object with a role
-void messages_from_value(base::Json& messages);  // from/value in them become role/content
-// `conversations` of from/value becomes `messages` of role/content.
-void convert_from_value(Row& row);
-void refuse_images(const Row& row);  // `image`, `images`
+bool is_messages(const base::Json& value);  // a list that begins with an object with a role
+void refuse_images(const Row& row);         // `image`, `images`
 Format format_of(const Row& row, const std::string& text_field);
 const std::string& text_column(const Row& row, std::string_view name);
 const base::Json& messages_column(const Row& row, std::string_view name);  // a list of objects with a role

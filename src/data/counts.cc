@@ -1,6 +1,7 @@
 #include "data/counts.h"
 
 #include "base/error.h"
+#include "base/quantity.h"
 
 namespace trl::data {
 
@@ -8,6 +9,10 @@ int64_t Counts::dropped() const {
   int64_t rows = 0;
   for (size_t event = kFirstDropped; event < Event::count; ++event) rows += met[event].rows;
   return rows;
+}
+
+std::string Counts::of_read(int64_t rows) const {
+  return fmt::format("{} of {}", rows, base::quantity(read, "row"));
 }
 
 void Counts::add_row(const RowText& row) {
@@ -64,13 +69,22 @@ Counts Counts::from_json(const base::Json& json) try {
   fail(Status::format, "counts of prepared rows: {}", error.what());
 }
 
+void Counts::report_left_out(std::string_view name, base::LogSink& log) const {
+  const Met& rows = met[Event::left_out];
+  if (rows.rows == 0) return;
+  log.warning(
+      "data",
+      "{}: in {} the chat template renders nothing of a message, which is then not trained on: does it "
+      "know the message's role? (the first: {})",
+      name, of_read(rows.rows), rows.first);
+}
+
 void Counts::report_short_rows(std::string_view name, base::LogSink& log) const {
   const Met& rows = met[Event::short_row];
   if (rows.rows == 0) return;
   log.warning("data",
-              "{}: {} of {} rows have fewer cells than the header has names; the missing ones are null (the "
-              "first: {})",
-              name, rows.rows, read, rows.first);
+              "{}: {} {} fewer cells than the header has names; the missing ones are null (the first: {})",
+              name, of_read(rows.rows), rows.rows == 1 ? "has" : "have", rows.first);
 }
 
 }  // namespace trl::data

@@ -26,6 +26,7 @@ struct Event {
     label_of_pair,    // a label next to the pair
     logps_of_pair,    // log-probabilities of a reference for the pair
     short_row,        // of CSV: fewer cells than the header has names
+    left_out,         // the chat template renders nothing of one of its messages
     untrained,        // it would have been dropped if that had been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left
     long_prompt,      // the prompt alone reaches max_length
@@ -53,7 +54,8 @@ struct Counts {
 
   const Met& operator[](Event::Kind event) const { return met[event]; }
   int64_t dropped() const;
-  void add_row(const RowText& row);  // that was read
+  std::string of_read(int64_t rows) const;  // "1 of 3 rows"
+  void add_row(const RowText& row);         // that was read
   // Counts a row for an event; `first` is called for the event's first row.
   template <class First>
   void add(Event::Kind event, const First& first) {
@@ -64,6 +66,7 @@ struct Counts {
   base::Json to_json() const;
   static Counts from_json(const base::Json& json);  // throws Error(format)
   void report_short_rows(std::string_view name, base::LogSink& log) const;
+  void report_left_out(std::string_view name, base::LogSink& log) const;
 };
 
 }  // namespace trl::data

@@ -1,6 +1,7 @@
 #include "data/kto_balance.h"
 
 #include "base/number.h"
+#include "base/quantity.h"
 
 namespace trl::data {
 
@@ -22,9 +23,9 @@ void tell_balance(const Counts& counts, std::string_view name, const LabelWeight
   if (labelled == 0 || labelled == counts.kept) {
     log.warning(
         "data",
-        "{}: label is {} in all {} rows: KTO needs desirable and undesirable completions; from one kind "
+        "{}: label is {} in all of {}: KTO needs desirable and undesirable completions; from one kind "
         "alone it only learns to make all completions {} likely",
-        name, labelled > 0, counts.kept, labelled > 0 ? "more" : "less");
+        name, labelled > 0, base::quantity(counts.kept, "row"), labelled > 0 ? "more" : "less");
     return;
   }
   const auto desirable = static_cast<double>(labelled),

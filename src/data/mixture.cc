@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "data/derived_origin.h"
 #include "data/numpy_shuffle.h"
 
@@ -80,10 +81,11 @@ class MixtureOrigin final : public DerivedOrigin {
       const Table& table = *tables[i];
       any_rows = any_rows || table.size() > 0;
       if (parts[i].take > 0) continue;
-      lines.push_back(table.size() == 0 ? fmt::format("{} holds no rows", table.name())
-                                        : fmt::format("{}: {} {} of {} rows keeps none", table.name(),
-                                                      kShares[static_cast<size_t>(mixing_)],
-                                                      *entries_[i].share, table.size()));
+      lines.push_back(table.size() == 0
+                          ? fmt::format("{} holds no rows", table.name())
+                          : fmt::format("{}: {} {} of {} keeps none", table.name(),
+                                        kShares[static_cast<size_t>(mixing_)], *entries_[i].share,
+                                        base::quantity(table.size(), "row")));
     }
     if (any_rows && lines.size() == parts.size()) fail_key(key_, "{}: {}", key_, fmt::join(lines, "; "));
     for (const std::string& line : lines) log_.warning("data", "{}: {}", key_, line);
@@ -128,8 +130,8 @@ class SplitOrigin final : public DerivedOrigin {
     const double test = test_split_size_ < 1 ? std::ceil(test_split_size_ * rows) : test_split_size_;
     if (test >= rows) {
       throw Error(Status::invalid_config,
-                  fmt::format("test_split_size: {} of {} rows leaves none to train on ({})", test_split_size_,
-                              all.size(), all.name()),
+                  fmt::format("test_split_size: {} of {} leaves none to train on ({})", test_split_size_,
+                              base::quantity(all.size(), "row"), all.name()),
                   "test_split_size");
     }
     std::vector<uint32_t> order = permutation("test_split_size", seed_, all);

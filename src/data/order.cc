@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/quantity.h"
 
 namespace trl::data {
 
@@ -105,9 +106,10 @@ int64_t batches_per_epoch(const OrderOptions& options) {
   const int64_t batches = all_batches(options) / options.ranks;
   if (batches == 0 && !options.may_be_empty) {
     fail_key("dataloader_drop_last",
-             "dataloader_drop_last: {} rows are fewer than one batch of {} ({}), so no batch is left; give a "
+             "dataloader_drop_last: {} {} fewer than one batch of {} ({}), so no batch is left; give a "
              "smaller batch, or dataloader_drop_last: false",
-             options.rows, options.batch_size * options.ranks, options.batch_key);
+             base::quantity(options.rows, "row"), options.rows == 1 ? "is" : "are",
+             options.batch_size * options.ranks, options.batch_key);
   }
   return batches;
 }

@@ -1,6 +1,7 @@
 // See preference.h.
 #include "data/preference.h"
 
+#include "base/quantity.h"
 #include "data/kto_balance.h"
 #include "data/preference_kind.h"
 
@@ -24,7 +25,7 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
                         const std::string& what) {
     const auto& [rows, first] = counts[event];
     if (rows == 0) return;
-    text += fmt::format("{}{} of {} rows {} {} (the first: {})", text.empty() ? "" : "; ", rows, counts.read,
+    text += fmt::format("{}{} {} {} (the first: {})", text.empty() ? "" : "; ", counts.of_read(rows),
                         rows == 1 ? one : many, what, first);
   };
   const auto are = [&](Event::Kind event, const std::string& what) { tell(event, "is", "are", what); };
@@ -63,15 +64,15 @@ void report_preference(const Counts& counts, std::string_view name, const Prepar
   const std::string rows = told(counts, arguments);
   if (!rows.empty()) log.warning("data", "{}: {}", name, rows);
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
-    log.warning(
-        "data",
-        "{}: in {} of {} rows the tokens of the prompt are not the first tokens of prompt and completion "
-        "together; the completion starts where they differ (the first: {})",
-        name, parted, counts.read, first);
+    log.warning("data",
+                "{}: in {} the tokens of the prompt are not the first tokens of prompt and completion "
+                "together; the completion starts where they differ (the first: {})",
+                name, counts.of_read(parted), first);
   }
   if (context.label_weights) tell_balance(counts, name, *context.label_weights, log);
+  counts.report_left_out(name, log);
   counts.report_short_rows(name, log);
-  log.info("data", "{}: {} rows", name, counts.kept);
+  log.info("data", "{}: {}", name, base::quantity(counts.kept, "row"));
 }
 
 std::unique_ptr<const RowKind> dpo_kind(const PrepareContext& context, const Row& first, std::string_view) {

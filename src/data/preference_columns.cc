@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "data/from_value.h"
 
 namespace trl::data {
 
@@ -35,17 +36,16 @@ size_t shared_text(const std::string& a, const std::string& b) {
   const size_t shorter = std::min(a.size(), b.size());
   size_t at = 0;
   while (at < shorter && a[at] == b[at]) ++at;
-  const bool differs = at < shorter;
-  if (!differs) --at;  // the last code point that they share
+  if (at == shorter) return at;
   while (at > 0 && (continues_code_point(a[at]) || continues_code_point(b[at]))) --at;
-  return differs && at > 0 && a[at - 1] == ' ' ? at - 1 : at;
+  return at > 0 && a[at - 1] == ' ' ? at - 1 : at;
 }
 
 size_t shared_messages(const base::Json& a, const base::Json& b) {
   const size_t shorter = std::min(a.size(), b.size());
   size_t at = 0;
   while (at < shorter && same_value(a[at], b[at])) ++at;
-  return at == shorter ? at - 1 : at;
+  return at;
 }
 
 base::Json slice(const base::Json& list, size_t begin, size_t end) {
@@ -65,8 +65,7 @@ Content content_of(const Row& row, std::string_view name) {
 
 void convert_to_chatml(Row& row) {
   for (const char* name : {"prompt", "completion", "chosen", "rejected"}) {
-    const auto found = row.value.find(name);
-    if (found != row.value.end()) messages_from_value(*found);
+    convert_from_value(row, name);
   }
 }
 
@@ -90,8 +89,7 @@ void extract_prompt(Row& row) {
   if (shared == 0) {
     fail(Status::format,
          "{}: columns 'chosen' and 'rejected': their prompt cannot be determined; they must begin with the "
-         "same "
-         "messages and end with different ones, or there must be a column 'prompt'",
+         "same messages, or there must be a column 'prompt'",
          row.where);
   }
   columns["prompt"] = slice(chosen, 0, shared);

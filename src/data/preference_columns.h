@@ -17,8 +17,8 @@ Content content_of(const Row& row, std::string_view name);
 void convert_to_chatml(Row& row);
 
 // Splits `chosen` and `rejected`, which both begin with the prompt. Text: before the first code point that
-// differs, or before the space in front of it. Messages: before the first message that differs. Where one
-// begins with all of the other, the last that they share stays in both.
+// differs, or before the space in front of it. Messages: before the first message that differs. If one begins
+// with all of the other, that is the prompt, and what is left of the other may be empty.
 void extract_prompt(Row& row);
 
 // maybe_extract_prompt, as far as a prompt of text beside messages goes: it is dropped when it stands among

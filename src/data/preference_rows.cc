@@ -90,8 +90,8 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   made.events.set(Event::logps_of_pair,
                   is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
-  const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen"));
-  const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected"));
+  const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen", &made.events));
+  const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected", &made.events));
   const size_t shared =
       std::min(common_prefix_length(prompt, chosen), common_prefix_length(prompt, rejected));
   made.events.set(Event::parted, shared < prompt.size());
@@ -111,14 +111,18 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
                                                   reader_.kept(length, example.rejected_ids, keep_end)));
 }
 
-// Only a prompt is too long, and where the end is kept none is.
+// Only a prompt is too long, and where the end is kept none is; but a side of messages may be all prompt.
 size_t DpoRows::least_bytes_to_drop() const {
+  if (implicit_ && reader_.conversational()) return 0;
   return reader_.arguments().truncation_keep_end ? SIZE_MAX : reader_.least_bytes_of_max_length();
 }
 
 size_t DpoRows::most_tokens(Row& row) const {
   reader_.normalize(row);
   give_prompt(reader_, row, implicit_);
+  for (const char* side : {"chosen", "rejected"}) {
+    if (row.value[side] == base::Json::array()) return SIZE_MAX;
+  }
   const size_t prompt = RowReader::most_ids(reader_.prompt_text(row));
   return std::min(prompt, static_cast<size_t>(reader_.arguments().max_prompt_length.value_or(INT64_MAX)));
 }
@@ -132,10 +136,12 @@ RewardRows::RewardRows(RowReader reader, const Row& first) : reader_(std::move(r
   margin_ = is_there(row, "margin");
 }
 
-std::array<std::string, 2> RewardRows::texts(const Row& row) const {
+std::array<std::string, 2> RewardRows::texts(const Row& row, Events* events) const {
   require_same(row, "prompt", explicit_);
-  if (!explicit_) return {reader_.text(row, "chosen"), reader_.text(row, "rejected")};
-  return {reader_.prompt_and_text(row, "chosen"), reader_.prompt_and_text(row, "rejected")};
+  if (!explicit_) return {reader_.text(row, "chosen", events), reader_.text(row, "rejected", events)};
+  reader_.require(row, "chosen");
+  reader_.require(row, "rejected");
+  return {reader_.prompt_and_text(row, "chosen", events), reader_.prompt_and_text(row, "rejected", events)};
 }
 
 size_t RewardRows::most_tokens(Row& row) const {
@@ -155,7 +161,7 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
     example.rejected_ids = ids_column(row, "rejected_ids", reader_.vocab_size());
     made.events.set(Event::beside_ids, is_there(row, "chosen") || is_there(row, "rejected"));
   } else {
-    const auto [chosen, rejected] = texts(row);
+    const auto [chosen, rejected] = texts(row, &made.events);
     example.chosen_ids = reader_.ids(chosen);
     example.rejected_ids = reader_.ids(rejected);
     made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
@@ -188,6 +194,7 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
     }
   }
   if (!paired_) {
+    reader_.require(row, "completion");
     out.push_back(example(row));
     return;
   }
@@ -214,7 +221,7 @@ Made<UnpairedExample> KtoRows::example(const Row& row) const {
   Made<UnpairedExample> made;
   made.events.set(Event::blank, says_nothing(row, "completion"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
-  const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion"));
+  const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion", &made.events));
   const size_t shared = common_prefix_length(prompt, whole);
   made.events.set(Event::parted, shared < prompt.size());
   prompt.resize(shared);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
 constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
-constexpr uint64_t kFormat = 7;  // of what is kept, and of how rows become tokens: another one is another key
+constexpr uint64_t kFormat = 8;  // of what is kept, and of how rows become tokens: another one is another key
 
 // Of all that prepared rows depend on.
 uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const RowKind& kind) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/quantity.h"
 #include "data/counts.h"
 #include "data/length_counts.h"
 #include "data/length_layouts.h"
@@ -111,7 +112,7 @@ class Profiler {
     const auto now = std::chrono::steady_clock::now();
     if (now - told_ < kTellEvery) return;
     told_ = now;
-    context_.log->info("data", "{}: {} rows read", source_.name(), counts_.read);
+    context_.log->info("data", "{}: {} read", source_.name(), base::quantity(counts_.read, "row"));
   }
 
   void add_distributions(LengthProfile& out) const {

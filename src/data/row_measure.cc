@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/preference_columns.h"
 
 namespace trl::data {
 
@@ -36,12 +37,12 @@ RowMeasurer::RowMeasurer(const PrepareContext& context, const Row& first)
     rows_.emplace(context_, row);
     return;
   }
-  convert_from_value(row);
-  format_ = format_of(row, arguments_.dataset_text_field);
+  rows_.emplace(context_, first);
+  format_ = rows_->format();
   const bool columns = format_ == Format::prompt_completion || format_ == Format::prompt_completion_messages;
   all_trained_ = columns && arguments_.completion_only_loss == false && !arguments_.assistant_only_loss;
-  if (all_trained_)
-    context_.completion_only_loss = true;  // so that the labels tell where the completion begins
+  if (!all_trained_) return;
+  context_.completion_only_loss = true;  // so that the labels tell where the completion begins
   rows_.emplace(context_, first);
 }
 
@@ -59,6 +60,7 @@ Row RowMeasurer::side(const Row& row, const char* column) const {
   Row all = row;
   select_columns(all, given_.dataset_select_columns);
   rename_columns(all, given_.dataset_columns);
+  convert_to_chatml(all);
   const base::Json* answer = find_column(all, column);
   if (answer == nullptr) fail_column(all, column, "what the preference is about");
   out.value = base::Json::object();

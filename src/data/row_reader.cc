@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/alpaca.h"
 #include "data/preference_columns.h"
 
 namespace trl::data {
@@ -22,6 +23,7 @@ void RowReader::normalize(Row& row) const {
   rename_columns(row, arguments_.dataset_columns);
   refuse_images(row);
   convert_to_chatml(row);
+  if (find_column(row, "label") != nullptr) convert_alpaca(row, arguments_.dataset_text_field, tokenizer_);
   drop_text_prompt(row);
 }
 
@@ -42,16 +44,25 @@ std::string RowReader::prompt_text(const Row& row) const {
   return renderer_->render(row, messages_column(row, "prompt"), true).text;
 }
 
-std::string RowReader::text(const Row& row, std::string_view column) const {
-  if (!conversational()) return with_eos(tokenizer_, text_column(row, column));
-  return renderer_->render(row, messages_column(row, column), false).text;
+std::string RowReader::render(const Row& row, const base::Json& messages, Events* events) const {
+  std::string text = renderer_->render(row, messages, false).text;
+  if (events != nullptr && renderer_->left_out(row, messages, text) > 0) events->set(Event::left_out);
+  return text;
 }
 
-std::string RowReader::prompt_and_text(const Row& row, std::string_view column) const {
+std::string RowReader::text(const Row& row, std::string_view column, Events* events) const {
+  if (!conversational()) return with_eos(tokenizer_, text_column(row, column));
+  return render(row, messages_column(row, column), events);
+}
+
+// An empty list of messages is what extract_prompt leaves of a side that is all prompt.
+std::string RowReader::prompt_and_text(const Row& row, std::string_view column, Events* events) const {
   if (!conversational()) return text_column(row, "prompt") + with_eos(tokenizer_, text_column(row, column));
   base::Json whole = messages_column(row, "prompt");
-  for (const base::Json& message : messages_column(row, column)) whole.push_back(message);
-  return renderer_->render(row, whole, false).text;
+  const base::Json* rest = find_column(row, column);
+  if (rest == nullptr || *rest != base::Json::array()) rest = &messages_column(row, column);
+  for (const base::Json& message : *rest) whole.push_back(message);
+  return render(row, whole, events);
 }
 
 Ids RowReader::ids(const std::string& text) const { return tokenizer_.encode(text, !conversational()); }

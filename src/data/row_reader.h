@@ -24,16 +24,18 @@ class RowReader {
   RowReader(const text::Tokenizer& tokenizer, const config::DataArguments& arguments, int64_t vocab_size)
       : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size) {}
   Row normalized(const Row& first) const;
-  void normalize(
-      Row& row) const;  // selected and renamed columns, from/value, no prompt of text beside messages
+  // Selected and renamed columns, from/value, Alpaca's columns beside a label, no prompt of text beside
+  // messages.
+  void normalize(Row& row) const;
   // Every row is text or messages, as this column of the first one.
   void decide(const Row& first, std::string_view column);
   bool conversational() const { return renderer_.has_value(); }
   void require(const Row& row, std::string_view column) const;  // that it is what all rows are
   // The texts whose tokens are trained on: of the prompt; of a column, which gets its EOS; of both.
   std::string prompt_text(const Row& row) const;
-  std::string text(const Row& row, std::string_view column) const;
-  std::string prompt_and_text(const Row& row, std::string_view column) const;
+  // The last two count a message that the chat template leaves out.
+  std::string text(const Row& row, std::string_view column, Events* events = nullptr) const;
+  std::string prompt_and_text(const Row& row, std::string_view column, Events* events = nullptr) const;
   std::vector<int32_t> ids(const std::string& text) const;
   // No text has more tokens than this: one is a byte of it at least, or a special token.
   static size_t most_ids(const std::string& text) { return text.size() + kSpecialIds; }
@@ -50,6 +52,7 @@ class RowReader {
   int64_t vocab_size() const { return vocab_size_; }
 
  private:
+  std::string render(const Row& row, const base::Json& messages, Events* events) const;
   static constexpr size_t kSpecialIds = 16;
   const text::Tokenizer& tokenizer_;
   const config::DataArguments& arguments_;

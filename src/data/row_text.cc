@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/columns.h"
+#include "data/left_out.h"
 
 namespace trl::data {
 
@@ -129,6 +130,13 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
   }
   refuse_printed_parts(row, messages, rendered.text);
   return rendered;
+}
+
+size_t Renderer::left_out(const Row& row, const base::Json& messages, const std::string& rendered) const {
+  return first_left_out(messages, rendered, [&](const base::Json& marked) {
+    const text::RenderOptions options = options_of(row);
+    return template_of(row, options.tools).render(marked, options).text;
+  });
 }
 
 }  // namespace trl::data

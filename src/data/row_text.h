@@ -29,6 +29,8 @@ class Renderer {
   }
   // With `tools` and `chat_template_kwargs` of the row.
   text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
+  // The first message, from 1, of which nothing is in the text that was rendered of them; 0: there is none.
+  size_t left_out(const Row& row, const base::Json& messages, const std::string& rendered) const;
 
  private:
   text::RenderOptions options_of(const Row& row) const;

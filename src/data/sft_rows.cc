@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/alpaca.h"
+#include "data/from_value.h"
 #include "text/chat_template/assistant_mask.h"
 
 namespace trl::data {
 
 namespace {
-
-using std::string_literals::operator""s;
 
 constexpr std::string_view kNoMarkers =
     "assistant_only_loss: the tokenizer's chat template has no {% generation %} markers and is not one of "
@@ -53,11 +53,9 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
   const Row given = row;
-  convert_from_value(row);
+  convert(row);
   format_ = format_of(row, arguments_.dataset_text_field);
-  if (!context.completion_only_loss)  // as the training rows decided
-    tell_unread(given, find_column(given, "conversations") != nullptr &&
-                           find_column(row, "conversations") == nullptr);
+  if (!context.completion_only_loss) tell_unread(given, row);  // as the training rows decided
   const bool split = find_column(row, "prompt") != nullptr && find_column(row, "completion") != nullptr;
   const bool masked =
       split || find_column(row, "completion_mask") != nullptr || find_column(row, "labels") != nullptr;
@@ -91,21 +89,30 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
 }
 
 // The order of formats is TRL's, and a row does not show which one was meant.
-void SftRows::tell_unread(const Row& given, bool from_value) const {
+void SftRows::tell_unread(const Row& given, const Row& converted) const {
   const std::string& text = arguments_.dataset_text_field;
-  std::set<std::string> read = {"prompt", "completion"};
+  const auto became = [&](const char* name) {
+    return find_column(given, name) != nullptr && find_column(converted, name) == nullptr;
+  };
+  std::set<std::string> read = {"prompt", "completion"},
+                        names = {"input_ids", "completion", "messages", "conversations", text};
   if (format_ == Format::text) read = {text};
-  if (format_ == Format::messages) read = {from_value ? "conversations" : "messages"};
+  if (format_ == Format::messages) read = {became("conversations") ? "conversations" : "messages"};
   if (format_ == Format::tokenized) read = {"input_ids"};
+  if (became("instruction")) {
+    read = {"instruction", "output"};
+    names.insert({"system", "history"});
+  }
   std::set<std::string> unread;
-  for (const std::string& name : {"input_ids"s, "completion"s, "messages"s, "conversations"s, text}) {
+  for (const std::string& name : names) {
     if (find_column(given, name) != nullptr && !read.contains(name)) unread.insert(name);
   }
   if (unread.empty()) return;
   log_.warning("data",
-               "{}: {} is trained on; {} could be too, and is ignored (dataset_select_columns names the "
+               "{}: {} {} trained on; {} could be too, and {} ignored (dataset_select_columns names the "
                "columns that are read)",
-               given.where, fmt::join(read, " and "), fmt::join(unread, ", "));
+               given.where, fmt::join(read, " and "), read.size() == 1 ? "is" : "are",
+               fmt::join(unread, ", "), unread.size() == 1 ? "is" : "are");
 }
 
 // Markers are looked for in the default template; a variant that has them takes the place of all templates,
@@ -151,10 +158,15 @@ void SftRows::warn_unless_stop_is_trained() const {
       "generation markers); the model may not learn to stop");
 }
 
+void SftRows::convert(Row& row) const {
+  convert_conversations(row);
+  convert_alpaca(row, arguments_.dataset_text_field, tokenizer_);
+}
+
 void SftRows::normalize(Row& row) const {
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
-  convert_from_value(row);
+  convert(row);
   const Format format = format_of(row, arguments_.dataset_text_field);
   if (format != format_) {
     fail(Status::format, "{}: the row's format is {}, but that of {} is {}; all rows must agree", row.where,
@@ -183,7 +195,8 @@ size_t SftRows::rendered_overhead(const Row& row) const {
 SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                                    bool assistant) const {
   const text::Rendered rendered = renderer_->render(row, messages, add_generation_prompt);
-  if (!assistant) return {tokenizer_.encode(rendered.text, false), {}};
+  const size_t left_out = add_generation_prompt ? 0 : renderer_->left_out(row, messages, rendered.text);
+  if (!assistant) return {tokenizer_.encode(rendered.text, false), {}, left_out};
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
   std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
   if (std::find(mask.begin(), mask.end(), 1) == mask.end()) {
@@ -193,7 +206,7 @@ SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, b
         "turn, or the chat template puts no {{% generation %}} markers around it",
         row.where);
   }
-  return {std::move(encoding.ids), std::move(mask)};
+  return {std::move(encoding.ids), std::move(mask), left_out};
 }
 
 Tokens SftRows::labelled(Rendering rendering, const std::vector<uint8_t>& completion) const {
@@ -203,7 +216,7 @@ Tokens SftRows::labelled(Rendering rendering, const std::vector<uint8_t>& comple
     if (!assistant.empty() && assistant[i] == 0) labels[i] = kIgnored;
     if (completion_only_ && !completion.empty() && completion[i] == 0) labels[i] = kIgnored;
   }
-  return {std::move(rendering.ids), std::move(labels), {}};
+  return {std::move(rendering.ids), std::move(labels), {}, {}, rendering.left_out};
 }
 
 Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const {

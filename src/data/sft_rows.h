@@ -19,6 +19,7 @@ struct Tokens {
   std::optional<std::string>
       lost;  // the end of the prompt that the joint tokenisation does not have, if there is one
   std::vector<int32_t> documents = {};  // seq_lengths of a row of ids; empty: it is one
+  size_t left_out = 0;                  // the message, from 1, that the chat template leaves out; 0: none
 };
 
 class SftRows {
@@ -29,8 +30,8 @@ class SftRows {
   bool completion_only_loss() const { return completion_only_; }
   Format format() const { return format_; }
   bool has_template() const { return renderer_.has_value(); }
-  // Renames columns and turns from/value into messages, as tokens() does first. Throws where the row's format
-  // is not that of the first.
+  // Renames columns and turns from/value into messages, and Alpaca's columns into prompt and completion, as
+  // tokens() does first. Throws where the row's format is not that of the first.
   void normalize(Row& row) const;
   // Bytes that the chat template adds to the JSON of a normalized row's messages; 0: none, or fewer.
   size_t rendered_overhead(const Row& row) const;
@@ -39,8 +40,10 @@ class SftRows {
   struct Rendering {
     std::vector<int32_t> ids;
     std::vector<uint8_t> assistant;  // empty: not asked for
+    size_t left_out = 0;
   };
-  void tell_unread(const Row& given, bool from_value) const;
+  void convert(Row& row) const;
+  void tell_unread(const Row& given, const Row& converted) const;
   void open_template(const Row& first);
   void warn_unless_stop_is_trained() const;
   void append_eos(Row& row) const;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/quantity.h"
 
 namespace trl::data {
 
@@ -142,6 +143,9 @@ std::vector<Example> SftTokens::examples(const std::vector<RowText>& texts,
     counts.add_row(texts[i]);
     if (tokens[i].lost)
       counts.add(Event::parted, [&] { return texts[i].where() + ": '" + *tokens[i].lost + "'"; });
+    if (tokens[i].left_out > 0)
+      counts.add(Event::left_out,
+                 [&] { return fmt::format("{}, message {}", texts[i].where(), tokens[i].left_out); });
   }
   std::vector<Example> out = context_.packing == Packing::none
                                  ? whole(tokens, texts, source_rows, keep_all, counts)
@@ -244,9 +248,9 @@ std::string SftTokens::identity() const { return fmt::format("sft {}", completio
 
 void SftTokens::check(const Counts& counts, std::string_view name) const {
   if (counts.any_trained) return;
-  fail(Status::format,
-       "{}: nothing is left to train on: none of the {} rows keeps a trained token ({}, {} rows cut)", name,
-       counts.read, limit_of(arguments_), counts[Event::cut].rows);
+  fail(Status::format, "{}: nothing is left to train on: of {}, none keeps a trained token ({}, {} cut)",
+       name, base::quantity(counts.read, "row"), limit_of(arguments_),
+       base::quantity(counts[Event::cut].rows, "row"));
 }
 
 void SftTokens::report(const Counts& counts, std::string_view name) const {
@@ -256,27 +260,29 @@ void SftTokens::report(const Counts& counts, std::string_view name) const {
   if (const auto& [dropped, first] = counts[Event::nothing_trained]; dropped > 0) {
     log.warning(
         "data",
-        "{}: {} of {} rows dropped, since no trained token is left in them (the first: {}); {} rows cut to "
-        "{} ({} tokens lost)",
-        name, dropped, counts.read, first, cut, limit, counts.lost_tokens);
+        "{}: {} dropped, since no trained token is left in them (the first: {}); {} cut to {} ({} lost)",
+        name, counts.of_read(dropped), first, base::quantity(cut, "row"), limit,
+        base::quantity(counts.lost_tokens, "token"));
   } else if (cut > 0) {
-    log.warning("data", "{}: {} of {} rows cut to {} ({} tokens lost); 0 rows dropped", name, cut,
-                counts.read, limit, counts.lost_tokens);
+    log.warning("data", "{}: {} cut to {} ({} lost); 0 rows dropped", name, counts.of_read(cut), limit,
+                base::quantity(counts.lost_tokens, "token"));
   }
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
     log.warning(
         "data",
-        "{}: in {} of {} rows the tokens of the prompt are not the first tokens of prompt and completion "
+        "{}: in {} the tokens of the prompt are not the first tokens of prompt and completion "
         "together; the completion starts where they differ, and this end of the prompt is not trained on "
         "(the first: {})",
-        name, parted, counts.read, first);
+        name, counts.of_read(parted), first);
   }
+  counts.report_left_out(name, log);
   counts.report_short_rows(name, log);
   if (const int64_t untrained = counts[Event::untrained].rows; untrained > 0) {
-    log.warning("data", "{}: {} of {} rows hold no trained token within {}: they train nothing", name,
-                untrained, counts.read, limit);
+    log.warning("data", "{}: no trained token is within {} in {}, which trains nothing", name, limit,
+                counts.of_read(untrained));
   }
-  log.info("data", "{}: {} rows, {} tokens", name, counts.kept, counts.tokens);
+  log.info("data", "{}: {}, {}", name, base::quantity(counts.kept, "row"),
+           base::quantity(counts.tokens, "token"));
 }
 
 }  // namespace trl::data

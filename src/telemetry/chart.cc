@@ -116,6 +116,10 @@ std::string grouped(int64_t value, std::string_view space) {
   return digits;
 }
 
+std::string row_count(int64_t rows, std::string_view space) {
+  return grouped(rows, space) + (rows == 1 ? " row" : " rows");
+}
+
 std::string html_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

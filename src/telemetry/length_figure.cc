@@ -164,9 +164,9 @@ class HistogramFigure {
       const double top = std::min(y_at(static_cast<double>(bars_.counts[i])), plot_.y + plot_.height - 1);
       const std::string span =
           bars_.width == 1 ? std::to_string(from) : fmt::format("{} to {}", from, from + bars_.width - 1);
-      out += box(kind_, x_at(static_cast<double>(from)) + 0.5, top, std::max(0.5, width - 1),
-                 plot_.y + plot_.height - top,
-                 fmt::format("{} tokens: {} rows", span, grouped(bars_.counts[i])));
+      out +=
+          box(kind_, x_at(static_cast<double>(from)) + 0.5, top, std::max(0.5, width - 1),
+              plot_.y + plot_.height - top, fmt::format("{} tokens: {}", span, row_count(bars_.counts[i])));
     }
     return out;
   }
@@ -177,7 +177,8 @@ class HistogramFigure {
     const double x = plot_.x + plot_.width + 16, foot = plot_.y + plot_.height;
     const double top = std::clamp(y_at(static_cast<double>(bars_.above)), plot_.y, foot - 2);
     return box("beyond", x, top, 22, foot - top,
-               fmt::format("{} rows are longer, up to {} tokens", grouped(bars_.above), grouped(of_.max))) +
+               fmt::format("{} {} longer, up to {} tokens", row_count(bars_.above),
+                           bars_.above == 1 ? "is" : "are", grouped(of_.max))) +
            text(x + 11, foot + 18, "small mid", "longer") +
            text(x + 11, top - 5, "small mid", grouped(bars_.above));
   }
@@ -209,7 +210,7 @@ class Figure {
   std::string draw() {
     body_ += text(kEdge, 46, "title", "Token lengths: " + base::file_name(profile_.name));
     body_ += text(kEdge, 68, "",
-                  fmt::format("{} rows ({}), {} tokens", grouped(profile_.rows), profile_.format,
+                  fmt::format("{} ({}), {} tokens", row_count(profile_.rows), profile_.format,
                               grouped(profile_.tokens)));
     y_ = 96;
     histograms();
@@ -232,8 +233,8 @@ class Figure {
   std::string description() const {
     const LengthDistribution& of = profile_.lengths.front();
     return fmt::format(
-        "{} rows, {} tokens: {} tokens per row at the median, {} at the 95th percentile, {} at most.",
-        profile_.rows, profile_.tokens, short_length(of.percentile(50), kThinSpace),
+        "{}, {} tokens: {} tokens per row at the median, {} at the 95th percentile, {} at most.",
+        row_count(profile_.rows, ""), profile_.tokens, short_length(of.percentile(50), kThinSpace),
         short_length(of.percentile(95), kThinSpace), of.max);
   }
 

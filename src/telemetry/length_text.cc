@@ -139,7 +139,7 @@ std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, i
 
 std::string to_text(const LengthProfile& profile, int64_t columns) {
   columns = std::max(columns, kFewestColumns);
-  std::string out = fmt::format("{}\n{} rows ({}), {} tokens\n", profile.name, grouped(profile.rows, kThin),
+  std::string out = fmt::format("{}\n{} ({}), {} tokens\n", profile.name, row_count(profile.rows, kThin),
                                 profile.format, grouped(profile.tokens, kThin));
   for (size_t i = 0; i < profile.lengths.size(); ++i) {
     out += fmt::format("\nrows by tokens: {}\n", profile.lengths[i].name);

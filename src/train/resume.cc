@@ -128,8 +128,8 @@ void Trainer::warn_of_changes(const Json& before) const {
     }
   }
   if (now.at("rows") != before.at("rows")) {
-    warn("the training dataset has {} rows, the checkpoint was made with {}: {}", now.at("rows").dump(),
-         before.at("rows").dump(), kEnd);
+    warn("the training dataset has {} {}, the checkpoint was made with {}: {}", now.at("rows").dump(),
+         now.at("rows") == 1 ? "row" : "rows", before.at("rows").dump(), kEnd);
   } else if (!before.at("dataset").is_null() && now.at("dataset") != before.at("dataset")) {
     warn("the content of the training dataset is not what the checkpoint was made with: {}", kEnd);
   }

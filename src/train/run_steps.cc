@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/quantity.h"
 
 namespace trl::train {
 
@@ -25,8 +26,8 @@ RunSteps run_steps(const config::TrainingArguments& arguments, int64_t batches, 
   RunSteps steps;
   const int64_t accumulation = arguments.gradient_accumulation_steps;
   if (batches == 0) {
-    fail_key("per_device_train_batch_size", "the {} rows of the training dataset make no batch of {}", rows,
-             arguments.per_device_train_batch_size);
+    fail_key("per_device_train_batch_size", "the training dataset has {}, which makes no batch of {}",
+             base::quantity(rows, "row"), arguments.per_device_train_batch_size);
   }
   if (batches < 0 && arguments.max_steps <= 0) {
     fail_key("max_steps", "a dataset without a known length needs max_steps > 0, not {}",

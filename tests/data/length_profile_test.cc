@@ -331,7 +331,7 @@ TEST(LengthProfile, ShortRowsOfCsvAreCounted) {
   bench.context.log = &log;
   profile_lengths(*open_memory_source("csv", "text,note\na,b\nc\n", "t.csv"), bench.context, bench.options);
   ASSERT_EQ(log.lines.size(), 1u);
-  EXPECT_TRUE(log.lines[0].starts_with("t.csv: 1 of 2 rows have fewer cells")) << log.lines[0];
+  EXPECT_TRUE(log.lines[0].starts_with("t.csv: 1 of 2 rows has fewer cells")) << log.lines[0];
 }
 
 TEST(LengthProfile, BadRowsAreErrorsWithTheirPlace) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "data/from_value.h"
 #include "data/row_text.h"
 #include "data/table.h"
 #include "preference_shop.h"
@@ -48,6 +49,10 @@ base::Json unpaired_texts(size_t rows) {
   return out;
 }
 
+// Where one text begins with the other, TRL's helper leaves the end of what they share in both.
+const std::map<std::string, std::pair<std::string, std::string>> kOneWithinTheOther = {
+    {"same", {"", ""}}, {"x", {" ", ""}}, {"one two", {" three", ""}}};
+
 TEST(PreferenceColumns, AsTrlsHelpers) {
   TRL_NEED_GOLDEN("data/prepared/helpers.json");
   std::map<std::string, int> run;
@@ -57,11 +62,20 @@ TEST(PreferenceColumns, AsTrlsHelpers) {
     const base::Json& in = item["in"];
     if (function == "extract_prompt") {
       const base::Json out = extracted(in);
+      const std::string rejected = in["rejected"];
+      if (const auto own = kOneWithinTheOther.find(rejected); own != kOneWithinTheOther.end()) {
+        ++run["of those, one within the other"];
+        EXPECT_EQ(out["prompt"], rejected);
+        EXPECT_EQ(out["chosen"], own->second.first);
+        EXPECT_EQ(out["rejected"], own->second.second);
+        EXPECT_NE(item["out"]["prompt"], rejected);
+        continue;
+      }
       for (const char* name : {"prompt", "chosen", "rejected"}) EXPECT_EQ(out[name], item["out"][name]);
     } else if (function == "is_conversational") {
       EXPECT_EQ(conversational(in), item["is_conversational"] == true);
       Row row = row_of(in);
-      convert_from_value(row);
+      convert_conversations(row);
       EXPECT_EQ(row.value.contains("messages") && !in.contains("messages"),
                 item["is_conversational_from_value"] == true);
     } else if (function == "common_prefix_length") {
@@ -73,7 +87,8 @@ TEST(PreferenceColumns, AsTrlsHelpers) {
     }
     ++run[function];
   }
-  EXPECT_EQ(run, (std::map<std::string, int>{{"extract_prompt", 11},
+  EXPECT_EQ(run, (std::map<std::string, int>{{"extract_prompt", 8},
+                                             {"of those, one within the other", 3},
                                              {"is_conversational", 9},
                                              {"common_prefix_length", 5},
                                              {"unpair_preference_dataset", 1}}));
@@ -83,9 +98,11 @@ TEST(PreferenceColumns, PromptOfTextEndsAtACodePoint) {
   const auto prompt = [](const char* chosen, const char* rejected) {
     return extracted({{"chosen", chosen}, {"rejected", rejected}})["prompt"].get<std::string>();
   };
-  EXPECT_EQ(prompt("na\u00efve", "na\u00e9"), "na");            // differ in the last byte of two
-  EXPECT_EQ(prompt("\u65e5\u672c", "\u65e5\u672c"), "\u65e5");  // the last one that they share stays
-  EXPECT_EQ(prompt("\U0001F600", "\U0001F600a"), "");
+  EXPECT_EQ(prompt("na\u00efve", "na\u00e9"), "na");                  // differ in the last byte of two
+  EXPECT_EQ(prompt("\u65e5\u672c", "\u65e5\u672c"), "\u65e5\u672c");  // all that is common
+  EXPECT_EQ(prompt("\U0001F600", "\U0001F600a"), "\U0001F600");
+  EXPECT_EQ(prompt("The sky is blue", "The sky is blue and vast"), "The sky is blue");
+  EXPECT_EQ(prompt("The sky is ", "The sky is blue"), "The sky is ");
   EXPECT_EQ(prompt("x ", "y "), "");  // TRL looks at the last character before the first
   EXPECT_EQ(prompt(" a", " b"), "");
   EXPECT_EQ(prompt("a  b", "a  c"), "a ");
@@ -102,8 +119,12 @@ TEST(PreferenceColumns, PromptOfMessagesEndsWhereTheyDiffer) {
   EXPECT_EQ(out["chosen"], base::Json::array({a}));
   EXPECT_EQ(out["rejected"], base::Json::array({b}));
   const base::Json same = extracted({{"chosen", {user, a}}, {"rejected", {user, a}}});
-  EXPECT_EQ(same["prompt"], base::Json::array({user}));
-  EXPECT_EQ(same["rejected"], base::Json::array({a}));
+  EXPECT_EQ(same["prompt"], base::Json::array({user, a}));
+  EXPECT_EQ(same["rejected"], base::Json::array());
+  const base::Json longer = extracted({{"chosen", {user, a, user, b}}, {"rejected", {user, a}}});
+  EXPECT_EQ(longer["prompt"], base::Json::array({user, a}));
+  EXPECT_EQ(longer["chosen"], base::Json::array({user, b}));
+  EXPECT_EQ(longer["rejected"], base::Json::array());
 }
 
 TEST(PreferenceColumns, RowsWithoutAPrompt) {
@@ -119,15 +140,11 @@ TEST(PreferenceColumns, RowsWithoutAPrompt) {
   const base::Json other = message("user", "p");
   const std::string none =
       "t.jsonl:3: columns 'chosen' and 'rejected': their prompt cannot be determined; they must begin with "
-      "the "
-      "same messages and end with different ones, or there must be a column 'prompt'";
-  for (const base::Json& rejected : {user, other}) {
-    EXPECT_EQ(
-        test::message_of([&] {
-          extracted({{"chosen", base::Json::array({user})}, {"rejected", base::Json::array({rejected})}});
-        }),
-        none);
-  }
+      "the same messages, or there must be a column 'prompt'";
+  EXPECT_EQ(test::message_of([&] {
+              extracted({{"chosen", base::Json::array({user})}, {"rejected", base::Json::array({other})}});
+            }),
+            none);
 }
 
 TEST(PreferenceColumns, TextPromptBesideMessages) {

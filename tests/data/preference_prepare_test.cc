@@ -82,7 +82,7 @@ TEST(PreparePreference, TokensThatJoinAcrossTheBoundary) {
   EXPECT_EQ(kto(shop, R"({"prompt":"q<","chosen":"e>a","rejected":"b"})"),
             (Lines{"0 ^q|$a$ +", "0 ^q<|b$ -"}));
   EXPECT_EQ(shop.log.lines,
-            (Lines{"t.jsonl: in 1 of 1 rows the tokens of the prompt are not the first tokens of prompt and "
+            (Lines{"t.jsonl: in 1 of 1 row the tokens of the prompt are not the first tokens of prompt and "
                    "completion together; the completion starts where they differ (the first: t.jsonl:1)",
                    "t.jsonl: in 1 of 2 rows the tokens of the prompt are not the first tokens of prompt and "
                    "completion together; the completion starts where they differ (the first: t.jsonl:1)"}));
@@ -198,7 +198,7 @@ TEST(PreparePreference, TheLastMessageDecidesWhetherACompletionIsEmpty) {
   LetterShop shop(kTurnsTemplate);
   reward(shop, R"({"chosen":[{"role":"user","content":"q"},{"role":"assistant","content":""}],)"
                R"("rejected":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}]})");
-  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: 1 of 1 rows has an empty completion (the first: t.jsonl:1)"});
+  EXPECT_EQ(shop.log.lines, Lines{"t.jsonl: 1 of 1 row has an empty completion (the first: t.jsonl:1)"});
 }
 
 TEST(PreparePreference, ColumnsThatAreNotReadAreCounted) {
@@ -207,7 +207,7 @@ TEST(PreparePreference, ColumnsThatAreNotReadAreCounted) {
   EXPECT_EQ(dpo(shop, row), Lines{"0 ^q|a$|b$"});
   prepare_reward(shop.table(row), shop.context)->size();
   const std::string warning =
-      "t.jsonl: 1 of 1 rows has a column 'completion', which is not read beside 'chosen' and 'rejected' "
+      "t.jsonl: 1 of 1 row has a column 'completion', which is not read beside 'chosen' and 'rejected' "
       "(the first: t.jsonl:1)";
   EXPECT_EQ(shop.log.lines, (Lines{warning, warning}));
   shop.log.lines.clear();
@@ -215,11 +215,11 @@ TEST(PreparePreference, ColumnsThatAreNotReadAreCounted) {
   kto(shop, R"({"prompt":"q","chosen":"a","rejected":"b","label":false})");
   dpo(shop, R"({"prompt":"q","chosen":"a","rejected":"b","ref_chosen_logps":-1,"ref_rejected_logps":-2})");
   EXPECT_EQ(shop.log.lines,
-            (Lines{"t.jsonl: 1 of 1 rows has text in 'chosen' or 'rejected', which is not read beside the "
+            (Lines{"t.jsonl: 1 of 1 row has text in 'chosen' or 'rejected', which is not read beside the "
                    "token ids (the first: t.jsonl:1)",
                    "t.jsonl: 2 of 2 rows have a column 'label', which is not read: 'chosen' counts as true "
                    "and 'rejected' as false (the first: t.jsonl:1)",
-                   "t.jsonl: 1 of 1 rows has a column 'ref_chosen_logps' or 'ref_rejected_logps', which is "
+                   "t.jsonl: 1 of 1 row has a column 'ref_chosen_logps' or 'ref_rejected_logps', which is "
                    "not read: the reference is asked (the first: t.jsonl:1)"}));
 }
 
@@ -238,7 +238,9 @@ TEST(PreparePreference, MessagesOfNoTextAreCounted) {
 
 TEST(PreparePreference, MessagesWithoutContentSayNothingUnlessTheyCallTools) {
   const auto warnings = [](const std::string& message) {
-    LetterShop shop(kTurnsTemplate);
+    LetterShop shop(
+        "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}{% for call in m.tool_calls %}"
+        "{{ call.function.name }}{% endfor %}{{ eos_token }}{% endfor %}");
     dpo(shop, R"({"prompt":[{"role":"user","content":"q"}],"chosen":[{"role":"assistant","content":"x"}],)"
               R"("rejected":[)" +
                   message + "]}");
@@ -248,6 +250,7 @@ TEST(PreparePreference, MessagesWithoutContentSayNothingUnlessTheyCallTools) {
   EXPECT_EQ(warnings(R"({"role":"assistant","content":null})"), 1u);
   EXPECT_EQ(warnings(R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]})"), 0u);
   EXPECT_EQ(warnings(R"({"role":"assistant","content":"","tool_calls":[{"function":{"name":"f"}}]})"), 0u);
+  EXPECT_EQ(warnings(R"({"role":"assistant","content":""})"), 1u);
 }
 
 TEST(PrepareReward, PromptMarginAndLength) {
@@ -403,7 +406,7 @@ TEST(PrepareUnpaired, WeightsMakeUpForRowsOfOneLabel) {
   for (const auto& [desirable, undesirable, label] : {std::tuple{3, 0, "true"}, {0, 3, "false"}}) {
     const Lines one = warnings(desirable, undesirable, 1);
     ASSERT_EQ(one.size(), 1u);
-    EXPECT_NE(one[0].find(fmt::format("label is {} in all 3 rows", label)), std::string::npos) << one[0];
+    EXPECT_NE(one[0].find(fmt::format("label is {} in all of 3 rows", label)), std::string::npos) << one[0];
   }
 }
 
@@ -511,7 +514,7 @@ TEST(PreparePreference, NothingLeft) {
   shop.arguments.max_length = 2;
   const auto table = shop.table(R"({"prompt":"abc","chosen":"x","rejected":"y"})");
   EXPECT_EQ(test::message_of([&] { prepare_dpo(table, shop.context); }),
-            "t.jsonl: nothing is left to train on: 1 of 1 rows is dropped because the prompt alone reaches "
+            "t.jsonl: nothing is left to train on: 1 of 1 row is dropped because the prompt alone reaches "
             "max_length 2 (the first: t.jsonl:1)");
 }
 
@@ -557,6 +560,31 @@ TEST(PreparePreference, RowsReadEarlyAreThoseReadLate) {
   };
   compare(prepare_dpo);
   compare(prepare_reward);
+}
+
+// A side of messages that is all prompt has no token of its own: its row is dropped, whatever the lengths.
+TEST(PreparePreference, SidesThatAreAllPromptAreDroppedEarlyAndLate) {
+  const std::string user = R"({"role":"user","content":"q"})", a = R"({"role":"assistant","content":"a"})",
+                    b = R"({"role":"assistant","content":")" + std::string(300, 'b') + R"("})";
+  std::string rows;
+  for (int i = 0; i < 4000; ++i)
+    rows +=
+        R"({"chosen":[)" + user + "," + b + R"(],"rejected":[)" + user + "," + (i % 4 == 1 ? b : a) + "]}\n";
+  for (const std::optional<int64_t> length : {std::optional<int64_t>(400), std::optional<int64_t>()}) {
+    for (const bool late : {false, true}) {
+      LetterShop shop(kTurnsTemplate);
+      shop.arguments.max_length = length;
+      shop.context.needs_lengths = late;
+      const auto list = prepare_dpo(shop.table(rows), shop.context);
+      ASSERT_EQ(list->size(), 3000);
+      EXPECT_EQ((*list)[1].source_row, 2);
+      list->rows().wait();
+      ASSERT_EQ(shop.log.lines.size(), 1u);
+      EXPECT_NE(shop.log.lines[0].find("1000 of 4000 rows are dropped because no token is left"),
+                std::string::npos)
+          << shop.log.lines[0];
+    }
+  }
 }
 
 TEST(PreparePreference, APairedRowIsTwoInBlocks) {

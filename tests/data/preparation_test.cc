@@ -261,7 +261,8 @@ TEST_F(CacheTest, OldFilesMakeRoom) {
   shop.arguments.dataset_cache_limit = 1;
   prepare(300);
   EXPECT_FALSE(std::filesystem::exists(scratch / "cache"));
-  EXPECT_TRUE(shop.log.lines.back().find("are more than dataset_cache_limit 1;") != std::string::npos)
+  EXPECT_TRUE(shop.log.lines.back().find(
+                  "of prepared rows are more than dataset_cache_limit, which is 1 B;") != std::string::npos)
       << shop.log.lines.back();
   shop.arguments.dataset_cache_limit = int64_t{1} << 30;
   prepare(300);

@@ -158,7 +158,7 @@ TEST(Prepare, BoundaryIsTheCommonPrefix) {
   Shop shop;
   EXPECT_EQ(trained(*shop.prepare("{\"prompt\":\"a<\",\"completion\":\"e>b\"}")), (Rows{"^a$b$ ..$b$"}));
   ASSERT_EQ(shop.log.lines.size(), 1u);
-  EXPECT_NE(shop.log.lines[0].find("in 1 of 1 rows"), std::string::npos);
+  EXPECT_NE(shop.log.lines[0].find("in 1 of 1 row"), std::string::npos);
   EXPECT_NE(shop.log.lines[0].find("(the first: t.jsonl:1: '<')"), std::string::npos);
 }
 
@@ -247,7 +247,7 @@ TEST(Prepare, AssistantOnlyWithoutTheStopToken) {
       "{% for m in messages %}{% generation %}{{ m['content'] }}{% endgeneration %}{{ eos_token }}{% endfor "
       "%}");
   shop.arguments.assistant_only_loss = true;
-  shop.prepare(R"({"messages":[{"role":"assistant","content":"q"}]})");
+  EXPECT_EQ(trained(*shop.prepare(R"({"messages":[{"role":"assistant","content":"qr"}]})")), Rows{"qr$ qr."});
   ASSERT_EQ(shop.log.lines.size(), 1u);
   EXPECT_NE(shop.log.lines[0].find("may not learn to stop"), std::string::npos);
 }
@@ -351,7 +351,7 @@ TEST(Prepare, ColumnsThatAreLeftAsideAreNamed) {
     return shown;
   };
   EXPECT_EQ(told(R"({"text":"t","prompt":"a","completion":"b<e>"})"),
-            "^ab$ | t.jsonl:1: completion and prompt is trained on; text could be too, and is ignored");
+            "^ab$ | t.jsonl:1: completion and prompt are trained on; text could be too, and is ignored");
   EXPECT_EQ(told(R"({"text":"t","messages":)" + turns + "}"),
             "u:c$ | t.jsonl:1: messages is trained on; text could be too, and is ignored");
   EXPECT_EQ(told(R"({"conversations":)" + said + R"(,"messages":)" + turns + "}"),
@@ -402,8 +402,8 @@ TEST(Prepare, TruncationIsToldOnce) {
   shop.arguments.truncation_keep_end = false;
   shop.arguments.max_length = 2;
   EXPECT_EQ(shop.error("{\"prompt\":\"abc\",\"completion\":\"d\"}").message(),
-            "t.jsonl: nothing is left to train on: none of the 1 rows keeps a trained token (max_length 2, 1 "
-            "rows cut)");
+            "t.jsonl: nothing is left to train on: of 1 row, none keeps a trained token (max_length 2, 1 row "
+            "cut)");
 }
 
 TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
@@ -415,7 +415,8 @@ TEST(Prepare, BadRowsNameRowColumnAndWhatIsThere) {
   EXPECT_EQ(
       shop.error("{\"body\":\"x\",\"id\":1}").message(),
       "t.jsonl:1: no column to train on: 'text' (dataset_text_field), 'messages', 'prompt' and 'completion', "
-      "'conversations' (from and value) or 'input_ids' is expected; the row's columns: body, id "
+      "'conversations' (from and value), 'instruction' and 'output' or 'input_ids' is expected; the row's "
+      "columns: body, id "
       "(dataset_columns "
       "renames them)");
   EXPECT_EQ(shop.error(good + "{\"text\":5}").message(),
