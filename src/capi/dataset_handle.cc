@@ -1,8 +1,6 @@
 // trl_dataset_* and trl_record_*.
 #include "capi/dataset_handle.h"
 
-#include <exception>
-
 #include "base/memory.h"
 #include "capi/arrow_stream.h"
 #include "capi/callback.h"
@@ -81,38 +79,12 @@ class CallbackOrigin final : public data::Origin {
   const std::shared_ptr<HostRows> rows_;
 };
 
-// A stream can be read once, so its rows are kept.
-class ArrowOrigin final : public data::Origin {
- public:
-  explicit ArrowOrigin(ArrowArrayStream* stream) {
-    ArrowArrayStream guarded = guarded_stream(stream);
-    source_ = data::arrow_source(&guarded, name_);
-  }
-  ~ArrowOrigin() override { close(); }
-  const std::string& name() const override { return name_; }
-  std::vector<data::SourcePart> parts() const override { return {}; }
-  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override {
-    const std::lock_guard lock(mutex_);
-    if (failed_) std::rethrow_exception(failed_);
-    if (table_ != nullptr) return table_;
-    try {
-      table_ = data::spool_rows(*source_, spool);
-    } catch (...) {
-      failed_ = std::current_exception();
-    }
-    close();
-    if (failed_) std::rethrow_exception(failed_);
-    return table_;
-  }
-
- private:
-  void close() const { source_.reset(); }
-  const std::string name_ = "dataset";
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<data::Source> source_;
-  mutable std::shared_ptr<const data::Table> table_;
-  mutable std::exception_ptr failed_;
-};
+std::shared_ptr<const data::Origin> arrow_origin(ArrowArrayStream* stream) {
+  const std::string name = "dataset";
+  ArrowArrayStream guarded = guarded_stream(stream);
+  const auto source = std::make_shared<std::unique_ptr<data::Source>>(data::arrow_source(&guarded, name));
+  return data::once_origin([source] { return std::move(*source); }, name);
+}
 
 void check_column(const trl_record* record, const char* name) {
   if (record == nullptr) fail_null("record");
@@ -254,7 +226,7 @@ trl_status trl_dataset_from_arrow(trl_runtime* runtime, ArrowArrayStream* stream
         if (stream == nullptr) fail_null("stream");
         if (stream->release == nullptr)
           trl::fail(trl::Status::invalid_argument, "stream: it has already been released");
-        auto rows = std::make_shared<ArrowOrigin>(stream);
+        auto rows = arrow_origin(stream);
         need(out_dataset, "out_dataset");
         *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));
       },

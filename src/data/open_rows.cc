@@ -1,6 +1,7 @@
 // What a configuration names: files of directories, patterns and loaders, and mixtures of them.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -27,88 +28,122 @@ std::string folder_of(const DatasetEntry& entry) {
   return base::is_directory(configuration) ? configuration : folder;
 }
 
-// A path that names no splits is the split train.
-bool has_split(const std::string& path, std::string_view split) {
-  return names_split(path, split) || (split == "train" && !names_splits(path));
+bool is_glob(const std::string& path) {
+  return !base::file_exists(path) && path.find_first_of("*?[") != std::string::npos;
 }
 
-// Warns about names of parts that do not exist.
-void tell_unselected(std::string_view key, const DatasetEntry& entry, const std::string& path,
-                     std::string_view split, base::LogSink& log) {
-  if (!entry.config.empty() && entry.config != "default" && !path.ends_with("/" + entry.config)) {
-    log.warning("data",
-                "{}: the configuration '{}' selects nothing of {}, which does not have a folder of that name",
-                key, entry.config, path);
-  }
-  if (split != "train" && split != "test" && !names_split(path, split)) {
-    log.warning("data", "{}: the split '{}' selects nothing of {}: it is read whole", key, split, path);
+void check_path(std::string_view key, const std::string& path) {
+  if (!is_glob(path)) config::check_local_path(key, path);
+}
+
+std::vector<std::string> splits_of(const DatasetEntry& entry) {
+  if (entry.data_files.empty()) return splits_in(folder_of(entry));
+  std::vector<std::string> names;
+  for (const auto& [name, files] : entry.data_files) names.push_back(name);
+  return names;
+}
+
+bool has_split(const DatasetEntry& entry, const std::string& split) {
+  const std::vector<std::string> splits = splits_of(entry);
+  return std::find(splits.begin(), splits.end(), split) != splits.end() ||
+         (entry.data_files.empty() && names_split(folder_of(entry), split));
+}
+
+bool has_all_splits(const DatasetEntry& entry) {
+  const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const auto& part) { return has_split(entry, part.name); });
+}
+
+// The split test of a path that names no splits is all of it: what an evaluation reads by default.
+void check_splits(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
+  const std::vector<std::string> splits = splits_of(entry);
+  for (const config::SplitPart& part : parts) {
+    const bool whole = parts.size() == 1 && part.name == "test" && entry.data_files.empty() &&
+                       splits == std::vector<std::string>{"train"};
+    if (whole || has_split(entry, part.name)) continue;
+    fail_key(entry.split_key, "{}: '{}': {} has no split '{}'; it has: {}", entry.split_key, entry.split,
+             entry.data_files.empty() ? folder_of(entry) : "data_files", part.name, fmt::join(splits, ", "));
   }
 }
+
+void tell_unselected(std::string_view key, const DatasetEntry& entry, const std::string& path,
+                     base::LogSink& log) {
+  if (entry.config.empty() || entry.config == "default" || path.ends_with("/" + entry.config)) return;
+  log.warning("data",
+              "{}: the configuration '{}' selects nothing of {}, which does not have a folder of that name",
+              key, entry.config, path);
+}
+
+// Opens what a configuration names. Files that are named twice, as in train[:90%] and train[90%:], are one
+// origin, and read once.
+class Opener {
+ public:
+  explicit Opener(base::LogSink& log) : log_(log) {}
+  std::shared_ptr<const Origin> entry(std::string_view key, const DatasetEntry& entry);
+
+ private:
+  std::shared_ptr<const Origin> split(std::string_view key, const DatasetEntry& entry,
+                                      const std::string& split);
+  base::LogSink& log_;
+  std::map<std::string, std::shared_ptr<const Origin>> opened_;  // by format and files
+};
 
 // The files of one split, or those of data_files that are its own.
-std::shared_ptr<const Origin> open_split(std::string_view key, const DatasetEntry& entry,
-                                         const std::string& split, base::LogSink& log) {
+std::shared_ptr<const Origin> Opener::split(std::string_view key, const DatasetEntry& entry,
+                                            const std::string& split) {
   const std::optional<FileFormat> format = loader_format(entry.path);
   const std::string folder = folder_of(entry);
   std::vector<std::string> paths;
   if (const auto own = entry.data_files.find(split); own != entry.data_files.end()) {
     for (const std::string& file : own->second) paths.push_back(base::join_path(folder, file));
   } else {
-    if (folder.empty())
-      fail_key(key, "{}: {} is a loader, which needs data_files or data_dir", key, entry.path);
     paths.push_back(folder);
   }
   std::vector<RowFile> files;
+  std::string names;
   for (const std::string& path : paths) {
-    const bool glob = !base::file_exists(path) && path.find_first_of("*?[") != std::string::npos;
-    if (!glob) config::check_local_path(key, path);
+    if (!entry.data_files.empty()) check_path(key, path);
     const std::string whole = std::filesystem::absolute(path).string();  // they are read later
-    for (RowFile& file : find_files(whole, split, format)) files.push_back(std::move(file));
-    if (entry.data_files.empty()) tell_unselected(key, entry, path, split, log);
+    for (RowFile& file : find_files(whole, split, format)) {
+      names += fmt::format("{} {}\n", static_cast<int>(file.format), file.path);
+      files.push_back(std::move(file));
+    }
+    if (entry.data_files.empty()) tell_unselected(key, entry, path, log_);
   }
-  return files_origin(std::move(files), paths.front());
+  std::shared_ptr<const Origin>& origin = opened_[names];
+  if (origin == nullptr) origin = files_origin(std::move(files), paths.front());
+  return origin;
 }
 
-// If there are several splits, each must exist; otherwise the path would be read whole more than once.
-void check_parts(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
-  const std::string folder = folder_of(entry);
-  for (const config::SplitPart& part : parts) {
-    if (parts.size() == 1 || !entry.data_files.empty() || has_split(folder, part.name)) continue;
-    fail_key(entry.split_key, "{}: '{}': {} has no split '{}'", entry.split_key, entry.split, folder,
-             part.name);
+std::shared_ptr<const Origin> Opener::entry(std::string_view key, const DatasetEntry& entry) {
+  if (entry.data_files.empty()) {
+    if (folder_of(entry).empty())
+      fail_key(key, "{}: {} is a loader, which needs data_files or data_dir", key, entry.path);
+    check_path(key, folder_of(entry));
   }
-}
-
-std::shared_ptr<const Origin> open_entry(std::string_view key, const DatasetEntry& entry,
-                                         base::LogSink& log) {
   std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
-  check_parts(entry, parts);
+  check_splits(entry, parts);
   std::vector<std::shared_ptr<const Origin>> bases;
-  for (const config::SplitPart& part : parts) bases.push_back(open_split(key, entry, part.name, log));
+  for (const config::SplitPart& part : parts) bases.push_back(split(key, entry, part.name));
   return parts_origin(std::move(bases), std::move(parts), entry.split_key);
 }
 
-std::shared_ptr<const Origin> open_mixture(const DatasetArguments& arguments,
+std::shared_ptr<const Origin> open_mixture(Opener& opener, const DatasetArguments& arguments,
                                            const std::vector<DatasetEntry>& entries, base::LogSink& log) {
   std::vector<std::shared_ptr<const Origin>> origins;
-  for (const DatasetEntry& entry : entries) origins.push_back(open_entry(arguments.key, entry, log));
+  for (const DatasetEntry& entry : entries) origins.push_back(opener.entry(arguments.key, entry));
   return mixture_origin(std::move(origins), arguments, entries, log);
-}
-
-bool has_all_splits(const DatasetEntry& entry) {
-  if (!entry.data_files.empty()) return card_has_splits(entry);
-  const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const auto& part) { return has_split(folder_of(entry), part.name); });
 }
 
 // If no split has that name, the rows to train on would also be those to evaluate.
 void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
-  fail_key("dataset_splits",
-           "dataset_splits: '{}': {} has no files of that split; list splits to train on alone, or give "
-           "eval_dataset_name or test_split_size",
-           entry.split, folder_of(entry));
+  fail_key(
+      "dataset_splits",
+      "dataset_splits: '{}': {} has no files of that split; it has: {}. List splits to train on alone, or "
+      "give eval_dataset_name or test_split_size",
+      entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
 }
 
 // Each entry with the files that the card of its directory names.
@@ -119,9 +154,7 @@ DatasetArguments with_cards(DatasetArguments arguments) {
   for (DatasetEntry& entry : arguments.entries) apply(arguments.key, entry);
   for (DatasetEntry& entry : arguments.eval_entries) apply("dataset_splits", entry);
   if (arguments.eval) apply("eval_dataset_name", *arguments.eval);
-  if (arguments.eval_split && apply_card(arguments.key, *arguments.eval_split) &&
-      !card_has_splits(*arguments.eval_split))
-    arguments.eval_split.reset();
+  if (arguments.eval_split) apply_card(arguments.key, *arguments.eval_split);
   return arguments;
 }
 
@@ -130,9 +163,10 @@ DatasetArguments with_cards(DatasetArguments arguments) {
 OpenedRows open_rows(const DatasetArguments& given, base::LogSink& log) {
   const DatasetArguments arguments = with_cards(given);
   for (const std::string& warning : arguments.warnings) log.warning("data", "{}", warning);
+  Opener opener(log);
   OpenedRows opened;
-  opened.train = arguments.key == "dataset_name" ? open_entry(arguments.key, arguments.entries.front(), log)
-                                                 : open_mixture(arguments, arguments.entries, log);
+  opened.train = arguments.key == "dataset_name" ? opener.entry(arguments.key, arguments.entries.front())
+                                                 : open_mixture(opener, arguments, arguments.entries, log);
   if (arguments.test_split_size) {
     const auto all = std::move(opened.train);
     const auto part = [&](bool test) {
@@ -141,11 +175,14 @@ OpenedRows open_rows(const DatasetArguments& given, base::LogSink& log) {
     opened.train = part(false);
     opened.eval = part(true);
   }
-  if (arguments.eval) opened.eval = open_entry("eval_dataset_name", *arguments.eval, log);
-  if (arguments.eval_split && has_all_splits(*arguments.eval_split))
-    opened.eval = open_entry(arguments.key, *arguments.eval_split, log);
+  if (arguments.eval) opened.eval = opener.entry("eval_dataset_name", *arguments.eval);
+  // The default is not asked for: without such a split, there are no rows to evaluate.
+  if (arguments.eval_split &&
+      (arguments.eval_split->split != "test" || has_split(*arguments.eval_split, "test")))
+    opened.eval = opener.entry(arguments.key, *arguments.eval_split);
   for (const DatasetEntry& entry : arguments.eval_entries) check_eval_split(entry);
-  if (!arguments.eval_entries.empty()) opened.eval = open_mixture(arguments, arguments.eval_entries, log);
+  if (!arguments.eval_entries.empty())
+    opened.eval = open_mixture(opener, arguments, arguments.eval_entries, log);
   return opened;
 }
 

@@ -1,10 +1,13 @@
 // Files and buffers as they are opened again and again.
 #include "data/origin.h"
 
+#include <algorithm>
+#include <exception>
 #include <mutex>
 #include <utility>
 
 #include "data/formats.h"
+#include "io/stream.h"
 
 namespace trl::data {
 
@@ -43,6 +46,34 @@ class FilesOrigin final : public Origin {
   mutable std::mutex mutex_;
   mutable std::string stamp_;
   mutable std::shared_ptr<const Table> table_;
+};
+
+class OnceOrigin final : public Origin {
+ public:
+  OnceOrigin(std::function<std::unique_ptr<Source>()> open, std::string name)
+      : name_(std::move(name)), open_(std::move(open)) {}
+  const std::string& name() const override { return name_; }
+  std::vector<SourcePart> parts() const override { return {}; }
+  std::shared_ptr<const Table> table(const Spool& spool) const override {
+    const std::lock_guard lock(mutex_);
+    if (failed_) std::rethrow_exception(failed_);
+    if (table_ != nullptr) return table_;
+    try {
+      table_ = spool_rows(*open_(), spool);
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+    open_ = nullptr;
+    if (failed_) std::rethrow_exception(failed_);
+    return table_;
+  }
+
+ private:
+  const std::string name_;
+  mutable std::mutex mutex_;
+  mutable std::function<std::unique_ptr<Source>()> open_;
+  mutable std::shared_ptr<const Table> table_;
+  mutable std::exception_ptr failed_;
 };
 
 class MemoryOrigin final : public Origin {
@@ -87,7 +118,19 @@ std::vector<std::unique_ptr<Source>> Origin::shards() const {
 }
 
 std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name) {
-  return std::make_shared<FilesOrigin>(std::move(files), std::move(name));
+  if (std::none_of(files.begin(), files.end(),
+                   [](const RowFile& file) { return io::is_read_once(file.path); }))
+    return std::make_shared<FilesOrigin>(std::move(files), std::move(name));
+  const auto open = [files = std::move(files), name] {
+    std::vector<SourcePart> parts;
+    for (const RowFile& file : files) parts.push_back({[file] { return open_source(file); }, {}});
+    return chain_sources(std::move(parts), name);
+  };
+  return once_origin(open, std::move(name));
+}
+
+std::shared_ptr<const Origin> once_origin(std::function<std::unique_ptr<Source>()> open, std::string name) {
+  return std::make_shared<OnceOrigin>(std::move(open), std::move(name));
 }
 
 std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,

@@ -1,5 +1,6 @@
 // Where a dataset's rows lie, opened as often as needed: as rows in a stream, or as a table. any thread.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,8 +27,10 @@ class Origin {
   virtual std::shared_ptr<const Table> table(const Spool& spool) const = 0;
 };
 
-// One file behind the other.
+// One file behind the other; if one of them is read only once (a pipe), the rows of all are kept.
 std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name);
+// Rows that can be read only once, so they are kept; open is called once.
+std::shared_ptr<const Origin> once_origin(std::function<std::unique_ptr<Source>()> open, std::string name);
 std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,
                                             std::string name);
 

@@ -87,7 +87,7 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
 #ifndef TRL_ARROW
   if (known == FileFormat::parquet) fail_parquet(path);
 #endif
-  if (known == FileFormat::parquet) return {path, known};
+  if (known == FileFormat::parquet || io::is_read_once(path)) return {path, known};
   char start[512];
   const auto stream = io::open_file_stream(path);
   const std::string_view bytes(start, stream->read(start, sizeof start));
@@ -275,11 +275,15 @@ bool names_split(const std::string& directory, std::string_view split) {
          !files_named(directory, files, split).empty();
 }
 
-bool names_splits(const std::string& directory) {
-  if (!base::is_directory(directory)) return false;
-  const std::vector<std::string> files = files_below(directory);
-  const std::vector<std::string_view> splits = splits_of(files, base::join_path(directory, "").size());
-  return std::any_of(splits.begin(), splits.end(), [](std::string_view split) { return !split.empty(); });
+std::vector<std::string> splits_in(const std::string& path) {
+  std::set<std::string> names;
+  if (base::is_directory(path)) {
+    for (const std::string_view split : splits_of(files_below(path), base::join_path(path, "").size()))
+      names.emplace(split);
+    names.erase("");
+  }
+  if (names.empty()) names.insert("train");
+  return {names.begin(), names.end()};
 }
 
 std::string files_stamp(const std::vector<RowFile>& files) {

@@ -25,7 +25,8 @@ std::optional<FileFormat> loader_format(std::string_view name);
 std::vector<RowFile> find_files(const std::string& path, std::string_view split = "train",
                                 std::optional<FileFormat> format = {});
 bool names_split(const std::string& directory, std::string_view split);  // whether such files are there
-bool names_splits(const std::string& directory);                         // those of any split of a usual name
+// The splits with usual names whose files are there; a path that names none is the split train.
+std::vector<std::string> splits_in(const std::string& path);
 
 // Tells whether these files are still what they were: their paths, sizes and times. Throws where one is not
 // there.

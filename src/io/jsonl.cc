@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json_nesting.h"
 #include "base/utf8.h"
 
 namespace trl::io {
@@ -55,6 +54,7 @@ void JsonRows::rewind() {
   line_start_ = 0;
   layout_ = Layout::unknown;
   closed_ = false;
+  begun_ = false;
 }
 
 void JsonRows::resume(const Place& place, bool in_array) {
@@ -63,6 +63,7 @@ void JsonRows::resume(const Place& place, bool in_array) {
   line_start_ = place.line_start;
   layout_ = in_array ? Layout::array : Layout::lines;
   closed_ = false;
+  begun_ = true;
 }
 
 // Tells lines from an array.
@@ -99,12 +100,29 @@ size_t JsonRows::take(size_t count, size_t length, const Place& place, std::stri
 }
 
 void JsonRows::cut_line(const Place& place, std::string* bytes) {
+  const bool first = !std::exchange(begun_, true);
+  base::JsonNesting nesting;
   for (size_t length = 0; !window_.at_end();) {
     const std::string_view text = window_.ahead();
-    const size_t newline = text.find('\n');
-    length = take(std::min(newline, text.size()), length, place, bytes);
-    if (newline != std::string_view::npos) return;
+    const size_t newline = text.find('\n'), count = std::min(newline, text.size());
+    for (size_t at = 0; first && (at = nesting.next_event(text, at)) < count; ++at) nesting.feed(text[at]);
+    length = take(count, length, place, bytes);
+    if (newline == std::string_view::npos) continue;
+    if (first) refuse_object_of_lines(nesting);
+    return;
   }
+}
+
+// The first line of a file. JSON that is open at its end goes on in the next one; a new row there begins with
+// a bracket.
+void JsonRows::refuse_object_of_lines(base::JsonNesting nesting) {
+  if (nesting.depth <= 0 || nesting.in_string) return;
+  const int64_t line = line_;
+  skip_blank();
+  if (window_.at_end() || window_.front() == '{') return;
+  fail(Status::format,
+       "{}:{}: an object over several lines; rows are a list of objects, or lines of one object each", name(),
+       line);
 }
 
 void JsonRows::cut_element(const Place& place, std::string* bytes) {

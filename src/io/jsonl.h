@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_nesting.h"
 #include "io/window.h"
 
 namespace trl::io {
@@ -49,6 +50,7 @@ class JsonRows {
   void close();  // at the bracket that ends the array
   bool cut(Place& place, std::string* bytes);
   void cut_line(const Place& place, std::string* bytes);
+  void refuse_object_of_lines(base::JsonNesting nesting);
   void cut_element(const Place& place, std::string* bytes);
   size_t take(size_t count, size_t length, const Place& place, std::string* bytes);
   template <typename... Args>
@@ -60,6 +62,7 @@ class JsonRows {
   int64_t line_start_ = 0;
   Layout layout_ = Layout::unknown;
   bool closed_ = false;  // after the array
+  bool begun_ = false;   // a line was cut since the start
 };
 
 }  // namespace trl::io

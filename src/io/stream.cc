@@ -18,17 +18,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "io/pipe.h"
 
 namespace trl::io {
 
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
-
-[[noreturn]] void fail_open(const std::string& path) {
-  fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}", path,
-       base::system_reason(errno));
-}
 
 FileStamp stamp_of(const struct stat& info) {
   return {static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino),
@@ -40,13 +36,12 @@ class FileStream final : public SeekableStream {
  public:
   explicit FileStream(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) fail_open(path);
+    if (descriptor_ < 0) fail_to_open(path);
     struct stat info {};
     if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
       ::close(descriptor_);
       fail(Status::io, "{}: is a directory, but a file is expected", path);
     }
-    regular_ = S_ISREG(info.st_mode);
     opened_ = stamp_of(info);
   }
   ~FileStream() override { ::close(descriptor_); }
@@ -59,8 +54,7 @@ class FileStream final : public SeekableStream {
       const ssize_t got = ::read(descriptor_, out, size);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
-      if (regular_ && stamp() != opened_)
-        fail(Status::io, "{}: the file changed while it was being read", path_);
+      if (stamp() != opened_) fail(Status::io, "{}: the file changed while it was being read", path_);
       return static_cast<size_t>(got);
     }
   }
@@ -80,7 +74,6 @@ class FileStream final : public SeekableStream {
  private:
   std::string path_;
   int descriptor_;
-  bool regular_ = false;
   FileStamp opened_;
 };
 
@@ -234,7 +227,7 @@ class ZstdStream final : public ByteStream {
 
 FileStamp file_stamp(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) fail_open(path);
+  if (::stat(path.c_str(), &info) != 0) fail_to_open(path);
   return stamp_of(info);
 }
 
@@ -264,6 +257,7 @@ Compression compression_of(ByteStream& raw) {
 }
 
 std::unique_ptr<SeekableStream> open_raw_file(const std::string& path) {
+  if (is_read_once(path)) return open_pipe(path);
   return std::make_unique<FileStream>(path);
 }
 

@@ -27,6 +27,8 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 FileStamp file_stamp(const std::string& path);  // throws not_found, io
+// A pipe, terminal or other device, whose bytes can be read only once.
+bool is_read_once(const std::string& path);
 
 // Bytes that can be read from any position.
 class SeekableStream : public ByteStream {
@@ -40,7 +42,7 @@ enum class Compression : uint8_t { none, gzip, zstd };
 // they should be.
 Compression compression_of(ByteStream& raw);
 
-// Undecoded. A file that changes while it is being read is Error(io).
+// Undecoded. A file that changes while it is being read is Error(io). One that is read once: see pipe.h.
 std::unique_ptr<SeekableStream> open_raw_file(const std::string& path);  // throws not_found, io (a directory)
 std::unique_ptr<SeekableStream> open_raw_memory(std::shared_ptr<const std::string> bytes, std::string name);
 // Decoded.

@@ -1,10 +1,13 @@
 // What a configuration names, row for row as datasets and TRL give it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "data/origin.h"
 #include "io/temporary_file.h"
@@ -140,11 +143,21 @@ TEST_F(Mixtures, EvaluationRows) {
   const OpenedRows splits = open({{"dataset_name", directory_.file("splits")}, {"eval_strategy", "epoch"}});
   EXPECT_EQ(ids(*splits.train), Ids{"r"});
   EXPECT_EQ(ids(*splits.eval), Ids{"s"});
-  EXPECT_EQ(open({{"dataset_name", directory_.file("splits")},
-                  {"eval_strategy", "epoch"},
-                  {"dataset_test_split", "validation"}})
-                .eval,
-            nullptr);
+  const auto named_split = [&](const char* key, const std::string& path) {
+    return test::error_of([&] {
+             open({{"dataset_name", path}, {"eval_strategy", "epoch"}, {key, "validation"}});
+           })
+        .second;
+  };
+  EXPECT_EQ(named_split("dataset_test_split", directory_.file("splits")),
+            "dataset_test_split: 'validation': " + directory_.file("splits") +
+                " has no split 'validation'; it has: test, train");
+  EXPECT_EQ(named_split("dataset_train_split", directory_.file("splits")),
+            "dataset_train_split: 'validation': " + directory_.file("splits") +
+                " has no split 'validation'; it has: test, train");
+  EXPECT_EQ(named_split("dataset_test_split", path("a")),
+            "dataset_test_split: 'validation': " + path("a") + " has no split 'validation'; it has: train");
+  EXPECT_EQ(open({{"dataset_name", path("a")}, {"eval_strategy", "epoch"}}).eval, nullptr);  // the default
   EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}}).eval, nullptr);
   const OpenedRows whole =
       open({{"dataset_name", directory_.file("splits") + "/*"}, {"dataset_streaming", "true"}});
@@ -220,6 +233,14 @@ TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
   EXPECT_EQ(ids(*evaluated.eval), (Ids{"aheld", "bheld"}));
   EXPECT_EQ(open({{"dataset_name", folder}, {"dataset_config", "first"}, {"eval_strategy", "epoch"}}).eval,
             nullptr);
+  EXPECT_EQ(
+      test::error_of([&] {
+        open({{"dataset_name", folder},
+              {"dataset_config", "first"},
+              {"dataset_test_split", "validation"},
+              {"eval_strategy", "epoch"}});
+      }).second,
+      "dataset_test_split: 'validation': data_files has no split 'validation'; it has: held_out, train");
 
   directory_.write("card/README.md",
                    "---\nconfigs:\n- config_name: only\n  data_files: \"**/x1.jsonl\"\n---\n");
@@ -237,9 +258,57 @@ TEST_F(Mixtures, WhatIsSaidOnTheWay) {
   open({{"dataset_name", path("a")}, {"datasets", Json::parse(R"([{"path": ")" + path("b") + "\"}]")}});
   ASSERT_EQ(log_.lines.size(), 1u);
   EXPECT_EQ(log_.lines[0], "datasets and dataset_name are both given: dataset_name is not read");
-  open({{"dataset_name", path("a")}, {"dataset_train_split", "train_sft"}});
-  EXPECT_EQ(log_.lines.at(1),
-            "dataset_name: the split 'train_sft' selects nothing of " + path("a") + ": it is read whole");
+}
+
+// A file, a glob and a directory that names no splits are the split train.
+TEST_F(Mixtures, ASplitThatDoesNotExistIsAnError) {
+  const auto error = [&](const std::string& name, const std::string& split) {
+    const auto [status, message] = test::error_of([&] {
+      open({{"dataset_name", name}, {"dataset_train_split", split}});
+    });
+    EXPECT_EQ(status, Status::invalid_config);
+    return message;
+  };
+  base::make_directories(directory_.file("plain"));
+  directory_.write("plain/rows.jsonl", "{\"id\": \"r\"}\n");
+  for (const std::string& name : {path("a"), directory_.file("[ab].jsonl"), directory_.file("plain")}) {
+    for (const char* split : {"trian", "validation", "train_sft"}) {
+      EXPECT_EQ(
+          error(name, split),
+          fmt::format("dataset_train_split: '{0}': {1} has no split '{0}'; it has: train", split, name));
+    }
+    EXPECT_NO_THROW(open({{"dataset_name", name}, {"dataset_train_split", "train"}}));
+  }
+  EXPECT_EQ(error(path("a"), "trian[:5]").substr(0, 32), "dataset_train_split: 'trian[:5]'");
+  EXPECT_EQ(test::error_of([&] {
+              open({{"dataset_name", "none.jsonl"}, {"dataset_train_split", "trian"}});
+            }).first,
+            Status::not_found);
+  const auto entry_error = [&](const Json& entry) {
+    return test::error_of([&] { open({{"datasets", Json::array({entry})}}); }).second;
+  };
+  EXPECT_EQ(entry_error({{"path", path("a")}, {"split", "validation"}}),
+            "datasets: 'validation': " + path("a") + " has no split 'validation'; it has: train");
+  EXPECT_EQ(test::error_of([&] {
+              open({{"dataset_mixer", Json{{path("a"), 1}}}, {"dataset_splits", Json{"train_sft"}}});
+            }).second,
+            "dataset_splits: 'train_sft': " + path("a") + " has no split 'train_sft'; it has: train");
+}
+
+// A pipe is read once: its parts, and each epoch, are of the rows that were kept.
+TEST_F(Mixtures, APipeIsReadOnce) {
+  const std::string pipe = directory_.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { directory_.write("pipe", base::read_file(path("a"))); });
+  const OpenedRows opened = open({{"dataset_name", pipe},
+                                  {"dataset_train_split", "train[:5]"},
+                                  {"dataset_test_split", "train[5:]"},
+                                  {"eval_strategy", "epoch"}});
+  const Ids all = ids(*open({{"dataset_name", path("a")}}).train);
+  EXPECT_EQ(ids(*opened.train), Ids(all.begin(), all.begin() + 5));
+  writer.join();
+  EXPECT_EQ(ids(*opened.eval), Ids(all.begin() + 5, all.end()));
+  EXPECT_EQ(ids(*opened.train).size(), 5u);
 }
 
 // As datasets 5.2.0 reads a folder of train.jsonl (37 rows) and test.jsonl (10).
@@ -266,7 +335,8 @@ TEST_F(Mixtures, PartsOfSplits) {
   EXPECT_EQ(open({{"datasets", sliced}}).train->source(), nullptr);
   const auto error = [&](const std::string& split) { return test::error_of([&] { rows(split); }).second; };
   EXPECT_EQ(error("train[5:5]+test[10:]"), "datasets: the split keeps no row: 'train' has 37, 'test' has 10");
-  EXPECT_EQ(error("train+nosuch[:5]"), "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'");
+  EXPECT_EQ(error("train+nosuch[:5]"),
+            "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'; it has: test, train");
 
   // A mixture takes its shares of what the splits keep.
   const Json shares = Json::array({{{"path", folder}, {"split", "train[30:]"}, {"fraction", 0.5}},
@@ -292,9 +362,11 @@ TEST_F(Mixtures, PartsOfOneFile) {
   EXPECT_EQ(train, Ids(all.begin(), cut));
   EXPECT_EQ(test, Ids(cut, all.end()));
   EXPECT_GE(test.size(), 1u);
-  EXPECT_EQ(parts("train", "test[:5]").eval, nullptr);
+  EXPECT_EQ(parts("train", "test").eval, nullptr);
+  EXPECT_EQ(test::error_of([&] { parts("train", "dev[:5]"); }).second,
+            "dataset_test_split: 'dev[:5]': " + path("a") + " has no split 'dev'; it has: train");
   EXPECT_EQ(test::error_of([&] { parts("train+test", "test"); }).second,
-            "dataset_train_split: 'train+test': " + path("a") + " has no split 'test'");
+            "dataset_train_split: 'train+test': " + path("a") + " has no split 'test'; it has: train");
 }
 
 // As alignment-handbook reads its dataset_mixer: shares cut the training rows alone.
@@ -318,15 +390,15 @@ TEST_F(Mixtures, SplitsOfADatasetMixer) {
   EXPECT_EQ(splits({"train_gen"}).eval, nullptr);
   EXPECT_EQ(open({{"dataset_mixer", mixer}, {"dataset_splits", {"train_sft", "test_nope"}}}).eval, nullptr);
   const auto error = [&](const Json& names) { return test::error_of([&] { splits(names); }).second; };
-  EXPECT_EQ(error({"train_nope"}),
-            directory_.file("h") + ": no file of the split 'train_nope'; there are: test, train");
+  EXPECT_EQ(error({"train_nope"}), "dataset_splits: 'train_nope': " + directory_.file("h") +
+                                       " has no split 'train_nope'; it has: test, train");
   EXPECT_EQ(error({"train_sft", "test_nope"}),
             "dataset_splits: 'test_nope': " + directory_.file("h") +
-                " has no files of that split; list splits to train on alone, or give eval_dataset_name or "
-                "test_split_size");
+                " has no files of that split; it has: test, train. List splits to train on alone, or give "
+                "eval_dataset_name or test_split_size");
   EXPECT_EQ(test::error_of([&] {
               open({{"dataset_mixer", Json{{path("a"), 1}}},
-                    {"dataset_splits", {"train_sft", "test_sft"}},
+                    {"dataset_splits", {"train", "test_sft"}},
                     {"eval_strategy", "epoch"}});
             }).second.substr(0, 27),
             "dataset_splits: 'test_sft':");

@@ -52,6 +52,22 @@ TEST(JsonRows, Arrays) {
                 {"{\"a\": \"],}[\\\"\"}", 1, 2}, {"[1,[2]]", 1, 19}, {"{\"b\":\n1}", 2, 3}, {"7", 3, 6}}));
 }
 
+// A whole file of JSON, but not of rows.
+TEST(JsonRows, AnObjectOverSeveralLines) {
+  const std::string several =
+      "f:1: an object over several lines; rows are a list of objects, or lines of one object each";
+  EXPECT_EQ(row_error("{\n  \"train\": [\n    {\"a\": 1}\n  ]\n}\n"), several);
+  EXPECT_EQ(row_error("{ \"a\": 1,\r\n  \"b\": 2 }"), several);
+  EXPECT_EQ(row_error("{\n}"), several);
+  EXPECT_EQ(row_error("{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n"), several);
+  EXPECT_EQ(row_error("{" + std::string(200'000, ' ') + "\n\"a\": 1}"), several);
+  // a row that is cut off is one that is not valid, whatever follows
+  EXPECT_EQ(rows_of("{\"a\": [1\n{\"a\": 2}").size(), 2u);
+  EXPECT_EQ(rows_of("{\"a\": \"b\n\"a\": 2}").size(), 2u);
+  EXPECT_EQ(rows_of("{\"a\": 1}\n{\"a\":\n\"b\"}").size(), 3u);
+  EXPECT_EQ(rows_of("{\"a\":").size(), 1u);
+}
+
 TEST(JsonRows, BrokenArrays) {
   EXPECT_EQ(row_error("[{\"a\":1},\n{\"a\":2"),
             "f:2:7: not valid JSON: the file ends inside the array, in the element of line 2");

@@ -2,13 +2,16 @@
 #include "io/stream.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <cstdio>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "io/temporary_file.h"
 
 namespace trl::io {
 namespace {
@@ -53,6 +56,29 @@ std::string decode_error(std::string bytes) {
     return error.message();
   }
   return "no error";
+}
+
+// Of a pipe, as of a file; but only once.
+TEST(Stream, DecodesAPipe) {
+  const test::TemporaryDirectory directory;
+  const std::string pipe = directory.file("pipe"), text = numbers(40000);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(is_read_once(pipe));
+  EXPECT_FALSE(is_read_once(directory.path()));
+  EXPECT_FALSE(is_read_once(directory.file("none")));
+  for (const std::string& bytes : {text, gzip(text), zstd(text), std::string("x")}) {
+    std::thread writer([&] { directory.write("pipe", bytes); });
+    const auto stream = open_file_stream(pipe);
+    EXPECT_EQ(read_all(*stream), bytes.size() == 1 ? bytes : text);
+    writer.join();
+    if (bytes.size() == 1) continue;
+    try {
+      stream->rewind();
+      ADD_FAILURE() << "rewound";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), pipe + ": cannot be rewound: what was read of a pipe is gone");
+    }
+  }
 }
 
 TEST(Stream, DecodesByContentAndRewinds) {
