@@ -928,10 +928,12 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
  * prepared, cut and packed as options say.
  *
  * The JSON object has `batch`, `batches_per_epoch` and `rows` (prepared ones; both null for rows that are
- * streamed), `row_ids` (the numbers in the dataset of the rows that are in it), `columns` (numbers of the
- * sequences by name, such as the margins of pairs) and `sequences`: objects of `input_ids`, `labels`,
- * `pieces` and `texts`, as in the answer of trl_dataset_get_example. The documents of a packed row are
- * sequences of their own; the chosen completions of pairs come before the rejected ones.
+ * streamed), `row_ids` (the numbers in the dataset of the rows that are in it), `whole_lengths` (for `sft`,
+ * how many tokens each of these rows has before it is cut; null for rows of a callback, streamed ones and
+ * those of wrapped packs), `columns` (numbers of the sequences by name, such as the margins of pairs) and
+ * `sequences`: objects of `input_ids`, `labels`, `pieces` and `texts`, as in the answer of
+ * trl_dataset_get_example. The documents of a packed row are sequences of their own; the chosen completions
+ * of pairs come before the rejected ones.
  *
  * @param dataset [in] not changed; rows of a callback are read from their start.
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
@@ -949,6 +951,33 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
 TRL_API trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
                                          const trl_config* options, int64_t batch, const char** out_json,
                                          trl_error** error) TRL_NOEXCEPT;
+
+/* One micro-batch, as JSON that is valid during the call; json[size] is NUL. Returns 0 to continue, a number
+   above 0 to see no more, or one below 0 to fail. */
+typedef int32_t (*trl_batch_fn)(void* user_data, const char* json, size_t size);
+
+/**
+ * Micro-batches of the first epoch, one after the other. The rows are prepared once, while
+ * trl_dataset_get_batch prepares them for each batch.
+ *
+ * @param dataset [in] not changed; rows of a callback are read from their start.
+ * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
+ * @param options [in] nullable: the defaults.
+ * @param first [in] the first batch, counted from 0; the batches before it are skipped.
+ * @param count [in] how many batches; fewer if the epoch ends before.
+ * @param on_batch [in] gets each batch, with the JSON object of trl_dataset_get_batch.
+ * @param user_data [in] handed to on_batch; borrowed during the call.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, also when on_batch has seen enough, TRL_E_INVALID_ARGUMENT for a first batch that an epoch
+ * does not have or a count below 0, TRL_E_CALLBACK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT, TRL_E_IO and others.
+ * Contract: nothing is handed out; concurrent on const (rows of a callback: exclusive); blocks on the rows;
+ * on_batch, log, next and rewind; after an error some batches may have been seen.
+ * @since 0.1
+ */
+TRL_API trl_status trl_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                             const trl_config* options, int64_t first, int64_t count,
+                                             trl_batch_fn on_batch, void* user_data,
+                                             trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a dataset; a trainer created with it continues to work.
@@ -1599,7 +1628,9 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
 
 /**
  * Completes prompts, which are taken as they stand with what the tokenizer adds by itself (a begin token that
- * a prompt spells out is not added again), or with `generate.chat` as one user message each.
+ * a prompt spells out is not added again), or with `generate.chat` as one user message each. A prompt that is
+ * JSON of a list of messages, or of a row with `messages`, a list of them in `prompt`, or `conversations`, is
+ * that conversation then, with the row's `tools`; the answers at the end of `messages` are left out.
  *
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
  * the default. A completion ends at the model's end tokens or at max_new_tokens.

@@ -30,6 +30,7 @@ class Dataset {
   // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
   config::Config apply_options(config::Config config) const;
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  bool shareable() const { return shareable_; }
   // A text that lives as long as this dataset.
   const char* keep(std::string text) const {
     const std::lock_guard lock(kept_mutex_);

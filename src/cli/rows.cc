@@ -34,35 +34,6 @@ void one_row_a_batch(const Config& config, const std::string& method) {
   check(trl_config_set(config.get(), "per_device_train_batch_size", "1", error.out()), error);
 }
 
-// How many tokens the row has before it is cut; -1: not known.
-class Lengths {
- public:
-  Lengths(const Dataset& rows, const Tokenizer& tokenizer, const Config& config)
-      : rows_(rows), tokenizer_(tokenizer) {
-    known_ = get(config, "method") == "sft" && get(config, "packing_strategy") != "wrapped";
-    Error error;
-    check(trl_config_create(whole_.out(), error.out()), error);
-    const char* set = nullptr;
-    check(trl_config_describe(config.get(), &set, error.out()), error);
-    check(trl_config_load_text(whole_.get(), set, std::string_view(set).size(), error.out()), error);
-    check(trl_config_set(whole_.get(), "max_length", "null", error.out()), error);
-  }
-  int64_t of(int64_t row) const {
-    Error error;
-    const char* text = nullptr;
-    if (!known_ || trl_dataset_get_example(rows_.get(), tokenizer_.get(), whole_.get(), row, &text,
-                                           error.out()) != TRL_OK)
-      return -1;
-    return static_cast<int64_t>(Json::parse(text)["input_ids"].size());
-  }
-
- private:
-  const Dataset& rows_;
-  const Tokenizer& tokenizer_;
-  Config whole_;
-  bool known_ = false;
-};
-
 // Trained text in green, or between brackets where there are no colours; a line break is shown and made.
 std::string text_of(const Json& sequence, bool colours) {
   const char *const begin = colours ? "\033[32m" : "[", *const end = colours ? "\033[0m" : "]";
@@ -84,7 +55,7 @@ std::string text_of(const Json& sequence, bool colours) {
   return inside ? text + end : text;
 }
 
-void print_row(const Json& batch, const Lengths& lengths, const std::string& method, bool colours) {
+void print_row(const Json& batch, const std::string& method, bool colours) {
   std::string rows;
   for (const Json& row : batch["row_ids"]) rows += fmt::format("{}{}", rows.empty() ? "" : ", ", row.dump());
   print(fmt::format("--- batch {}, {} {} of the dataset\n", batch["batch"].dump(),
@@ -98,13 +69,28 @@ void print_row(const Json& batch, const Lengths& lengths, const std::string& met
     const char* const name = method == "dpo" || method == "reward" ? (i < half ? "chosen" : "rejected")
                              : sequences > 1                       ? "document"
                                                                    : "row";
-    std::string head = fmt::format("{}: {} tokens, {} trained on", name, tokens, trained);
-    if (batch["row_ids"].size() == sequences) {
-      const int64_t whole = lengths.of(batch["row_ids"][i].get<int64_t>());
+    std::string head =
+        fmt::format("{}: {} token{}, {} trained on", name, tokens, tokens == 1 ? "" : "s", trained);
+    if (batch["whole_lengths"].is_array() && batch["row_ids"].size() == sequences) {
+      const auto whole = batch["whole_lengths"][i].get<int64_t>();
       if (whole > tokens) head += fmt::format(", cut from {}", whole);
     }
     print(head + "\n" + text_of(sequence, colours) + "\n");
   }
+}
+
+struct RowPrinter {
+  std::string method;
+  bool json, colours;
+};
+
+int32_t show(void* any, const char* json, size_t size) {
+  const auto& shown = *static_cast<const RowPrinter*>(any);
+  if (!shown.json) {
+    print_row(Json::parse(json, json + size), shown.method, shown.colours);
+    return 0;
+  }
+  return print(std::string(json, size) + "\n") ? 0 : 1;
 }
 
 }  // namespace
@@ -140,20 +126,10 @@ int rows(const Words& words) {
   open_tokenizer(config, runtime, tokenizer);
   Dataset train, eval;
   open_rows(config, runtime, train, eval);
-  const Lengths lengths(train, tokenizer, config);
-  const bool colours = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-  for (int64_t number = 0; number < wanted; ++number) {
-    const char* text = nullptr;
-    check(trl_dataset_get_batch(train.get(), tokenizer.get(), config.get(), number, &text, error.out()),
-          error);
-    const Json batch = Json::parse(text);
-    if (json)
-      print(std::string(text) + "\n");
-    else
-      print_row(batch, lengths, method, colours);
-    if (batch["batches_per_epoch"].is_number() && number + 1 >= batch["batches_per_epoch"].get<int64_t>())
-      break;
-  }
+  RowPrinter shown{method, json, isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr};
+  check(trl_dataset_visit_batches(train.get(), tokenizer.get(), config.get(), 0, wanted, show, &shown,
+                                  error.out()),
+        error);
   return 0;
 }
 

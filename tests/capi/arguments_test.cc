@@ -125,6 +125,10 @@ std::vector<Case> cases() {
            return trl_dataset_get_batch(as<trl_dataset>(h), nullptr, nullptr, 0, o, e);
          });
        }},
+      {"trl_dataset_visit_batches",
+       [](void* h, trl_error** e) {
+         return trl_dataset_visit_batches(as<trl_dataset>(h), nullptr, nullptr, 0, 1, nullptr, nullptr, e);
+       }},
       {"trl_tokenizer_encode",
        [](void* h, trl_error** e) {
          size_t count = 7;
@@ -443,7 +447,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 95);
+  EXPECT_EQ(functions, 96);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // trl_dataset_get_example: a row's tokens, labels and texts, and what is wrong with its arguments.
+#include <cstring>
 #include <set>
 
 #include "host.h"
@@ -89,6 +90,53 @@ TEST(Batch, HasTheRowsOfTheRun) {
   const host::Json packed = batch({{"packing", "true"}, {"per_device_train_batch_size", "1"}}, 0);
   EXPECT_EQ(packed["rows"], 1);
   EXPECT_EQ(packed["sequences"].size(), 2u);
+}
+
+// One call sees the batches that as many calls of trl_dataset_get_batch have.
+TEST(Batch, AreVisitedInOrder) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto words = tokenizer();
+  const auto rows = host::rows(kRows);
+  struct Seen {
+    std::vector<host::Json> batches;
+    int32_t answer = 0;
+  };
+  const auto see = [](void* any, const char* json, size_t size) {
+    auto& seen = *static_cast<Seen*>(any);
+    EXPECT_EQ(strlen(json), size);
+    seen.batches.push_back(host::parse(json));
+    return seen.answer;
+  };
+  const auto visit = [&](int64_t first, int64_t count, Seen& seen, trl_batch_fn with) {
+    Error error;
+    const auto config = host::config({{"per_device_train_batch_size", "1"}, {"max_length", "20"}});
+    return trl_dataset_visit_batches(rows.get(), words.get(), config.get(), first, count, with, &seen, error);
+  };
+  Seen all, second, one, none, stopped{{}, 1}, failed{{}, -7};
+  EXPECT_EQ(visit(0, INT64_MAX, all, see), TRL_OK);
+  ASSERT_EQ(all.batches.size(), 2u);
+  for (const int64_t number : {0, 1}) {
+    EXPECT_EQ(all.batches[static_cast<size_t>(number)],
+              batch({{"per_device_train_batch_size", "1"}, {"max_length", "20"}}, number));
+    const int64_t row = all.batches[static_cast<size_t>(number)]["row_ids"][0];
+    EXPECT_EQ(all.batches[static_cast<size_t>(number)]["whole_lengths"],
+              host::Json::array({example({{"max_length", "null"}}, row)["input_ids"].size()}));
+  }
+  EXPECT_EQ(visit(1, 5, second, see), TRL_OK);
+  EXPECT_EQ(second.batches, std::vector<host::Json>{all.batches[1]});
+  EXPECT_EQ(visit(0, 1, one, see), TRL_OK);
+  EXPECT_EQ(one.batches.size(), 1u);
+  EXPECT_EQ(visit(0, 0, none, see), TRL_OK);
+  EXPECT_TRUE(none.batches.empty());
+  EXPECT_EQ(visit(0, 2, stopped, see), TRL_OK);
+  EXPECT_EQ(stopped.batches.size(), 1u);
+  EXPECT_EQ(visit(0, 2, failed, see), TRL_E_CALLBACK);
+  EXPECT_EQ(failed.batches.size(), 1u);
+  EXPECT_EQ(visit(2, 1, none, see), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(visit(-1, 1, none, see), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(visit(0, -1, none, see), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(visit(0, 1, none, nullptr), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(none.batches.empty());
 }
 
 TEST(Batch, HasPairsAndTheirColumns) {
