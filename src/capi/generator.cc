@@ -1,6 +1,7 @@
 // trl_generator_* and trl_completions_*.
 #include "capi/complete.h"
 #include "capi/config_handle.h"
+#include "capi/conversation.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
 #include "capi/trainer_handle.h"
@@ -60,9 +61,12 @@ std::vector<Completion> Generator::run(engine::Model& model, std::span<const std
   std::vector<std::vector<int32_t>> ids;
   const bool chat = options.get_bool("generate.chat");
   for (const std::string_view prompt : prompts) {
-    ids.push_back(chat ? conversation_ids(*tokenizer_, base::Json::array({base::Json{{"role", "user"},
-                                                                                     {"content", prompt}}}))
-                       : text_ids(*tokenizer_, prompt));
+    if (chat) {
+      const auto [messages, tools] = conversation_of(prompt);
+      ids.push_back(conversation_ids(*tokenizer_, messages, tools));
+    } else {
+      ids.push_back(text_ids(*tokenizer_, prompt));
+    }
     if (ids.back().empty())
       fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", ids.size() - 1,
            prompt.empty() ? "is empty and " : "");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "capi/complete.h"
 #include "config/local_path.h"
+#include "data/from_value.h"
 #include "data/source.h"
 
 namespace trl::capi {
@@ -70,6 +71,7 @@ std::vector<SamplePrompt> prompts_in(const std::string& path) {
   const std::unique_ptr<data::Source> rows =
       naming(std::string(kPromptsKey), [&] { return data::open_file_source(path); });
   for (data::Row row; naming(std::string(kPromptsKey), [&] { return rows->next(row); });) {
+    naming(std::string(kPromptsKey), [&] { data::convert_conversations(row); });
     const bool blank = row.value.size() == 1 && row.value.value("text", base::Json()) == "";
     if (!blank) prompts.push_back(prompt_of(row.value, fmt::format("{}: {}", kPromptsKey, row.where)));
   }

@@ -59,13 +59,19 @@ int generate(const Words& words) {
       {"generate", "runtime"},
       {"model_name_or_path", "adapter_name_or_path", "dtype", "eos_token", "pad_token", "chat_template",
        "chat_template_path"},
-      {{"prompts", "A file of prompts: a text a line, or JSON Lines with \"prompt\"; -: stdin", &file}},
+      {{"prompts",
+        "A file of prompts: a text a line, or rows to train on (JSON Lines or a JSON list) with prompt, "
+        "messages, "
+        "conversations or instruction; -: stdin",
+        &file}},
       {{"json", "Print a line of JSON for each prompt: prompt and completion", &json}},
       {{"prompt", "The texts to complete, as they stand (see --chat); -: stdin, as without it", &given}}};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
-  const std::vector<std::string> prompts = read_prompts(given, file);
+  bool chat = get(config, "generate.chat") == "true";
+  const std::vector<std::string> prompts = read_prompts(given, file, chat);
+  if (chat) check(trl_config_set(config.get(), "generate.chat", "true", error.out()), error);
 
   Runtime runtime;
   open_runtime(config, runtime);

@@ -28,27 +28,70 @@ std::string standard_input() {
   return text;
 }
 
-std::string prompt_of(const std::string& line, const std::string& where) {
-  if (!line.starts_with('{')) return line;
-  const auto row = nlohmann::json::parse(line, nullptr, false);
-  if (row.is_discarded()) throw Failure(kFailed, where + ": not valid JSON");
-  if (!row.contains("prompt") || !row["prompt"].is_string())
-    throw Failure(kFailed, where + ": there is no \"prompt\" with a text");
-  return row["prompt"].get<std::string>();
+using PromptRow = nlohmann::ordered_json;
+
+struct Prompt {
+  std::string text;
+  bool conversation = false;  // its row as JSON, for the chat template
+};
+
+bool is_list(const PromptRow& row, const char* name) {
+  return row.contains(name) && row[name].is_array() && !row[name].empty();
 }
 
-// A text a line, or JSON Lines with "prompt".
-std::vector<std::string> lines_of(const std::string& text, const std::string& name) {
-  std::vector<std::string> prompts;
+// A row to train on, without what is to be learned.
+Prompt prompt_of(const PromptRow& row, const std::string& where) {
+  const auto text = [&](const char* name) {
+    return row.contains(name) && row[name].is_string() ? row[name].get<std::string>() : std::string();
+  };
+  if (row.is_string()) return {row.get<std::string>()};  // a line that is no row
+  if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) return {text("prompt")};
+  if (row.is_object() && !text("instruction").empty())
+    return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input"))};
+  for (const char* name : {"prompt", "messages", "conversations"}) {
+    if (row.is_object() && is_list(row, name)) return {row.dump(), true};
+  }
+  throw Failure(kFailed, where +
+                             ": there is no \"prompt\" with a text or messages, no \"messages\", "
+                             "\"conversations\" or \"instruction\"");
+}
+
+// A JSON list of rows, or lines: a text or a row each.
+std::vector<Prompt> prompts_in(const std::string& text, const std::string& name) {
+  std::vector<Prompt> prompts;
+  if (const PromptRow list = text.starts_with('[') ? PromptRow::parse(text, nullptr, false) : PromptRow();
+      list.is_array() && !list.empty() && list.front().is_object()) {
+    for (const PromptRow& row : list)
+      prompts.push_back(prompt_of(row, fmt::format("{} (row {})", name, prompts.size() + 1)));
+    return prompts;
+  }
   std::istringstream in(text);
   int number = 0;
   for (std::string line; std::getline(in, line);) {
-    ++number;
+    const std::string where = fmt::format("{}:{}", name, ++number);
     if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) prompts.push_back(prompt_of(line, fmt::format("{}:{}", name, number)));
+    if (line.empty()) continue;
+    const PromptRow row = line.starts_with('{') ? PromptRow::parse(line, nullptr, false) : PromptRow(line);
+    if (row.is_discarded()) throw Failure(kFailed, where + ": not valid JSON");
+    prompts.push_back(prompt_of(row, where));
   }
-  if (prompts.empty()) throw Failure(kFailed, name + ": holds no prompts");
   return prompts;
+}
+
+std::vector<std::string> texts_of(const std::vector<Prompt>& prompts, const std::string& name, bool& chat) {
+  std::vector<std::string> texts;
+  size_t conversations = 0;
+  for (const Prompt& prompt : prompts) {
+    texts.push_back(prompt.text);
+    conversations += prompt.conversation ? 1 : 0;
+  }
+  if (texts.empty()) throw Failure(kFailed, name + ": holds no prompts");
+  if (conversations > 0 && conversations < texts.size() && !chat)
+    throw Failure(kFailed, name +
+                               ": some prompts are texts and some are messages; with --chat, a text is what "
+                               "the user says");
+  chat = chat || conversations > 0;
+  return texts;
 }
 
 std::string file_text(const std::string& path) {
@@ -68,10 +111,12 @@ std::string file_text(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> read_prompts(const std::vector<std::string>& given,
-                                      const std::optional<std::string>& file) {
+                                      const std::optional<std::string>& file, bool& chat) {
   if (!given.empty() && file) throw Failure(kUsage, "give either --prompt or --prompts, not both");
-  if (file)
-    return lines_of(*file == "-" ? all_of(std::cin) : file_text(*file), *file == "-" ? "stdin" : *file);
+  if (file) {
+    const std::string name = *file == "-" ? "stdin" : *file;
+    return texts_of(prompts_in(*file == "-" ? all_of(std::cin) : file_text(*file), name), name, chat);
+  }
   std::vector<std::string> prompts = given;
   for (std::string& prompt : prompts) {
     if (prompt == "-") prompt = standard_input();

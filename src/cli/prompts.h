@@ -6,8 +6,10 @@
 
 namespace trl::cli {
 
-// Throws Failure where there is none, where a file cannot be read, and for a line that is not a prompt.
+// Throws Failure where there is none, where a file cannot be read, and for a line that is not a prompt. chat:
+// whether texts are what a user says; true after the call if the prompts are rows with messages, as JSON for
+// trl_generator_generate.
 std::vector<std::string> read_prompts(const std::vector<std::string>& given,
-                                      const std::optional<std::string>& file);
+                                      const std::optional<std::string>& file, bool& chat);
 
 }  // namespace trl::cli

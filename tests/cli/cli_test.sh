@@ -422,6 +422,49 @@ case_rows_shows_what_the_trainer_sees() {
   run 0 rows --method dpo --model_name_or_path "$model" --dataset_name p.jsonl; says out "chosen: "; says out "rejected: "; says out "Who?[ Nobody."
   [ -z "$(find . -name '*trainer_output*')" ] || die "an output directory was made"
 }
+case_rows_of_alpaca() {
+  printf '{"instruction":"Say it","input":"twice","output":"it it","id":3}\n{"instruction":"No","input":null,"output":"ok"}\n' >a.jsonl
+  printf '[{"path":"a.jsonl"},{"path":"b.jsonl"}]' >mixture; printf '{"prompt":[{"role":"user","content":"Hm"}],"completion":[{"role":"assistant","content":"so"}]}\n' >b.jsonl
+  local with=(--model_name_or_path "$model" --dataset_name a.jsonl --bf16 false)
+  run 0 rows --model_name_or_path "$model" --dataset_name a.jsonl; says out "twice<|im_end|>"; says out "[it it<|im_end|>"; says out "[ok<|im_end|>"
+  run 0 rows --model_name_or_path "$model" --datasets "$(cat mixture)" --train_sampling_strategy sequential; says out "[so<|im_end|>"; says out "[ok<|im_end|>"
+  run 0 rows --model_name_or_path "$model" --dataset_name a.jsonl --dataset_columns '{instruction: prompt, output: completion}'; ! grep -q twice out || die "dataset_columns"
+  run 0 template --model_name_or_path "$model" --dataset_name a.jsonl --row 1; [ "$(grep -c '	trained	' out)" -eq 4 ] || die "template"
+  run 0 profile --model_name_or_path "$model" --dataset_name a.jsonl; says out "2 rows (prompt and completion as messages), 45 tokens"
+  run 0 estimate "${with[@]}" --max_steps 2; says out "peak"
+  run 0 eval "${with[@]}"; says out '"eval_loss"'
+  run 0 sft "${with[@]}" --output_dir model --max_steps 1 --save_strategy no; says err "a.jsonl: 2 rows, 45 tokens"
+}
+case_rows_of_a_pipe() {
+  local train=(--model_name_or_path "$model" --bf16 false --num_train_epochs 3 --logging_steps 1 --save_strategy no --max_length 64 --per_device_train_batch_size 4)
+  head -n 12 "$rows" >r.jsonl; run 0 sft "${train[@]}" --dataset_name r.jsonl --output_dir a; grep -o '"loss": [^,]*' out >want
+  gzip -c r.jsonl | run 0 sft "${train[@]}" --dataset_name /dev/stdin --output_dir b; grep -o '"loss": [^,]*' out | cmp - want
+  mkfifo p; cat r.jsonl >p & run 0 sft "${train[@]}" --dataset_name p --dataset_streaming --max_steps 9 --output_dir c; [ "$(grep -c '"loss"' out)" -eq 9 ] || die "streamed"
+  run 0 rows --model_name_or_path "$model" --dataset_name /dev/stdin <r.jsonl; says out "row: "
+  mkfifo q; "$trl" rows --model_name_or_path "$model" --dataset_name q >out 2>err & local waiting=$!; sleep 1; kill -INT $waiting
+  local code=0; wait $waiting || code=$?; [ "$code" -eq 130 ] || die "exit code $code"
+}
+case_splits_that_do_not_exist() {
+  run 2 sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir m --dataset_train_split trian
+  says err "dataset_train_split: 'trian': $rows has no split 'trian'; it has: train"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
+  run 2 rows --model_name_or_path "$model" --dataset_name "$rows" --eval_strategy steps --dataset_test_split validation
+  says err "dataset_test_split: 'validation': $rows has no split 'validation'; it has: train"
+  run 0 eval --model_name_or_path "$model" --dataset_name "$rows" --bf16 false
+}
+case_generate_reads_rows_as_prompts() {
+  local generate=(generate --model_name_or_path "$model" --max_new_tokens 8 --json)
+  run 0 "${generate[@]}" --chat --prompt "Who keeps it?"; sed 's/.*"completion"/"completion"/' out >want
+  local user='{"role":"user","content":"Who keeps it?"}' answer='{"role":"assistant","content":"Ines."}'
+  printf '%s\n' "{\"messages\":[$user,$answer]}" "{\"prompt\":[$user],\"completion\":[$answer]}" '{"conversations":[{"from":"human","value":"Who keeps it?"},{"from":"gpt","value":"Ines."}]}' >r.jsonl
+  run 0 "${generate[@]}" --prompts r.jsonl; [ "$(wc -l <out)" -eq 3 ] || die "three prompts"
+  sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  printf '[{"messages":[%s,%s]}]' "$user" "$answer" >r.json; run 0 "${generate[@]}" --prompts r.json; sed 's/.*"completion"/"completion"/' out | cmp - want
+  printf '{"instruction":"Who keeps it?","input":"","output":"Ines."}\n{"prompt":"Who keeps it?"}\n' >t.jsonl
+  run 0 "${generate[@]}" --chat --prompts t.jsonl; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  cat t.jsonl r.jsonl >both; run 1 "${generate[@]}" --prompts both; says err "some prompts are texts and some are messages"
+  run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
+}
 case_chat_answers_and_saves() {
   printf 'one two\n/save said.jsonl\n/reset\n/nothing\n/exit\nnever read\n' >typed
   "$trl" chat --model_name_or_path "$model" --max_new_tokens 8 --system "Be brief." <typed >out 2>err || die "chat"
