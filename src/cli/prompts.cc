@@ -44,7 +44,7 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
   const auto text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() ? row[name].get<std::string>() : std::string();
   };
-  if (row.is_string()) return {row.get<std::string>()};  // a line that is no row
+  if (row.is_string()) return {row.get<std::string>()};  // a line of text
   if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) return {text("prompt")};
   if (row.is_object() && !text("instruction").empty())
     return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input"))};

@@ -562,31 +562,6 @@ TEST(PreparePreference, RowsReadEarlyAreThoseReadLate) {
   compare(prepare_reward);
 }
 
-// A side of messages that is all prompt has no token of its own: its row is dropped, whatever the lengths.
-TEST(PreparePreference, SidesThatAreAllPromptAreDroppedEarlyAndLate) {
-  const std::string user = R"({"role":"user","content":"q"})", a = R"({"role":"assistant","content":"a"})",
-                    b = R"({"role":"assistant","content":")" + std::string(300, 'b') + R"("})";
-  std::string rows;
-  for (int i = 0; i < 4000; ++i)
-    rows +=
-        R"({"chosen":[)" + user + "," + b + R"(],"rejected":[)" + user + "," + (i % 4 == 1 ? b : a) + "]}\n";
-  for (const std::optional<int64_t> length : {std::optional<int64_t>(400), std::optional<int64_t>()}) {
-    for (const bool late : {false, true}) {
-      LetterShop shop(kTurnsTemplate);
-      shop.arguments.max_length = length;
-      shop.context.needs_lengths = late;
-      const auto list = prepare_dpo(shop.table(rows), shop.context);
-      ASSERT_EQ(list->size(), 3000);
-      EXPECT_EQ((*list)[1].source_row, 2);
-      list->rows().wait();
-      ASSERT_EQ(shop.log.lines.size(), 1u);
-      EXPECT_NE(shop.log.lines[0].find("1000 of 4000 rows are dropped because no token is left"),
-                std::string::npos)
-          << shop.log.lines[0];
-    }
-  }
-}
-
 TEST(PreparePreference, APairedRowIsTwoInBlocks) {
   LetterShop shop;
   const auto list = prepare_kto(shop.table(many_rows()), shop.context);

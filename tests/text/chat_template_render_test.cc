@@ -184,7 +184,7 @@ TEST(ChatTemplateRender, BlockHasTheTokensThatHoldAPartOfIt) {
   // tokens without a width, as trimmed offsets leave them, belong to it between two that have one
   EXPECT_EQ(mask({{0, 5}}, {{0, 2}, {4, 4}, {4, 5}, {5, 6}}), (Mask{1, 1, 1, 0}));
   EXPECT_EQ(mask({{0, 4}}, {{0, 2}, {4, 4}, {4, 5}, {5, 6}}), (Mask{1, 0, 0, 0}));
-  // one behind the text is dropped, and those after it count
+  // one after the text is dropped, and those after it count
   EXPECT_EQ(mask({{50, 60}, {0, 1}}, {{0, 1}, {1, 2}}), (Mask{1, 0}));
 }
 

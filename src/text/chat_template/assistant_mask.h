@@ -8,8 +8,8 @@
 
 namespace trl::text {
 
-// offsets: each token's byte range in rendered.text; {0, 0} for tokens that are not in it. 1: trained. A block
-// has the tokens from the first to the last that hold a part of it; an empty one has none.
+// offsets: each token's byte range in rendered.text; {0, 0} for tokens that are not in it. 1: trained. A
+// block has the tokens from the first to the last that hold a part of it; an empty one has none.
 std::vector<uint8_t> assistant_mask(const Rendered& rendered,
                                     const std::vector<std::pair<uint32_t, uint32_t>>& offsets);
 
