@@ -29,6 +29,7 @@ class SpoolTable final : public Table {
     base::Xxh3 hash;
     RowText text;
     std::string record;
+    base::progress("rows", 0, -1);  // the first row of a pipe may take long
     while (source.next_text(text)) {
       base::poll();
       remember_origin(text);
