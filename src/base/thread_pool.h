@@ -1,5 +1,5 @@
-// Workers for text, data and files (never for kernels: those run on libgomp). An object, not a global: its
-// owner decides how many threads there are, and none exists before the first parallel call.
+// Workers for text, data and files (never for kernels, which have tensor/crew.h). An object, not a global:
+// its owner decides how many threads there are, and none exists before the first parallel call.
 #pragma once
 #include <condition_variable>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mapped_reads.h"
 #include "engine/engine.h"
-#include "tensor/team.h"
+#include "tensor/openmp_threads.h"
 
 namespace trl::entry {
 
@@ -66,7 +66,7 @@ int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcep
 template <typename Body>
 int32_t compute(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   return guard(host, error, [&] {
-    const tensor::Team team;
+    const tensor::OpenMpThreads narrow(1);
     const base::MappedReads reading;
     return body();
   });

@@ -16,6 +16,7 @@
 #include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
 #include "tensor/counted.h"
+#include "tensor/crew.h"
 #include "tensor/device.h"
 #include "tensor/parallel.h"
 #include "train/trainer.h"
@@ -73,7 +74,8 @@ class EngineObject final : public engine::Engine {
 
   int32_t end_threads(engine::ErrorSink& error) noexcept override {
     return guard(host_, error, [&] {
-      tensor::end_team();
+      tensor::end_crew();
+      tensor::end_openmp_threads();
       return Status::ok;
     });
   }

@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 #include "kernels/attention_plugin.h"
 #include "kernels/op.h"
+#include "tensor/openmp_threads.h"
 
 namespace trl::kernels {
 
@@ -59,6 +60,7 @@ class AttentionPlugin::Call {
 
   template <typename Function, typename Arrays>
   void run(Function function, const Arrays& arrays) {
+    const tensor::OpenMpThreads of_plugin(batch_.threads);  // it may have regions of its own
     const int32_t code = function(&batch_, &arrays);
     check_guards();
     if (code == 0) return;

@@ -4,6 +4,7 @@
 #include "kernels/gemm_int8.h"
 
 #include "kernels/gemm_products.h"
+#include "tensor/in_parts.h"
 #include "tensor/parts.h"
 #include "tensor/process_state.h"
 
@@ -36,7 +37,7 @@ class Cache {
 
  private:
   std::shared_ptr<const Int8Product> make(int64_t rows, int64_t columns, int64_t depth) const {
-    const OneThread narrow;
+    const tensor::OpenMpThreads narrow(1);
     const memory::desc a({rows, depth}, ByteType::s8, memory::dims{depth, 1});
     const memory::desc sums({rows, columns}, ByteType::s32, memory::dims{columns, 1});
     dnnl::primitive_attr attributes;
@@ -198,7 +199,7 @@ Int8Matrix::Int8Matrix(const at::Tensor& codes) : rows_(codes.size(0)) {
     fail(Status::unsupported, "a product in 8-bit integers has sums of {} terms: at most {} fit 32 bits",
          rows_, kMostSums);
   }
-  const OneThread narrow;
+  const tensor::OpenMpThreads narrow(1);
   const dnnl::engine& engine = int8_products().engine();
   dnnl::stream stream(engine);
   const int64_t columns = codes.size(1), parts = (columns + kMostColumns - 1) / kMostColumns;
@@ -212,7 +213,7 @@ Int8Matrix::Int8Matrix(const at::Tensor& codes) : rows_(codes.size(0)) {
     // Without AMX oneDNN lays out dense matrices alone.
     at::Tensor dense = tensor::empty({rows_, count}, at::kChar, MemoryKind::workspace);
     if (tensor::Rehearsal::current() != nullptr) continue;
-    dense.copy_(codes.narrow(1, first, count));
+    tensor::copy_in_parts(dense, codes.narrow(1, first, count));
     memory from({{rows_, count}, ByteType::s8, memory::dims{count, 1}}, engine, dense.data_ptr());
     memory to(product->b, engine, panels_.back().bytes.data_ptr());
     dnnl::reorder(from, to).execute(stream, from, to);

@@ -36,7 +36,7 @@ std::shared_ptr<const Product> Products::get(const Matrix& a, const Matrix& b, a
     recent_.splice(recent_.begin(), recent_, found->second);
     return recent_.front().second;
   }
-  const OneThread narrow;
+  const tensor::OpenMpThreads narrow(1);
   recent_.emplace_front(key, make(a, b, c_type, c_stride, accumulate));
   index_[key] = recent_.begin();
   if (recent_.size() > kept_) {

@@ -1,11 +1,11 @@
-// How products run: each piece on one thread, with oneDNN held to that thread.
+// How products run: each piece on one thread, with oneDNN held to that thread. It takes its width from
+// OpenMP, when a primitive is made and when it runs.
 #pragma once
-#include <omp.h>
-
 #include <atomic>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/op.h"
+#include "tensor/openmp_threads.h"
 
 namespace trl::kernels {
 
@@ -22,19 +22,6 @@ inline dnnl::engine silent_engine() {
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
-// oneDNN takes its width from OpenMP, when a primitive is made and when it runs. The caller's own is put
-// back.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  const int before_;
-};
-
 // body(i, stream, memory) for each i in [0, count), taken by whichever thread is free, with `bytes` of work
 // memory for each thread.
 template <typename Body>
@@ -45,7 +32,7 @@ void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, 
   if (bytes > 0) work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
   std::atomic<int64_t> next{0}, place{0};
   std::atomic<bool> failed{false};
-  const OneThread narrow;
+  const tensor::OpenMpThreads narrow(1);
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
     const int64_t mine = place.fetch_add(1);
     uint8_t* const memory_at = bytes > 0 ? work.data_ptr<uint8_t>() + mine * bytes : nullptr;

@@ -1,6 +1,7 @@
 #include "kernels/int8_products.h"
 
 #include "kernels/op.h"
+#include "tensor/in_parts.h"
 
 namespace trl::kernels {
 
@@ -10,7 +11,7 @@ Int8Products::Codes Int8Products::codes_of(const Projection& p) {
   at::Tensor rows = *reading;
   if (p.transposed) {
     rows = tensor::empty({out, in}, reading->scalar_type(), MemoryKind::workspace);
-    if (tensor::Rehearsal::current() == nullptr) rows.copy_(reading->t());
+    tensor::copy_in_parts(rows, reading->t());
   }
   Codes codes{tensor::empty({out, in}, at::kChar, MemoryKind::workspace),
               tensor::empty({out}, at::kFloat, MemoryKind::weights)};

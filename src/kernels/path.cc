@@ -1,6 +1,7 @@
 #include "kernels/path.h"
 
 #include "tensor/blas_threads.h"
+#include "tensor/parallel.h"
 
 namespace trl::kernels {
 
@@ -11,7 +12,10 @@ thread_local Path current = Path::fused;
 Path path() { return current; }
 
 PathScope::PathScope(Path path) : before_(current) {
-  if (path == Path::plain) tensor::start_blas_threads();
+  if (path == Path::plain) {
+    tensor::start_blas_threads();
+    of_libtorch_.emplace(tensor::threads());
+  }
   current = path;
 }
 PathScope::~PathScope() { current = before_; }

@@ -5,6 +5,9 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
+
+#include "tensor/openmp_threads.h"
 
 namespace trl::kernels {
 
@@ -21,6 +24,7 @@ class PathScope {
 
  private:
   const Path before_;
+  std::optional<tensor::OpenMpThreads> of_libtorch_;  // for its own regions
 };
 
 // Whether an op on x, or on this device, is a fused kernel: those run on the CPU.

@@ -9,6 +9,8 @@
 #include "model/lora_start.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
+#include "tensor/openmp_threads.h"
+#include "tensor/parallel.h"
 #include "tensor/rehearsal.h"
 
 namespace trl::model {
@@ -48,6 +50,7 @@ void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed))
 
 void Adapter::start(at::Generator generator) {
   LoraStart values(config_, std::move(generator), (*slots_.front().weight)->dtype());
+  const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::threads() : 1);
   for (const bool parameters : {false, true}) {
     for (Term& term : terms_) {
       if (term.parameter == parameters) start(term, values);

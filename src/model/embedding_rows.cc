@@ -4,6 +4,8 @@
 
 #include "tensor/blas_threads.h"
 #include "tensor/counted.h"
+#include "tensor/in_parts.h"
+#include "tensor/openmp_threads.h"
 #include "tensor/rehearsal.h"
 
 namespace trl::model {
@@ -65,13 +67,14 @@ at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
   const int64_t kept = std::min(rows_, weight.size(0));
   at::Tensor out = tensor::empty({rows_, weight.size(1)}, weight.scalar_type(), tensor::MemoryKind::weights);
   if (tensor::Rehearsal::current() != nullptr) return out;
-  out.narrow(0, 0, kept).copy_(weight.narrow(0, 0, kept));
+  tensor::copy_in_parts(out.narrow(0, 0, kept), weight.narrow(0, 0, kept));
   if (rows_ > kept) draw_new_rows(weight, out.narrow(0, kept, rows_ - kept));
   return out;
 }
 
 void EmbeddingRows::draw_new_rows(const at::Tensor& weight, at::Tensor new_rows) {
   tensor::start_blas_threads();  // OpenBLAS factors the matrix
+  const tensor::OpenMpThreads of_libtorch(tensor::threads());
   const at::Tensor mean = mean_row(weight);
   const auto [factor, info] = at::linalg_cholesky_ex(covariance(weight, mean) * kCovarianceScale);
   if (info.item<int>() != 0) {

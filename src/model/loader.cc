@@ -15,6 +15,7 @@
 #include "model/tensor_list.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
+#include "tensor/in_parts.h"
 
 namespace trl::model {
 
@@ -38,7 +39,7 @@ int64_t layer_of(std::string_view name, std::string_view pattern) {
 at::Tensor turned(const at::Tensor& matrix) {
   at::Tensor out =
       tensor::empty({matrix.size(1), matrix.size(0)}, matrix.scalar_type(), tensor::MemoryKind::workspace);
-  out.copy_(matrix.t());
+  tensor::copy_in_parts(out, matrix.t());
   return out;
 }
 

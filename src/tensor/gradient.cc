@@ -4,6 +4,7 @@
 
 #include "base/bfloat16.h"
 #include "tensor/counted.h"
+#include "tensor/in_parts.h"
 #include "tensor/parallel.h"
 
 namespace trl::tensor {
@@ -52,7 +53,7 @@ void Gradient::drop() {
   waiting_.clear();
   low_ = wide_ = at::Tensor();
   if (lent_) {
-    sum_.zero_();
+    tensor::in_parts([](const at::Tensor& sum) { sum.zero_(); }, sum_);
   } else {
     sum_ = at::Tensor();
   }
@@ -95,10 +96,11 @@ void Gradient::round() {
   low_ = at::Tensor();
   if (!wide_.defined()) return;
   if (sum_.defined()) {
-    sum_.add_(wide_);  // in float32
+    const auto add = [](const at::Tensor& sum, const at::Tensor& more) { sum.add_(more); };  // in float32
+    tensor::in_parts(add, sum_, wide_);
   } else {
     sum_ = tensor::empty(shape_, type_, MemoryKind::gradients, device_);
-    sum_.copy_(wide_);
+    copy_in_parts(sum_, wide_);
   }
   wide_ = at::Tensor();
 }

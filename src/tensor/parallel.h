@@ -1,14 +1,10 @@
-// The one parallel_for of kernels (libgomp), and its width. Results never depend on the number of threads.
+// The one parallel_for of kernels, and its width. Results never depend on the number of threads.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <optional>
 
 #include "base/interrupt.h"
-#include "base/plain_arithmetic.h"
+#include "tensor/crew.h"
 #include "tensor/parts.h"
 #include "tensor/rehearsal.h"
 
@@ -32,18 +28,10 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     return base::poll();
   }
   base::Interrupt* const interrupt = base::thread_interrupt();
-  // Always the whole team: libgomp would end the threads that a smaller team does not use.
-#pragma omp parallel num_threads(threads())
-  {
+  on_crew(parts, [&](int64_t i) {
     const base::InterruptScope scope(interrupt);
-    const int64_t n = std::min<int64_t>(parts, omp_get_num_threads());
-    const int64_t i = omp_get_thread_num();
-    const int64_t begin = count * i / n;
-    const int64_t end = count * (i + 1) / n;
-    std::optional<base::PlainArithmetic> plain;  // a thread that the host started may have other settings
-    if (!base::is_arithmetic_plain()) plain.emplace();
-    if (i < n && begin < end) body(begin, end);
-  }
+    body(count * i / parts, count * (i + 1) / parts);
+  });
   base::poll();
 }
 

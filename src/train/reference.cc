@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/save_adapter.h"
+#include "tensor/in_parts.h"
 #include "tensor/rehearsal.h"
 #include "train/recorded_reference.h"
 #include "train/weights_digest.h"
@@ -47,10 +48,13 @@ class OtherModel final : public Reference {
     if (tensor::Rehearsal::current() != nullptr) return;  // what it writes there is no memory
     const at::NoGradGuard no_graph;
     const std::vector<tensor::Parameter*> own = model_->parameters(), policy = causal_.model().parameters();
+    const auto add_share = [share](const at::Tensor& to, const at::Tensor& from) {
+      to.mul_(1 - share).add_(from, share);
+    };
     for (size_t i = 0; i < own.size(); ++i) {
       const tensor::Reading from = policy[i]->read();
       const tensor::Writing to = own[i]->write();
-      at::Tensor(*to).mul_(1 - share).add_(*from, share);
+      tensor::in_parts(add_share, *to, *from);
     }
   }
   std::vector<optim::StateTensor> weights() override {
