@@ -239,8 +239,10 @@ TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error)
  * Sets one key.
  *
  * The value is checked at once: an unknown key fails with the nearest spelling, a bad value with what is
- * accepted, a value that this build cannot honour with the reason. Older names of TRL are understood. "null"
- * sets no value, lists and maps are written as JSON or YAML.
+ * accepted, a value that this build cannot honour with the reason. Older names of TRL are understood. Lists
+ * and maps are written as JSON or YAML. "null" sets no value where trl_option_nullable is 1, and so do "",
+ * except of output_dir, and "none" in any case of its letters; but "none" is itself a value of the keys that
+ * have it in trl_option_accepted: report_to and generate.adapter.
  *
  * @param config [in] changed.
  * @param key [in] a name from trl_option_next, or an older one.
@@ -252,6 +254,19 @@ TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error)
  */
 TRL_API trl_status trl_config_set(trl_config* config, const char* key, const char* value,
                                   trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets one key back: it has its default again, and its origin is "default". Nothing happens if it was not
+ * set.
+ *
+ * @param config [in] changed.
+ * @param key [in] a name or an older one, whichever it was set by.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
+ * Contract: exclusive; does not block; no callbacks; after an error config is unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_unset(trl_config* config, const char* key, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Reads one key: what was set, or its default.

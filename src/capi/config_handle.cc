@@ -25,6 +25,14 @@ trl_status trl_config_set(trl_config* config, const char* key, const char* value
   });
 }
 
+trl_status trl_config_unset(trl_config* config, const char* key, trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(config, "config");
+    const std::string_view name = text(key, "key");
+    shared->change([&](trl::config::Config& values) { values.unset(name); });
+  });
+}
+
 trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
                           trl_error** error) noexcept {
   return guard(

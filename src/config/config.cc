@@ -73,12 +73,24 @@ base::Json typed(const Option& option, const std::string& value) {
 
 }  // namespace
 
+void Config::forget(const std::string& name) {
+  const auto found = spellings_.find(name);
+  if (found == spellings_.end()) return;
+  std::erase_if(warnings_, [&](const std::string& line) {
+    return line.starts_with(found->second.name + ": ") || line.starts_with(name + ": ");
+  });
+  values_.erase(name);
+  spellings_.erase(found);
+}
+
 void Config::assign(std::string_view key, std::string_view value, int source, std::string place) {
   const Option& option = known(key, method());
   const std::string name = underscored(key);
   const std::string canonical = canonical_value(option, name, current_value(option, name, value), method());
   std::vector<std::string> warnings;
   if (option.name == "optim") optim_named(name, canonical);
+  if (option.name == "output_dir" && value.empty())
+    fail_key(key, "{}: it is empty; give a directory, or null for trainer_output", name);
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
     warnings.push_back(std::move(warning));
   if (option.name == "attn_implementation") check_attention(name, canonical);
@@ -90,17 +102,15 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
     fail_key(key, "{} and {} are one key with two values, {} and {}: give one of them", before->second.name,
              name, shown(values_[target]), shown(canonical));
   }
-  if (before != spellings_.end()) {
-    std::erase_if(warnings_, [&](const std::string& line) {
-      return line.starts_with(before->second.name + ": ") || line.starts_with(target + ": ");
-    });
-  }
+  forget(target);
   values_[target] = canonical;
   spellings_[target] = {name, source, std::move(place)};
   warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
 }
 
 void Config::set(std::string_view key, std::string_view value) { assign(key, value, kCalls); }
+
+void Config::unset(std::string_view key) { forget(std::string(known(key, method()).name)); }
 
 void Config::overlay(const std::vector<std::pair<std::string, std::string>>& options) {
   Config changed = *this;

@@ -19,7 +19,9 @@ class Config {
   // value set before is replaced, one that was set under another name of the same key by set() is an error
   // when it differs.
   void set(std::string_view key, std::string_view value);
-  // The same for several, over whatever was set before under any name of their keys: all or nothing.
+  // Back to the default, and to as if it had never been set. Throws as set() does for an unknown key.
+  void unset(std::string_view key);
+  // set() for several, over whatever was set before under any name of their keys: all or nothing.
   void overlay(const std::vector<std::pair<std::string, std::string>>& options);
   // YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces what was set before.
   void load_file(const std::string& path);
@@ -57,7 +59,8 @@ class Config {
     int source;        // the file or other origin: within one, two names of a key must not differ
     std::string place;
   };
-  static constexpr int kCalls = 0;  // all calls of set()
+  static constexpr int kCalls = 0;       // all calls of set()
+  void forget(const std::string& name);  // canonical
   void assign(std::string_view key, std::string_view value, int source, std::string place = "set");
 
   std::map<std::string, std::string> values_;

@@ -42,7 +42,6 @@ std::string directory(const Config& config, std::string_view key, const std::str
   const std::string value = config.get_text(key).value_or(otherwise);
   if (value == "~" || value.starts_with("~/"))
     fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
-  if (value.empty() && !otherwise.empty()) fail_key(key, "{}: it does not name a directory", key);
   return value;
 }
 

@@ -12,7 +12,7 @@ namespace trl::config {
 void check_local_path(std::string_view key, const std::string& value);
 
 // A directory that a run writes into; `otherwise` where none is given. Throws Error(invalid_config) for one
-// that begins with '~', and for an empty name where `otherwise` is not empty.
+// that begins with '~'.
 std::string directory(const Config& config, std::string_view key, const std::string& otherwise);
 
 }  // namespace trl::config

@@ -16,7 +16,8 @@ through the C API. Generated from `src/config/options.def`: do not edit.
 - Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *generate*, *save*,
   *convert*, *estimate* and *profile*.
 - Dashes and underscores are the same in a key. *Also* lists names that a key had in earlier releases.
-- `null`, `none` and an empty value mean null where null is accepted. Booleans are `true`, `yes`, `on`, `1` and
+- `null`, `none` and an empty value mean null where null is accepted; `none` is itself a value of the keys that list
+  it under *accepted*. Booleans are `true`, `yes`, `on`, `1` and
   `false`, `no`, `off`, `0`. A list is `[a, b]`, `a,b` or `a b`; a mapping is `{a: 1, b: 2}`.
 - *Works*: every accepted value does what TRL's documentation says. *Refused*: the values named are taken, any other is
   an error with the reason. *Warns*: any value is taken, and one warning says what will not happen.

@@ -24,7 +24,9 @@ bool contains(const std::vector<std::string_view>& words, std::string_view word)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// `none` is a value of the keys that accept it as one.
 bool is_null(const Option& option, std::string_view text) {
+  if (text == "none" && contains(split_words(option.accepted, '|'), text)) return false;
   const std::string word = lower(text);
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }

@@ -44,6 +44,8 @@ std::vector<Case> cases() {
   std::vector<Case> all = {
       {"trl_config_set",
        [](void* h, trl_error** e) { return trl_config_set(as<trl_config>(h), "seed", "1", e); }},
+      {"trl_config_unset",
+       [](void* h, trl_error** e) { return trl_config_unset(as<trl_config>(h), "seed", e); }},
       {"trl_config_get",
        [](void* h, trl_error** e) {
          return with_out<const char>(
@@ -447,7 +449,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 96);
+  EXPECT_EQ(functions, 97);
 }
 
 }  // namespace

@@ -60,6 +60,21 @@ TEST(Config, RefusalsNameKeyAndWhatIsAccepted) {
   EXPECT_EQ(value, nullptr);
 }
 
+TEST(Config, UnsetBringsTheDefaultBack) {
+  const auto config = host::config({{"max_seq_length", "77"}, {"seed", "7"}});
+  Error error;
+  ASSERT_EQ(trl_config_unset(config.get(), "max_length", error), TRL_OK) << error.message();
+  EXPECT_EQ(get(config.get(), "max_length"), "1024");
+  const char* origin = nullptr;
+  EXPECT_EQ(trl_config_get_origin(config.get(), "max_length", &origin, nullptr), TRL_OK);
+  EXPECT_STREQ(origin, "default");
+  EXPECT_EQ(describe(config.get()), Json({{"seed", 7}}));
+  EXPECT_EQ(trl_config_unset(config.get(), "max_length", error), TRL_OK);
+  EXPECT_EQ(trl_config_unset(config.get(), "sed", error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("the nearest is seed")) << error.message();
+  EXPECT_EQ(describe(config.get()), Json({{"seed", 7}}));
+}
+
 TEST(Config, InvalidUtf8IsRefused) {
   const auto config = host::config();
   Error error;

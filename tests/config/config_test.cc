@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "config/local_path.h"
+#include "config/option_value.h"
 #include "config/warnings.h"
 
 namespace trl::config {
@@ -114,11 +115,60 @@ TEST(Config, ReadsChoices) {
             "truncation_mode: 'bogus' is not accepted; give one of keep_end, keep_start");
 }
 
+// To all other keys it is Python's None.
+TEST(Config, NoneIsAValueOfTheKeysThatListIt) {
+  std::vector<std::string_view> listing;
+  for (const Option& option : options()) {
+    if (!option.nullable) continue;
+    const std::vector<std::string_view> words = split_words(option.accepted, '|');
+    if (std::find(words.begin(), words.end(), "none") != words.end()) {
+      listing.push_back(option.name);
+      continue;
+    }
+    for (const std::string_view none : {"none", "None", "NONE"})
+      EXPECT_EQ(canonical_value(option, option.name, none), "null") << option.name;
+  }
+  EXPECT_EQ(listing, (std::vector<std::string_view>{"report_to", "generate.adapter"}));
+  EXPECT_EQ(taken("generate.adapter", "none"), "none");
+  EXPECT_EQ(taken("generate.adapter", "None"), "null");
+  EXPECT_EQ(taken("generate.adapter", ""), "null");
+  EXPECT_EQ(taken("generate.adapter", "mine"), "mine");
+}
+
+TEST(Config, AnEmptyOutputDirIsRefused) {
+  EXPECT_EQ(refusal("output_dir", ""),
+            "output_dir: it is empty; give a directory, or null for trainer_output");
+  EXPECT_EQ(taken("output_dir", "null"), "null");
+  EXPECT_EQ(taken("dataset_cache_dir", ""), "null");
+}
+
+TEST(Config, UnsetIsAsIfItHadNeverBeenSet) {
+  Config config;
+  config.set("max_seq_length", "77");
+  config.set("report_to", "wandb");
+  EXPECT_EQ(config.warnings().size(), 1u);
+  config.unset("max-length");
+  config.unset("report_to");
+  config.unset("seed");
+  EXPECT_EQ(config.get("max_length"), "1024");
+  EXPECT_EQ(config.origin("max_length"), "default");
+  EXPECT_FALSE(config.is_set("max_length"));
+  EXPECT_TRUE(config.warnings().empty());
+  EXPECT_EQ(config.to_json(), "{}");
+  config.set("max_length", "9");  // no second value of one key
+  config.set("method", "dpo");
+  config.unset("method");
+  EXPECT_EQ(config.method(), "sft");
+  EXPECT_THROW(config.unset("max_lenth"), Error);
+}
+
 TEST(Config, ReadsListsAndMaps) {
   for (const std::string_view text : {"[a, b]", "a,b", "a b", "a, b", "[\"a\", \"b\"]", "['a', b]"}) {
     EXPECT_EQ(taken("dataset_select_columns", text), "[\"a\",\"b\"]") << text;
   }
-  EXPECT_EQ(taken("report_to", "none"), "null");
+  EXPECT_EQ(taken("report_to", "none"), "[\"none\"]");
+  EXPECT_EQ(taken("report_to", "None"), "null");
+  EXPECT_EQ(taken("report_to", "null"), "null");
   EXPECT_EQ(taken("report_to", "[none]"), "[\"none\"]");
   EXPECT_EQ(taken("report_to", "[]"), "[]");
   refusal("dataset_select_columns", "[a");

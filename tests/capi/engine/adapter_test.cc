@@ -126,6 +126,17 @@ TEST(Adapter, IsAddedToATrainer) {
             host::state(alone.get())["log_history"][1]["loss"]);
 }
 
+TEST(Adapter, NoneGeneratesWithTheModelAlone) {
+  NEED_MODEL();
+  const AdapterRun run;
+  trl_generator* made = nullptr;
+  ASSERT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, nullptr), TRL_OK);
+  const host::Generator generator(made);
+  const Ids alone = greedy(open_model(host::golden("models/qwen2")).get());
+  EXPECT_EQ(greedy(generator.get(), "none"), alone);
+  EXPECT_NE(greedy(generator.get(), nullptr), alone);
+}
+
 TEST(Adapter, IsKeptAsAReference) {
   NEED_MODEL();
   const AdapterRun run;
