@@ -49,6 +49,14 @@ bool remove_unlocked(const std::string& path) {
   return true;
 }
 
+// What a link to a directory names, /proc/self/fd/N too: files are written beside that, on its file system.
+std::string behind_link(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
 bool swap_names(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
@@ -60,6 +68,7 @@ bool swap_is_missing() { return errno == EINVAL || errno == ENOSYS || errno == E
 StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
     : target_(std::move(target)), fault_(fault) {
   while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
+  target_ = behind_link(target_);
   if (file_exists(target_) && !is_directory(target_))
     fail(Status::io, "{}: exists and is not a directory", target_);
   make_directories(parent_of(target_));

@@ -4,8 +4,8 @@
 
 namespace trl::base {
 
-// Creates nothing. Throws Error(io) if nothing can be written there; the message names the directory, or the
-// nearest existing one above it.
+// Leaves nothing there. Throws Error(io) if nothing can be written there; the message names the directory, or
+// the nearest existing one above it.
 void need_writable_directory(const std::string& path);
 
 }  // namespace trl::base

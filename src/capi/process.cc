@@ -211,7 +211,10 @@ void check_entry() {
   }
   if (thread_state().callbacks > 0) {
     fail(Status::busy,
-         "called inside a callback, where only accessors, destroy functions and trl_trainer_cancel may be");
+         "called inside a callback, where only these may be: trl_metrics_get and _next, "
+         "trl_record_set_text and _json, trl_completions_text and _tokens, trl_trainer_cancel, _pause and "
+         "_resume, every trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, "
+         "trl_has_feature and trl_build_info");
   }
 }
 

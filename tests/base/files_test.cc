@@ -1,12 +1,15 @@
 // Files: whole reads, maps, and directories that appear whole or not at all.
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/staged_directory.h"
+#include "base/writable_directory.h"
 
 namespace trl::base {
 namespace {
@@ -59,6 +62,33 @@ TEST_F(Files, StagedDirectoryAppearsAtCommit) {
   }
   EXPECT_EQ(read_file(target + "/a"), "1");
   EXPECT_EQ(list_directory(path("deep")), std::vector<std::string>{"model"});
+}
+
+// Beside the link there may be no place for files: a link is how /proc shows an open directory.
+TEST_F(Files, StagedDirectoryIsWrittenBesideWhatALinkNames) {
+  make_directories(path("elsewhere/real"));
+  const int open_directory = ::open(path("elsewhere/real").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(open_directory, 0);
+  std::filesystem::create_directory_symlink("elsewhere/real", path("link"));
+  for (const std::string& target : {fmt::format("/proc/self/fd/{}", open_directory), path("link")}) {
+    StagedDirectory staged(target);
+    staged.write("name", target);
+    EXPECT_EQ(list_directory(path("elsewhere")).size(), 2u);
+    staged.commit();
+    EXPECT_EQ(read_file(path("elsewhere/real/name")), target);
+  }
+  ::close(open_directory);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(list_directory(root_), (std::vector<std::string>{"elsewhere", "link"}));
+}
+
+TEST_F(Files, WritableDirectoriesTakeFiles) {
+  need_writable_directory(root_);
+  need_writable_directory(path("not/yet/there"));
+  EXPECT_TRUE(list_directory(root_).empty());
+  for (const char* folder :
+       {"/proc", "/proc/self", "/sys", "/sys/kernel", "/dev/pts", "/proc/new", "/sys/new/er"})
+    EXPECT_THROW(need_writable_directory(folder), Error) << folder;
 }
 
 TEST_F(Files, StagedDirectoryWithoutCommitLeavesTheOldOne) {

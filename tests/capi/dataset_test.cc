@@ -284,6 +284,31 @@ TEST(Callback, RowsAreReadFromTheirStartEachTime) {
   EXPECT_EQ(rows.destroyed, 1);
 }
 
+// The list is that of the header.
+TEST(Callback, IsToldWhatMayBeCalledInside) {
+  std::string told;
+  const auto next = [](void* data, trl_record*) -> int32_t {
+    trl_config* config = nullptr;
+    Error error;
+    EXPECT_EQ(trl_config_create(&config, error), TRL_E_BUSY);
+    *static_cast<std::string*>(data) = error.message();
+    EXPECT_EQ(trl_error_code(nullptr), TRL_OK);
+    EXPECT_NE(trl_option_next(nullptr), nullptr);
+    return TRL_END;
+  };
+  trl_dataset* made = nullptr;
+  ASSERT_EQ(trl_dataset_from_callback(
+                nullptr, next, [](void*) -> int32_t { return 0; }, &told, nullptr, nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Dataset dataset(made);
+  int64_t count = 0;
+  EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
+  for (const char* name : {"trl_metrics_get and _next", "trl_record_set_text and _json", "trl_error_*",
+                           "trl_completions_text and _tokens", "trl_trainer_cancel, _pause and _resume",
+                           "every trl_..._destroy", "trl_option_*", "trl_has_feature and trl_build_info"})
+    EXPECT_NE(told.find(name), std::string::npos) << told;
+}
+
 TEST(Callback, ItsCodeComesBack) {
   Rows rows;
   const auto dataset = from(rows);
