@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <iterator>
 #include <string_view>
 
 #include "cli/handles.h"
@@ -18,7 +19,8 @@ std::atomic<trl_trainer*> g_trainer{nullptr};
 std::atomic<bool> g_polled{false};
 std::atomic<const char*> g_last_words{nullptr};
 std::atomic<int> g_signal{0};
-struct sigaction g_before[2];
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction g_before[std::size(kSignals)];
 
 void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
@@ -27,7 +29,10 @@ void say(std::string_view text) {
 void on_signal(int number) {
   const int before = errno;  // whatever was interrupted still reads its own
   int none = 0;
-  if (!g_signal.compare_exchange_strong(none, number)) _exit(128 + number);
+  if (!g_signal.compare_exchange_strong(none, number)) {
+    if (number == SIGHUP) return;  // a terminal that goes away and its shell both send it
+    _exit(128 + number);
+  }
   trl_trainer* const trainer = g_trainer.load();
   if (trainer == nullptr && !g_polled) {
     say("\ntrl: ");
@@ -40,12 +45,14 @@ void on_signal(int number) {
   errno = before;
 }
 
+// A SIGHUP that is ignored from the start stays so: that is what nohup does.
 void install(int number, struct sigaction& before) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(number, &action, &before);
+  if (number == SIGHUP && before.sa_handler == SIG_IGN) sigaction(number, &before, nullptr);
 }
 
 }  // namespace
@@ -53,13 +60,11 @@ void install(int number, struct sigaction& before) {
 Interrupt::Interrupt(const char* last_words) {
   g_signal = 0;
   g_last_words = last_words;
-  install(SIGINT, g_before[0]);
-  install(SIGTERM, g_before[1]);
+  for (size_t i = 0; i < std::size(kSignals); ++i) install(kSignals[i], g_before[i]);
 }
 
 Interrupt::~Interrupt() {
-  sigaction(SIGINT, &g_before[0], nullptr);
-  sigaction(SIGTERM, &g_before[1], nullptr);
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
   g_trainer = nullptr;
   g_polled = false;
 }

@@ -1,6 +1,6 @@
-// Ctrl-C and SIGTERM: the first signal asks the trainer, or a call that polls, to stop at its next safe
-// point; a second one quits at once. If neither is running there is nothing to clean up, and the first signal
-// quits.
+// Ctrl-C, SIGTERM and SIGHUP: the first signal asks the trainer, or a call that polls, to stop at its next
+// safe point; a second one, unless it is SIGHUP, quits at once. If neither is running there is nothing to
+// clean up, and the first signal quits.
 #pragma once
 #include <trl.h>
 

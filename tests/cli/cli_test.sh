@@ -476,6 +476,7 @@ case_chat_answers_and_saves() {
 # On a terminal: Ctrl-C ends the answer, a half-typed line is dropped, Ctrl-D leaves.
 case_chat_on_a_terminal() {
   command -v python3 >/dev/null || { echo "no python3" >&2; exit 77; }
+  python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "no pseudo-terminal can be made here" >&2; exit 77; }
   python3 - "$trl" "$model" <<'PY' || die "chat on a terminal"
 import os, pty, select, sys, time
 pid, fd = pty.fork()
@@ -594,6 +595,34 @@ case_a_signal_before_the_first_step_ends_at_once() {
 }
 case_sigint_saves_and_ends_with_130() { interrupted INT 130; }
 case_sigterm_saves_and_ends_with_143() { interrupted TERM 143; }
+case_sighup_saves_and_ends_with_129() { interrupted HUP 129; }
+case_an_ignored_sighup_stays_ignored() {
+  local code=0 before
+  (trap '' HUP; exec "$trl" "${sft[@]}" --logging_steps 1 --save_strategy no --max_steps 100000) >out 2>err &
+  local child=$!
+  for _ in $(seq 600); do grep -q loss out && break; sleep 0.1; done
+  kill -HUP "$child"
+  before=$(grep -c loss out)
+  for _ in $(seq 600); do [ "$(grep -c loss out)" -gt $((before + 2)) ] && break; sleep 0.1; done
+  [ "$(grep -c loss out)" -gt $((before + 2)) ] || die "the run ended"
+  kill -TERM "$child"; wait "$child" || code=$?
+  [ "$code" -eq 143 ] || die "exit code $code, expected 143"
+}
+# Nor may root make files there, although access(2) says so. Rows are not read: there are none.
+case_an_output_dir_that_takes_no_files_is_refused_before_rows_are_read() {
+  local folder; mkdir there
+  for folder in /proc /sys /proc/self /proc/self/fd /sys/kernel /dev/pts; do
+    run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir "$folder" --dry_run
+    says err "output_dir: $folder"; says err "cannot be written into"
+    run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir "$folder"; says err "output_dir: $folder"
+    run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir "$folder/new"; says err "output_dir: $folder"
+  done
+  run 2 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir ""; says err "output_dir: it is empty"
+  [ ! -e trainer_output ] || die "trainer_output was made"
+  exec 5<there
+  run 0 "${sft[@]}" --output_dir /proc/self/fd/5 --max_steps 1; [ -s there/model.safetensors ] || die "$(ls there)"
+  [ -z "$(find there -name '.trl*')" ] || die "left: $(ls -A there)"
+}
 case_resumes_from_the_newest_checkpoint() {
   run 0 "${sft[@]}" --max_steps 3 --save_steps 1 --save_total_limit 2
   [ "$(cd model && echo checkpoint-*)" = "checkpoint-2 checkpoint-3" ] || die "$(ls model)"

@@ -113,6 +113,19 @@ def case_quiet_is_quiet():
     assert "report_to" not in text and "saved in" not in text and steps(text), text
 
 
+def case_a_closed_terminal_leaves_a_checkpoint():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(TRL, [TRL, *SFT, "--max_steps", "100000", "--save_strategy", "no"])
+    seen = b""
+    while not re.search(rb"step [1-9]\d*  loss", seen):
+        seen += os.read(terminal, 4096)
+    os.close(terminal)
+    status = os.waitpid(pid, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 129, (status, seen)
+    assert list(pathlib.Path("out").glob("checkpoint-*/optimizer.safetensors")), os.listdir("out")
+
+
 def case_help_fits():
     for columns in WIDTHS:
         for command in ("sft", "dpo", "kto", "reward", "estimate", "generate", "convert", "profile", "tokenize",
@@ -126,6 +139,13 @@ def case_help_fits():
             words = line.split()
             assert len(line) <= columns or len(words) < 5, f"{columns}: {line!r}"
 
+
+try:
+    for end in pty.openpty():
+        os.close(end)
+except OSError as error:
+    print(f"no pseudo-terminal can be made here: {error}", file=sys.stderr)
+    sys.exit(77)
 
 os.environ.pop("COLUMNS", None)
 with tempfile.TemporaryDirectory() as directory:
