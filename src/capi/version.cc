@@ -1,6 +1,7 @@
 // trl_version, trl_build_info, trl_has_feature.
 #include <algorithm>
-#include <array>
+#include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/isa.h"
@@ -12,19 +13,20 @@ using namespace trl::capi;
 
 namespace {
 
-constexpr std::string_view kAlways[] = {"arrow",   "csv", "gguf", "gzip",
-#ifdef TRL_ARROW
-                                        "parquet",
-#endif
-                                        "zstd"};
-constexpr std::array<std::string_view, 4> kWithEngine = {"engine", "generate", "lora", "sft"};
+void add(std::string_view words, std::vector<std::string_view>& out) {
+  while (!words.empty()) {
+    const size_t end = std::min(words.find(' '), words.size());
+    out.push_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+}
 
+// The lists of features.cmake; the second one only if the engine is installed.
 const std::vector<std::string_view>& features() {
   static const auto* const names = [] {
-    auto* made = new std::vector<std::string_view>(std::begin(kAlways), std::end(kAlways));
-    if (trl::base::file_exists(trl::engine::default_engine_path())) {
-      made->insert(made->end(), kWithEngine.begin(), kWithEngine.end());
-    }
+    auto* made = new std::vector<std::string_view>;
+    add(TRL_FEATURES, *made);
+    if (trl::base::file_exists(trl::engine::default_engine_path())) add(TRL_ENGINE_FEATURES, *made);
     return made;
   }();
   return *names;

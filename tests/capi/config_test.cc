@@ -219,7 +219,7 @@ TEST(Version, IsTheHeaders) {
   for (const auto& feature : info["features"])
     EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
   EXPECT_EQ(trl_has_feature("gguf"), 1);
-  for (const char* of_engine : {"lora", "sft"})
+  for (const char* of_engine : {"engine", "generate", "lora", "sft", "dpo", "kto", "reward"})
     EXPECT_EQ(trl_has_feature(of_engine), info["engine"].get<bool>() ? 1 : 0);
   EXPECT_EQ(trl_has_feature("teleport"), 0);
   EXPECT_EQ(trl_has_feature(nullptr), 0);

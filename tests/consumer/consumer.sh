@@ -54,7 +54,8 @@ case "$way" in
     make -C "$work/plugin" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     nm -D --defined-only "$work/plugin/attention.so" | grep -q ' T trl_kernel_attention$'
     [ "$(pkg-config --variable=abi trl)" = 0 ]
-    pkg-config --variable=features trl | grep -q zstd
+    features=$("$work/program" | grep -o '"features":\[[^]]*\]' | cut -d[ -f2 | tr -d '"]' | tr , ' ')
+    [ -n "$features" ] && [ "$(pkg-config --variable=features trl)" = "$features" ] || { echo "trl.pc and trl_build_info name other features"; exit 1; }
     pkg-config --variable=torch_version trl
     ;;
   find_package)

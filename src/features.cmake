@@ -1,0 +1,17 @@
+# The names of this build's features: trl_has_feature, trl_build_info, trl env and trl.pc read these two lists.
+set(TRL_FEATURES arrow csv gguf gzip zstd)  # of libtrl.so
+if(TRL_ARROW_DIR)
+  list(APPEND TRL_FEATURES parquet)
+endif()
+if(SENTENCEPIECE_FOUND)
+  list(APPEND TRL_FEATURES sentencepiece)
+endif()
+set(TRL_ENGINE_FEATURES "")
+if(TRL_ENGINE)
+  set(TRL_ENGINE_FEATURES dpo engine generate kto lora reward sft)
+endif()
+list(SORT TRL_FEATURES)
+list(JOIN TRL_FEATURES " " TRL_FEATURES)
+list(JOIN TRL_ENGINE_FEATURES " " TRL_ENGINE_FEATURES)
+target_compile_definitions(trl_capi PRIVATE TRL_FEATURES="${TRL_FEATURES}" TRL_ENGINE_FEATURES="${TRL_ENGINE_FEATURES}")
+string(STRIP "${TRL_FEATURES} ${TRL_ENGINE_FEATURES}" TRL_PC_FEATURES)
