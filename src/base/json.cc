@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_nesting.h"
+#include "base/polled_text.h"
 #include "base/sorted_json.h"
 
 namespace trl::base {
@@ -41,7 +42,7 @@ Value parse_as(std::string_view text, std::string_view origin, int64_t first_lin
   if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
     place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   try {
-    return Value::parse(text.begin(), text.end());
+    return Value::parse(PolledText::begin(text), PolledText::end(text));
   } catch (const nlohmann::json::parse_error& error) {
     place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds

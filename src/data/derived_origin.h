@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/polled_lock.h"
 #include "data/origin.h"
 
 namespace trl::data {
@@ -14,7 +15,7 @@ class DerivedOrigin : public Origin {
  public:
   explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}
   std::shared_ptr<const Table> table(const Spool& spool) const final {
-    const std::lock_guard lock(mutex_);
+    const auto lock = base::polled_lock(mutex_);
     std::vector<std::shared_ptr<const Table>> tables;
     for (const auto& base : bases_) tables.push_back(base->table(spool));
     if (table_ == nullptr || tables != tables_) {

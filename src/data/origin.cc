@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/polled_lock.h"
 #include "data/formats.h"
 #include "io/stream.h"
 
@@ -25,7 +26,7 @@ class FilesOrigin final : public Origin {
     return parts;
   }
   std::shared_ptr<const Table> table(const Spool& spool) const override {
-    const std::lock_guard lock(mutex_);
+    const auto lock = base::polled_lock(mutex_);
     std::string stamp = files_stamp(files_);
     if (table_ == nullptr || stamp != stamp_) {
       table_.reset();
@@ -89,7 +90,7 @@ class MemoryOrigin final : public Origin {
          {}}};
   }
   std::shared_ptr<const Table> table(const Spool& spool) const override {
-    const std::lock_guard lock(mutex_);
+    const auto lock = base::polled_lock(mutex_);
     if (table_ == nullptr) table_ = open_memory_table(format_, bytes_, name_, spool);
     return table_;
   }

@@ -24,14 +24,15 @@ struct SpooledPlace {
 
 class SpoolTable final : public Table {
  public:
-  SpoolTable(Source& source, const Spool& spool)
-      : store_({spool.directory, spool.memory_bytes, spool.memory}), name_(source.name()) {
-    base::Xxh3 hash;
+  SpoolTable(std::string name, const Spool& spool)
+      : store_({spool.directory, spool.memory_bytes, spool.memory}), name_(std::move(name)) {}
+
+  // To its end; from where the last call was cancelled.
+  void read(Source& source) {
     RowText text;
     std::string record;
-    base::progress("rows", 0, -1);  // the first row of a pipe may take long
-    while (source.next_text(text)) {
-      base::poll();
+    base::progress("rows", store_.size(), -1);  // the first row of a pipe may take long
+    for (base::poll(); source.next_text(text); base::poll()) {
       remember_origin(text);
       const SpooledPlace place{text.line,
                                text.column,
@@ -44,14 +45,14 @@ class SpoolTable final : public Table {
       record += text.json;
       store_.append(record);
       base::progress("rows", store_.size(), -1);
-      hash.update(text.json);
-      hash.update("\n");
+      hash_.update(text.json);
+      hash_.update("\n");
       total_bytes_ += static_cast<int64_t>(text.json.size());
     }
     for (const Origin& origin : origins_) {
-      for (const std::string& column : origin.columns) hash.update(column + "\n");
+      for (const std::string& column : origin.columns) hash_.update(column + "\n");
     }
-    digest_ = hash.digest();
+    digest_ = hash_.digest();
   }
 
   int64_t size() const override { return store_.size(); }
@@ -93,6 +94,7 @@ class SpoolTable final : public Table {
   RecordStore store_;
   const std::string name_;
   std::deque<Origin> origins_;  // which never move
+  base::Xxh3 hash_;
   int64_t total_bytes_ = 0;
   uint64_t digest_ = 0;
 };
@@ -100,7 +102,16 @@ class SpoolTable final : public Table {
 }  // namespace
 
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool) {
-  return std::make_shared<SpoolTable>(source, spool);
+  std::shared_ptr<const Table> begun;
+  return spool_rows(source, spool, begun);
+}
+
+std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool,
+                                        std::shared_ptr<const Table>& begun) {
+  if (begun == nullptr) begun = std::make_shared<SpoolTable>(source.name(), spool);
+  const auto table = std::const_pointer_cast<SpoolTable>(std::static_pointer_cast<const SpoolTable>(begun));
+  table->read(source);
+  return table;
 }
 
 }  // namespace trl::data

@@ -44,6 +44,10 @@ std::shared_ptr<const Table> open_memory_table(std::string_view format,
                                                const std::shared_ptr<const std::string>& bytes,
                                                const std::string& name, const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
+// The same for a source that can be read once: `begun` keeps the rows that a cancelled call has read, and the
+// next call continues behind them.
+std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool,
+                                        std::shared_ptr<const Table>& begun);
 
 // Rows of other tables: one after the other; or those of `rows` in that order.
 struct Part {

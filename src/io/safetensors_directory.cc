@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/sorted_json.h"
 #include "io/safetensors.h"
+#include "io/written.h"
 
 namespace trl::io {
 
@@ -107,17 +108,6 @@ std::vector<std::string> Weights::names() const {
 }
 
 namespace {
-// Tells how many bytes of a file are written.
-class Written {
- public:
-  explicit Written(int64_t total) : total_(total) { add(0); }
-  void add(size_t bytes) { base::progress("save", done_ += static_cast<int64_t>(bytes), total_); }
-
- private:
-  int64_t done_ = 0;
-  const int64_t total_;
-};
-
 void write_made(base::FileWriter& writer, const NamedTensor& tensor, std::vector<char>& buffer,
                 Written& written) {
   const auto size = static_cast<int64_t>(element_size(tensor.type));

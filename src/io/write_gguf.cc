@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/interrupt.h"
+#include "io/written.h"
 
 namespace trl::io {
 
@@ -54,7 +55,8 @@ std::string header_text(const GgufPairs& metadata, const std::vector<GgufEntry>&
   return header;
 }
 
-void write_tensor(base::FileWriter& writer, const GgufEntry& tensor, std::vector<uint8_t>& buffer) {
+void write_tensor(base::FileWriter& writer, const GgufEntry& tensor, std::vector<uint8_t>& buffer,
+                  Written& written) {
   const int64_t elements = elements_of(tensor);
   for (int64_t first = 0; first < elements; first += kEncodedAtOnce) {
     base::poll();
@@ -62,6 +64,7 @@ void write_tensor(base::FileWriter& writer, const GgufEntry& tensor, std::vector
     buffer.resize(static_cast<size_t>(count / tensor.type->block * tensor.type->bytes));
     tensor.encode(first, count, buffer.data());
     writer.write(buffer.data(), buffer.size());
+    written.add(buffer.size());
   }
   const uint64_t size = bytes_of(tensor);
   writer.write(std::string(aligned(size) - size, '\0'));
@@ -130,8 +133,11 @@ void GgufPairs::append(const GgufPairs& other) {
 
 void write_gguf(base::FileWriter& writer, const GgufPairs& metadata, const std::vector<GgufEntry>& tensors) {
   writer.write(header_text(metadata, tensors));
+  int64_t total = 0;
+  for (const GgufEntry& tensor : tensors) total += static_cast<int64_t>(bytes_of(tensor));
+  Written written(total);
   std::vector<uint8_t> buffer;
-  for (const GgufEntry& tensor : tensors) write_tensor(writer, tensor, buffer);
+  for (const GgufEntry& tensor : tensors) write_tensor(writer, tensor, buffer, written);
 }
 
 }  // namespace trl::io

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "tensor/blas_threads.h"
 #include "tensor/counted.h"
 #include "tensor/in_parts.h"
@@ -17,6 +18,7 @@ constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of the 16 that torch dr
 constexpr double kCovarianceScale = 1e-9;  // transformers'
 
 at::Tensor float_rows(const at::Tensor& weight, int64_t begin) {
+  base::poll();
   return weight.slice(0, begin, std::min(begin + kPieceRows, weight.size(0))).to(at::kFloat);
 }
 
@@ -57,6 +59,7 @@ void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
   at::Tensor piece = at::empty({2 * kPieceDraws}, weight.options());
   for (int64_t left = rows_ * weight.size(1); left > 0;) {
     const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;  // never fewer than 16 in the end
+    base::poll();
     at::Tensor part = piece.narrow(0, 0, count);
     draw(part);
     left -= count;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "tensor/blas_threads.h"
 
 // With sanitizers gcc 12 warns falsely of the default argument of linalg_svd.
@@ -73,6 +74,7 @@ LoraFactors LoraStart::rounded(LoraFactors factors) const {
 }
 
 LoraFactors LoraStart::drawn(int64_t in, int64_t out, int64_t rows) {
+  base::poll();
   LoraFactors factors;
   factors.a = at::empty({rows, in}, at::kFloat);
   factors.b = at::empty({out, rows}, at::kFloat);

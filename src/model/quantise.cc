@@ -53,7 +53,8 @@ std::shared_ptr<const tensor::Encoded> four_bit(const std::string& place, const 
   First damaged;
   tensor::parallel_for((count + kAtOnce - 1) / kAtOnce, 1, [&](int64_t begin, int64_t end) {
     std::array<float, kAtOnce> piece;
-    for (int64_t at = begin * kAtOnce; at < std::min(end * kAtOnce, count); at += kAtOnce) {
+    for (int64_t at = begin * kAtOnce; at < std::min(end * kAtOnce, count) && !base::stopped();
+         at += kAtOnce) {
       const int64_t size = std::min(kAtOnce, count - at);
       io::read_floats(element_type(values), values.data_ptr(), at, size, piece.data());
       const int64_t done =
@@ -74,7 +75,7 @@ std::shared_ptr<const tensor::Encoded> int8(const std::string& place, const at::
   First damaged;
   tensor::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
     std::vector<float> row(static_cast<size_t>(width));
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin; r < end && !base::stopped(); ++r) {
       io::read_floats(element_type(values), values.data_ptr(), r * width, width, row.data());
       const int64_t done = io::encode_int8_row(row.data(), width, codes.data_ptr<int8_t>() + r * width,
                                                absmax.data_ptr<float>()[r]);

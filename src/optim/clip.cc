@@ -25,7 +25,7 @@ std::vector<double> square_sums(const std::vector<at::Tensor>& tensors) {
   const std::vector<Piece> pieces = pieces_of(counts);
   std::vector<double> sums(pieces.size());
   tensor::parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end && !base::stopped(); ++i) {
       const Piece& piece = pieces[static_cast<size_t>(i)];
       const at::Tensor& x = tensors[piece.tensor];
       sums[static_cast<size_t>(i)] =

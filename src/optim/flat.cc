@@ -18,9 +18,9 @@ void clear(const at::Tensor& buffer) {
     return;
   }
   char* bytes = static_cast<char*>(buffer.data_ptr());
-  tensor::parallel_for(static_cast<int64_t>(buffer.nbytes()), kBytesPerPart, [&](int64_t begin, int64_t end) {
-    std::memset(bytes + begin, 0, static_cast<size_t>(end - begin));
-  });
+  tensor::parallel_slices(
+      static_cast<int64_t>(buffer.nbytes()), kBytesPerPart,
+      [&](int64_t begin, int64_t end) { std::memset(bytes + begin, 0, static_cast<size_t>(end - begin)); });
 }
 
 }  // namespace

@@ -35,4 +35,12 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   base::poll();
 }
 
+// The same for long loops: each thread asks whether to continue after every `slice` of its part.
+template <typename Body>
+void parallel_slices(int64_t count, int64_t slice, const Body& body) {
+  parallel_for(count, slice, [&](int64_t begin, int64_t end) {
+    for (; begin < end && !base::stopped(); begin += slice) body(begin, std::min(end, begin + slice));
+  });
+}
+
 }  // namespace trl::tensor

@@ -28,7 +28,7 @@ uint64_t digest_of(tensor::Parameter& parameter) {
 std::string weights_digest(const std::vector<tensor::Parameter*>& parameters) {
   std::vector<uint64_t> sums(parameters.size());
   tensor::parallel_for(std::ssize(parameters), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end) && !base::stopped(); ++i)
       sums[i] = digest_of(*parameters[i]);
   });
   std::string all;

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/polled_lock.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "support/golden.h"
@@ -155,6 +157,28 @@ TEST(Interrupt, EndsTheCallOfItsThreadAndOfItsWorkers) {
   }
   at.go_on();
   poll();
+}
+
+// Parsing and reading poll every few milliseconds.
+TEST(Interrupt, LongTextsAndFilesPoll) {
+  std::string json = "[\"" + std::string(4 << 20, 'x') + "\"";
+  while (json.size() < 16 << 20) json += ", 12345";
+  json += "]";
+  EXPECT_GE(test::polls_of([&] { parse_json(json, "test"); }), 60);
+  const test::Scratch scratch;
+  write_file(scratch / "large", std::string(32 << 20, 'x'));
+  EXPECT_GE(test::polls_of([&] { read_file(scratch / "large"); }), 8);
+  EXPECT_GE(test::polls_of([&] { file_xxh3(scratch / "large"); }), 8);
+}
+
+TEST(Interrupt, AMutexThatAnotherCallHoldsIsWaitedFor) {
+  std::mutex mutex;
+  const std::unique_lock held = polled_lock(mutex);
+  std::thread([&] {
+    test::StopsAt stops(5);
+    const InterruptScope scope(&stops);
+    EXPECT_THROW(polled_lock(mutex), Error);
+  }).join();
 }
 
 TEST(Cpus, AtLeastOne) { EXPECT_GE(available_cpus(), 1); }

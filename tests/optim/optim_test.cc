@@ -3,7 +3,9 @@
 
 #include <random>
 
+#include "optim/flat.h"
 #include "optim/weights.h"
+#include "support/interrupts.h"
 #include "tensor/parallel.h"
 
 namespace trl::optim {
@@ -37,6 +39,15 @@ at::Tensor random_tensor(int64_t count, uint32_t seed, float scale) {
   const at::Tensor tensor = at::empty({count}, at::kFloat);
   for (int64_t i = 0; i < count; ++i) tensor.data_ptr<float>()[i] = uniform(generator);
   return tensor;
+}
+
+// The states of a large model are cleared, and its gradients summed, in seconds.
+TEST(Clip, ANormOfMuchAndStatesOfMuchPoll) {
+  std::vector<Parameter> parameters;
+  parameters.push_back(trained("", at::zeros({1 << 24}, at::kFloat), at::zeros({1 << 24}, at::kFloat)));
+  const std::vector<Parameter*> pointers = {&parameters[0]};
+  EXPECT_GE(test::polls_of([&] { l2_norm(gradients(pointers)); }), 16);
+  EXPECT_GE(test::polls_of([&] { flat_views(pointers, {at::kFloat}, base::MemoryKind::optimizer); }), 64);
 }
 
 // bfloat16 weights are updated in float32 and rounded once. The first update has a closed form, since the

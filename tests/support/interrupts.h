@@ -1,5 +1,7 @@
 // Interrupts for tests: what polls them is asked every time.
 #pragma once
+#include <algorithm>
+
 #include "base/interrupt.h"
 
 namespace trl::test {
@@ -25,5 +27,27 @@ class StopsAt final : public base::Interrupt {
   const int64_t at_;
   std::atomic<bool> resumed_{false};
 };
+
+// How often body asks whether to continue. Below 0: one of these times did not end it (the first, the last
+// and one in the middle are tried).
+template <class Body>
+int64_t polls_of(const Body& body) {
+  StopsAt counts;
+  {
+    const base::InterruptScope scope(&counts);
+    body();
+  }
+  for (const int64_t at : {int64_t{1}, counts.polls / 2, counts.polls.load()}) {
+    StopsAt stops(std::max<int64_t>(1, at));
+    const base::InterruptScope scope(&stops);
+    try {
+      body();
+      return -at;  // it went on
+    } catch (const Error& error) {
+      if (error.status() != Status::cancelled) return -at;
+    }
+  }
+  return counts.polls;
+}
 
 }  // namespace trl::test

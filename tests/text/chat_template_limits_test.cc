@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 #include "text/chat_template/chat_template.h"
 
 namespace trl::text {
@@ -26,6 +27,12 @@ std::string failure(const std::string& source, const base::Json& variables = bas
     message = e.message();
   }
   return message;
+}
+
+TEST(ChatTemplateLimits, ALongRenderingIsCancelledWithin) {
+  const ChatTemplate loops(
+      "{% for a in range(1000) %}{% for b in range(1000) %}{% set c = a %}{% endfor %}{% endfor %}");
+  EXPECT_GE(test::polls_of([&] { loops.render(base::Json::array(), {}); }), 60);
 }
 
 TEST(ChatTemplateLimits, Nesting) {

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -53,6 +54,18 @@ TEST(TokenizerLongWords, GiveTheRecordedIds) {
     ++run;
   }
   EXPECT_EQ(run, 45u);
+}
+
+// A word of a megabyte is tokenised in a second, and polls meanwhile.
+TEST(TokenizerLongWords, AreCancelledWithinThem) {
+  const std::map<std::string, std::string> words = long_words();
+  for (const char* name : {"bpe_qwen2", "spm_style_bpe", "unigram_t5"}) {
+    const std::string path = TRL_SOURCE_DIR "/tests/data/tokenizers/" + std::string(name) + "/tokenizer.json";
+    SCOPED_TRACE(name);
+    const auto tokenizer = open(base::read_json_file(path));
+    const std::string word = repeated(words.at("random letters"), 50);
+    EXPECT_GE(test::polls_of([&] { tokenizer->encode(word, false); }), 60);
+  }
 }
 
 // Tokens that are whitespace and take whitespace along: in the square of the text's length if each looked at

@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "text/chat_template/value.h"
 
 namespace trl::text::jinja {
 
-inline constexpr int64_t kMaxSteps = 50'000'000;           // evaluated nodes, walked items, 64 scanned bytes
+inline constexpr int64_t kMaxSteps = 50'000'000;  // evaluated nodes, walked items, 64 scanned bytes
+inline constexpr int64_t kStepsPerPoll = 1 << 14;
 inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
 inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
 inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
@@ -38,7 +40,9 @@ class Run {
   [[noreturn]] void fail_undefined(const Value& value) const { fail_text(value.undefined_message()); }
 
   void spend(int64_t steps) {
+    const int64_t before = steps_;
     steps_ -= steps;
+    if (before / kStepsPerPoll != steps_ / kStepsPerPoll) base::poll();
     if (steps_ < 0) fail("more than {} steps; the template does not end", kMaxSteps);
   }
   void produce(size_t bytes);

@@ -4,12 +4,15 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/utf8.h"
 
 namespace trl::text {
 
 namespace {
-constexpr size_t kLongWord = 8192;  // symbols
+constexpr size_t kLongWord = 8192;                 // symbols
+constexpr size_t kBytesPerPoll = size_t{1} << 16;  // bytes between two polls
+constexpr size_t kMergesPerPoll = 4096;
 }  // namespace
 
 Bpe::Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const std::string& where)
@@ -42,6 +45,7 @@ void Bpe::read_merges(const Merges& merges, const std::string& where) {
     return id;
   };
   for (const auto& [left, right] : merges) {
+    if (ranks_.size() % kMergesPerPoll == 0) base::poll();
     if (right.size() < options_.prefix.size())
       fail(Status::format, "{}.merges[{}]: '{}' without the prefix '{}'", where, ranks_.size(), right,
            options_.prefix);
@@ -93,6 +97,7 @@ void Bpe::start(std::string_view word, BpeSpace& space) const {
   for (size_t at = 0; at < word.size();) {
     const size_t begin = at;
     const char32_t c = base::next_code_point(word, at);
+    if (at / kBytesPerPoll != begin / kBytesPerPoll) base::poll();
     const std::string_view character = word.substr(begin, at - begin);
     if (const int32_t id = character_id(word, begin, at, c); id >= 0) {
       flush();

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/interrupt.h"
 #include "text/tokenizer/bpe.h"
 
 namespace trl::text {
 
 namespace {
-constexpr size_t kAhead = 16;  // places that are fetched from memory early
+constexpr size_t kAhead = 16;                       // places that are fetched from memory early
+constexpr size_t kPlacesPerPoll = size_t{1} << 14;  // places between two polls
 
 // They come in a few rising runs, one for each merge that made a part of the pair.
 void sort_runs(std::vector<uint32_t>& places) {
@@ -60,7 +62,9 @@ size_t Bpe::merge_at_once(uint32_t rank, std::vector<uint32_t>& places, BpeSpace
 // What comes up at a place and has no higher rank is merged before the next place, as it stands to its left.
 void Bpe::merge_one_by_one(uint32_t rank, const std::vector<uint32_t>& places, BpeSpace& space) const {
   space.queue.clear();
+  size_t done = 0;
   for (const uint32_t at : places) {
+    if (++done % kPlacesPerPoll == 0) base::poll();
     space.queue.push_back(static_cast<uint64_t>(rank) << 32 | at);
     merge_queue(rank, space);
   }
@@ -70,11 +74,13 @@ void Bpe::merge_long(BpeSpace& space) const {
   const auto& symbols = space.symbols;
   space.places.resize(ranks_.size());
   for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+    if (i % kPlacesPerPoll == 0) base::poll();
     const auto* merge =
         merges_.find(static_cast<uint32_t>(symbols[i].id), static_cast<uint32_t>(symbols[i + 1].id));
     if (merge) place(i, merge->first, space);
   }
   while (!space.waiting.empty()) {
+    base::poll();
     std::pop_heap(space.waiting.begin(), space.waiting.end(), std::greater<>());
     const uint32_t rank = space.waiting.back();
     space.waiting.pop_back();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/polled_text.h"
 #include "text/tokenizer/field.h"
 #include "text/tokenizer/score.h"
 #include "text/tokenizer/vocabulary.h"
@@ -210,7 +211,7 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   TokenizerJson out;
   Reader reader(text, origin, out, whole);
-  Json::sax_parse(text.begin(), text.end(), &reader);
+  Json::sax_parse(base::PolledText::begin(text), base::PolledText::end(text), &reader);
   if (!out.rest.is_object()) fail(Status::format, "{}: {} instead of an object", origin, kind_of(out.rest));
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/utf8.h"
 
 namespace trl::text {
@@ -10,6 +11,7 @@ namespace trl::text {
 namespace {
 constexpr double kUnknownPenalty = 10;
 constexpr int32_t kNone = -1;
+constexpr size_t kSearchedPerPoll = size_t{1} << 14;  // bytes between two polls
 
 size_t character_length(char first) {
   const auto byte = static_cast<unsigned char>(first);
@@ -68,6 +70,7 @@ void Unigram::search(std::string_view word, Space& space) const {
         !options_.unknown)
       fail(Status::format, "{}: '{}' is not a token, and unk_id names none for it", where_,
            word.substr(at, behind - at));
+    if (behind / kSearchedPerPoll != at / kSearchedPerPoll) base::poll();
     at = behind;
   }
 }
