@@ -14,7 +14,8 @@
  *    their size and may hold NUL. Numbers in text never depend on the locale.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    only the accessors of the objects it was given, the functions that take no handle, every destroy
- *    function and trl_trainer_cancel, _pause and _resume may be called; anything else returns TRL_E_BUSY.
+ *    function, trl_runtime_cancel and trl_trainer_cancel, _pause and _resume may be called; anything else
+ *    returns TRL_E_BUSY.
  *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
  *    that was under way is undone; what was done before it stays done. Only where the call returns nothing
@@ -110,7 +111,7 @@ enum {
   TRL_E_OUT_OF_DEVICE_MEMORY = -8,
   TRL_E_DEVICE = -9,
   TRL_E_DISTRIBUTED = -10,
-  TRL_E_CANCELLED = -11, /* trl_trainer_cancel was called, or the process is ending */
+  TRL_E_CANCELLED = -11, /* trl_runtime_cancel or trl_trainer_cancel was called, or the process is ending */
   TRL_E_BUSY = -12,      /* in use elsewhere, called from a callback, or after a fork */
   TRL_E_CALLBACK = -13,  /* a callback of the host failed; trl_error_callback_code has its value */
   TRL_E_INTERNAL = -14
@@ -161,6 +162,11 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
 
 /**
  * Whether this build has a feature.
+ *
+ * Formats of rows and models: arrow (streams of it; its files are parquet), csv, gguf, gzip, parquet,
+ * sentencepiece (tokenizer.model), zstd. With the engine: engine, generate, lora, and a name for each
+ * trainer, sft, dpo, kto and reward. Later versions add names. trl.pc has the same list (pkg-config
+ * --variable=features trl), as far as it was built.
  *
  * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
  * @return 1 or 0; cannot fail.
@@ -628,10 +634,11 @@ typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t d
 enum { TRL_PROGRESS_STOP = 1 };
 
 /**
- * Sets the progress callback of a runtime. It reports on the calls that open or make something for the
- * runtime: trl_dataset_open, trl_dataset_open_config, trl_dataset_get_row_count, trl_dataset_get_profile,
- * trl_model_open, trl_model_convert, trl_trainer_create and trl_runtime_describe. While libtorch itself is
- * being loaded the callback does not run and the call cannot be stopped.
+ * Sets the progress callback of a runtime. It reports on the calls that open, make or save something for the
+ * runtime or for an object that was created with it: trl_dataset_open, trl_dataset_open_config, the
+ * trl_dataset_get_* functions, trl_tokenizer_open, trl_model_open, trl_model_convert, trl_model_save,
+ * trl_trainer_create, trl_trainer_plan and trl_runtime_describe; of the calls of a trainer only on what they
+ * save. While libtorch itself is being loaded the callback does not run and the call cannot be stopped.
  *
  * It runs on the thread that is inside such a call; two calls at the same time may run it at the same time.
  *
@@ -692,6 +699,24 @@ TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* ki
  */
 TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json,
                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Ends the calls that are in progress on a runtime: each returns TRL_E_CANCELLED, within 100 ms of work.
+ *
+ * These are the calls that were given the runtime, or an object that was created with it: opening, creating,
+ * reading and counting rows, planning, training, evaluating, generating, converting and saving. Nothing
+ * half-made or half-written is left. A trainer is as after trl_trainer_cancel and can be trained on. Later
+ * calls are not affected. A call continues while libtorch itself is being loaded, while LAPACK decomposes a
+ * weight (init_lora_weights: pissa, olora), while the system flushes a file to its disk, while the host's own
+ * functions run, and until an optimizer update that has begun is done. A call that has all but ended returns
+ * as usual.
+ *
+ * @param runtime [in] nullable: the calls of the whole process, also those without a runtime.
+ * Contract: signal-safe; never blocks; no callbacks; cannot fail. The runtime must not be destroyed
+ * meanwhile.
+ * @since 0.1
+ */
+TRL_API void trl_runtime_cancel(trl_runtime* runtime) TRL_NOEXCEPT;
 
 /**
  * Frees a runtime; what was created with it continues to work.
@@ -1388,7 +1413,7 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
  * Does one optimizer step, with the log record, evaluation and save that the configuration has after it.
  *
  * The call that finds nothing left closes the run: it writes trainer_state.json into output_dir and returns
- * TRL_END.
+ * TRL_END. A run that an event callback of trl_trainer_train has stopped is resumed.
  *
  * @param trainer [in] changed.
  * @param out_metrics [out] nullable; of this step; borrowed until the next call on this trainer.
@@ -1412,7 +1437,7 @@ enum {
   TRL_ON_STEP = 1,        /* an optimizer step is done: loss, grad_norm, learning_rate, num_tokens ... */
   TRL_ON_LOG = 2,         /* a record of trainer_state.json's log_history: its numbers */
   TRL_ON_EVALUATE = 3,    /* an evaluation is done: eval_loss, eval_runtime ... */
-  TRL_ON_SAVE = 4,        /* a directory was written */
+  TRL_ON_SAVE = 4,        /* a directory was written: the text path (trl_metrics_text) */
   TRL_ON_EPOCH = 5,       /* an epoch is done, or was cut short: epoch says how much of it */
   TRL_ON_TRAIN_END = 6    /* the summary: train_loss, train_runtime ... */
 };
@@ -1433,14 +1458,18 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * cannot be written is left out with a warning, and training continues to the next one. The final model is
  * saved by trl_trainer_save. The log has a line for each event, steps and records as debug lines.
  *
+ * After a callback has stopped or failed a run, the next call resumes it with the step and the row that come
+ * next, in the state that an uninterrupted run has there; its events begin with TRL_ON_TRAIN_BEGIN again. It
+ * is refused with TRL_E_INVALID_CONFIG where load_best_model_at_end has put the weights of another step in.
+ *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.
  * @param user_data [in] given to on_event.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_E_CANCELLED, TRL_E_INVALID_ARGUMENT for
- *   TRL_EVENT_EVALUATE without evaluation rows, TRL_E_CALLBACK, and the errors of trl_trainer_step.
- * Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after
- * TRL_E_DEVICE.
+ * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_END when the run was complete before this call,
+ *   TRL_E_CANCELLED, TRL_E_INVALID_ARGUMENT for TRL_EVENT_EVALUATE without evaluation rows, TRL_E_CALLBACK,
+ * and the errors of trl_trainer_step. Contract: exclusive; blocks; event, log, next, rewind; after an error
+ * the trainer is usable, except after TRL_E_DEVICE.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
@@ -1596,6 +1625,17 @@ TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
                                    double* out_value) TRL_NOEXCEPT;
 
 /**
+ * Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE.
+ *
+ * @param metrics [in] not changed.
+ * @param name [in] of the text.
+ * @return borrowed as long as metrics; NULL when there is no such text.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_metrics_text(const trl_metrics* metrics, const char* name) TRL_NOEXCEPT;
+
+/**
  * Walks the names of the numbers, in the order of TRL's records.
  *
  * @param metrics [in] not changed.
@@ -1707,6 +1747,20 @@ TRL_API const char* trl_completions_text(const trl_completions* completions, siz
  */
 TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions, size_t index,
                                               size_t* out_count) TRL_NOEXCEPT;
+
+/**
+ * Why a completion ended: "eos_token" (an end token of the model or tokenizer), "stop_sequence" (a text of
+ * generate.stop), "length" (generate.max_new_tokens) or "callback" (on_token returned something other than 0
+ * where it would have gone on).
+ *
+ * @param completions [in] not changed.
+ * @param index [in] the prompt's number.
+ * @return borrowed, valid for the life of the process; NULL for an index out of range.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_completions_finish_reason(const trl_completions* completions,
+                                                  size_t index) TRL_NOEXCEPT;
 
 /**
  * Frees completions.

@@ -1,14 +1,61 @@
 #include "capi/call_interrupt.h"
 
 #include <cerrno>
+#include <mutex>
+#include <thread>
 
 #include "base/thread_pool.h"
 #include "capi/ending.h"
 
 namespace trl::capi {
 
-Interrupt::Interrupt() { ending().add(*this); }
-Interrupt::~Interrupt() { ending().remove(*this); }
+namespace {
+
+// All interrupts that live, the newest first. Signal handlers walk this list, so nobody locks it to read: one
+// that is removed stays valid until no reader is left.
+constinit std::atomic<Interrupt*> newest{nullptr};
+constinit std::atomic<int> readers{0};
+constinit std::mutex changes;
+
+}  // namespace
+
+Interrupt::Interrupt(Of of) : of_(of) {
+  {
+    const std::lock_guard lock(changes);
+    next_ = newest.load();
+    newest = this;
+  }
+  if (ending().begun()) ask(kEnd);
+}
+
+Interrupt::~Interrupt() {
+  {
+    const std::lock_guard lock(changes);
+    std::atomic<Interrupt*>* place = &newest;
+    while (*place != this) place = &place->load()->next_;
+    place->store(next_);
+  }
+  while (readers != 0) std::this_thread::yield();
+}
+
+template <class Body>
+void Interrupt::each(const Body& body) noexcept {
+  ++readers;
+  for (Interrupt* one = newest; one != nullptr; one = one->next_) body(*one);
+  --readers;
+}
+
+// A call of a trainer has two of these, and the trainer's own is the older one: it is asked last. A call that
+// begins with that one meanwhile (begin() forgets earlier requests) has been asked through the other.
+void Interrupt::cancel_calls(const void* runtime) noexcept {
+  each([&](Interrupt& one) {
+    if (one.of_ == Of::call && (runtime == nullptr || one.runtime_ == runtime)) one.ask(kStop);
+  });
+}
+
+void Interrupt::end_all() noexcept {
+  each([](Interrupt& one) { one.ask(kEnd); });
+}
 
 // Waking is one system call. errno is restored: a signal handler may run between a failure and its check.
 void Interrupt::ask(uint32_t what) noexcept {
@@ -30,7 +77,7 @@ bool Interrupt::goes_on() noexcept {
   for (;;) {
     const uint32_t asked = asked_.load();
     if ((asked & kEnd) != 0 && !ending().this_thread_goes_on()) return false;
-    if ((asked & (kCancel | kFail)) != 0) return false;
+    if ((asked & (kCancel | kStop | kFail)) != 0) return false;
     if ((asked & kPause) == 0 || !holds_.load() || base::in_pool()) return true;
     asked_.wait(asked);
   }

@@ -1,4 +1,5 @@
-// The interrupt of a call: a trainer's cancel and pause, a progress callback, or the end of the process.
+// The interrupt of a call: a trainer's cancel and pause, trl_runtime_cancel, a callback that failed, or the
+// end of the process.
 #pragma once
 #include "base/interrupt.h"
 
@@ -6,21 +7,25 @@ namespace trl::capi {
 
 class Interrupt : public base::Interrupt {
  public:
-  Interrupt();  // registers itself with the end of the process, for as long as it lives
+  enum class Of : uint8_t { call, background };  // only the end of the process ends work in the background
+  explicit Interrupt(Of of);
   virtual ~Interrupt();
-  // From any thread, and from signal handlers.
+  // Signal handlers use all of these too.
   void cancel() noexcept { ask(kCancel); }
   void pause() noexcept { ask(kPause); }
   void resume() noexcept { take_back(kPause); }
-  void end() noexcept { ask(kEnd); }  // for the end of the process alone
+  // Ends the calls in progress that work for a runtime; null: all calls of the process.
+  static void cancel_calls(const void* runtime) noexcept;
+  static void end_all() noexcept;  // only for the end of the process
 
   bool paused() const noexcept { return (asked_.load() & kPause) != 0; }
   void answered() noexcept { take_back(kCancel); }  // each request ends one call
   void fail() noexcept final { ask(kFail); }
-  // Begins a call. A pause holds only training calls, so that the host can still use the trainer in other
-  // ways.
+  void works_for(const void* runtime) noexcept { runtime_ = runtime; }
+  // Begins a call where several use one interrupt. A pause holds only training calls, so that the host can
+  // still use the trainer in other ways.
   void begin(bool pausable) noexcept {
-    take_back(kFail);
+    take_back(kFail | kStop);
     holds_.store(pausable);
   }
   bool goes_on() noexcept final;
@@ -30,10 +35,15 @@ class Interrupt : public base::Interrupt {
   virtual void watch() noexcept {}  // at every poll, once be_watched()
 
  private:
-  static constexpr uint32_t kCancel = 1, kPause = 2, kEnd = 4, kFail = 8, kWatched = 16;
+  static constexpr uint32_t kCancel = 1, kPause = 2, kEnd = 4, kFail = 8, kWatched = 16, kStop = 32;
+  template <class Body>
+  static void each(const Body& body) noexcept;
   void ask(uint32_t what) noexcept;
   void take_back(uint32_t what) noexcept;
+  const Of of_;
+  std::atomic<const void*> runtime_{nullptr};
   std::atomic<bool> holds_{false};
+  std::atomic<Interrupt*> next_{nullptr};  // of all that live
 };
 
 }  // namespace trl::capi

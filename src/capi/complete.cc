@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 
-#include "capi/call_interrupt.h"
 #include "capi/callback.h"
 #include "capi/completion_text.h"
 #include "capi/model_handle.h"
@@ -18,36 +17,48 @@ class Tokens final : public engine::TokenSink {
  public:
   Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, trl_token_fn function,
          void* user_data)
-      : texts_(texts), sampling_(sampling), function_(function), user_data_(user_data) {}
+      : texts_(texts),
+        sampling_(sampling),
+        function_(function),
+        user_data_(user_data),
+        reasons_(texts.size(), kLength) {}
   bool on_token(int64_t prompt, int32_t id, float) noexcept override {
     if (has_failed()) return false;
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
-      bool goes_on = !text.add(id);
-      if (is_last(text, id)) text.finish();
+      const char* reason = add(text, id);
+      if (reason != nullptr) text.finish();
       if (function_ != nullptr) {
         const std::string piece(text.take());
         const int32_t answer = call_host("token", [&] {
           return function_(user_data_, static_cast<size_t>(prompt), id, piece.c_str(), piece.size());
         });
-        goes_on = answer == 0 && goes_on;
+        if (answer != 0 && reason == nullptr) reason = "callback";
       }
-      return goes_on;
+      if (reason != nullptr) reasons_[static_cast<size_t>(prompt)] = reason;
+      return reason == nullptr;
     } catch (...) {
       keep_failure(std::current_exception());
       return false;
     }
   }
 
+  const char* reason(size_t prompt) const { return reasons_[prompt]; }
+
  private:
-  bool is_last(const CompletionText& text, int32_t id) const {
-    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ||
-           std::find(sampling_.stop_ids.begin(), sampling_.stop_ids.end(), id) != sampling_.stop_ids.end();
+  static constexpr const char* kLength = "length";
+  // Why the text ends with this token; null: it goes on.
+  const char* add(CompletionText& text, int32_t id) const {
+    if (text.add(id)) return "stop_sequence";
+    const auto& ends = sampling_.stop_ids;
+    if (std::find(ends.begin(), ends.end(), id) != ends.end()) return "eos_token";
+    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ? kLength : nullptr;
   }
   std::vector<CompletionText>& texts_;
   const engine::Sampling& sampling_;
   const trl_token_fn function_;
   void* const user_data_;
+  std::vector<const char*> reasons_;
 };
 
 }  // namespace
@@ -73,17 +84,13 @@ std::vector<Completion> complete(engine::Model& model, const Tokenizer& tokenize
   const std::vector<int32_t> ends = end_tokens(model, tokenizer.get());
   sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token, user_data);
-  // A callback that fails ends the call with this one, where there is none of a trainer.
-  Interrupt interrupt;
-  base::Interrupt* const current = base::thread_interrupt();
-  const base::InterruptScope interrupted_by(current == &process().interrupt() ? &interrupt : current);
   engine::ErrorCapture error;
   error.check(
       process().use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); }));
   std::vector<Completion> all;
   for (CompletionText& text : texts) {
     text.finish();
-    all.push_back({text.ids(), text.text()});
+    all.push_back({text.ids(), text.text(), sink.reason(all.size())});
     all.back().ids.reserve(1);  // so that no tokens are an array too
   }
   return all;

@@ -21,6 +21,7 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
+  const char* finish_reason;  // a literal
 };
 
 // sampling: its stop_ids are those of the model and of the tokenizer. stops: texts at which a completion

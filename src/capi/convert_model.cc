@@ -6,7 +6,6 @@
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
-#include "capi/watched_call.h"
 #include "data/gguf_vocabulary.h"
 #include "data/open_tokenizer.h"
 #include "engine/error_capture.h"
@@ -70,19 +69,13 @@ trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char*
   return guard(error, [&] {
     const std::string from = path_of(path), to = path_of(target, "target");
     auto held = runtime_of(runtime);
-    const LogScope scope(held->log());
+    const RuntimeScope scope(*held);
     const trl::config::Config& config = options_of(options);
     const std::string type = config.get("convert.type");
-    watched(*held, [&] {
-      if (trl::adapter::is_adapter(from)) {
-        convert_adapter(from, to, type, config.get_text("convert.base"));
-        return 0;
-      }
-      if (config.get_text("convert.base")) {
-        trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is not one", from);
-      }
-      trl::io::is_gguf(from) ? convert_gguf(from, to, type) : convert_directory(from, to, type);
-      return 0;
-    });
+    if (trl::adapter::is_adapter(from))
+      return convert_adapter(from, to, type, config.get_text("convert.base"));
+    if (config.get_text("convert.base"))
+      trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is not one", from);
+    trl::io::is_gguf(from) ? convert_gguf(from, to, type) : convert_directory(from, to, type);
   });
 }

@@ -6,7 +6,6 @@
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/watched_call.h"
 #include "data/formats.h"
 #include "io/arrow_abi.h"
 
@@ -180,7 +179,8 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
         rows.entries.emplace_back().path = file;
         rows.entries.front().split = config.get("dataset_train_split");
         rows.entries.front().config = config.get_text("dataset_config").value_or("");
-        auto opened = watched(*shared, [&] { return data::open_rows(rows, *shared->log()); });
+        const RuntimeScope scope(*shared);
+        auto opened = data::open_rows(rows, *shared->log());
         *out_dataset = new_dataset(shared, config, std::move(opened.train));
       },
       out_dataset);
@@ -243,7 +243,8 @@ trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* confi
         need(out_eval, "out_eval");
         const auto shared = runtime_of(runtime);
         const auto arguments = trl::config::dataset_arguments(keys);
-        data::OpenedRows rows = watched(*shared, [&] { return data::open_rows(arguments, *shared->log()); });
+        const RuntimeScope scope(*shared);
+        data::OpenedRows rows = data::open_rows(arguments, *shared->log());
         std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
         if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
         *out_train = train.release();
@@ -273,11 +274,9 @@ trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_co
         const auto shared = get(dataset, "dataset");
         need(out_count, "out_count");
         int64_t count = 0;
-        const LogScope scope(shared->runtime()->log());
-        watched(*shared->runtime(), [&] {
-          const auto source = shared->source({.directory = {}, .memory = &process().memory()});
-          for (data::Row row; source->next(row); trl::base::progress("rows", ++count, -1)) trl::base::poll();
-        });
+        const RuntimeScope scope(*shared->runtime());
+        const auto source = shared->source({.directory = {}, .memory = &process().memory()});
+        for (data::Row row; source->next(row); trl::base::progress("rows", ++count, -1)) trl::base::poll();
         *out_count = count;
       },
       out_count);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "base/quiet_thread.h"
@@ -100,17 +101,6 @@ void Ending::come_back() noexcept {
   park();
 }
 
-void Ending::add(Interrupt& interrupt) {
-  const std::lock_guard lock(mutex_);
-  interrupts_.push_back(&interrupt);
-  if (phase_ != Phase::none) interrupt.end();
-}
-
-void Ending::remove(Interrupt& interrupt) noexcept {
-  const std::lock_guard lock(mutex_);
-  std::erase(interrupts_, &interrupt);
-}
-
 bool Ending::this_thread_goes_on() noexcept {
   if (is_exiting_thread()) return true;
   if (phase_ == Phase::parks) {
@@ -151,10 +141,7 @@ void Ending::begin() noexcept {
   if (begun.exchange(true)) return;
   exiting_ = ::pthread_self();
   phase_ = Phase::stops;
-  {
-    const std::lock_guard lock(mutex_);
-    for (Interrupt* interrupt : interrupts_) interrupt->end();
-  }
+  Interrupt::end_all();
   const int own = inside_call() ? 1 : 0;
   Clock::time_point latest = Clock::now() + kWait;
   const auto wait = [&] {

@@ -7,12 +7,8 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
-#include <vector>
 
 namespace trl::capi {
-
-class Interrupt;
 
 // Blocks this thread for good.
 [[noreturn]] void park() noexcept;
@@ -27,8 +23,6 @@ class Ending {
   void go_out() noexcept { --working_; }
   void come_back() noexcept;
 
-  void add(Interrupt& interrupt);
-  void remove(Interrupt& interrupt) noexcept;
   bool begun() const noexcept { return phase_ != Phase::none; }
   // What an interrupt answers once the end has begun. Never returns on a thread that did not stop in time.
   bool this_thread_goes_on() noexcept;
@@ -52,8 +46,6 @@ class Ending {
   std::atomic<int> working_{0};      // threads inside a call
   std::atomic<int> loading_{0};
   pthread_t exiting_{};  // before phase_
-  std::mutex mutex_;
-  std::vector<Interrupt*> interrupts_;
 };
 
 Ending& ending();

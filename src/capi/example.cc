@@ -5,7 +5,6 @@
 #include "capi/guard.h"
 #include "capi/process.h"
 #include "capi/tokenizer_handle.h"
-#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "data/open_tokenizer.h"
 #include "data/sft_tokens.h"
@@ -77,8 +76,8 @@ trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl_tokeniz
         need(out_json, "out_json");
         if (row < 0) trl::fail(trl::Status::invalid_argument, "row: {} is below 0", row);
         const trl::config::Config config = rows->apply_options(options_of(options));
-        *out_json = rows->keep(
-            watched(*rows->runtime(), [&] { return read_example(*rows, *shared, config, row); }).dump());
+        const RuntimeScope scope(*rows->runtime());
+        *out_json = rows->keep(read_example(*rows, *shared, config, row).dump());
       },
       out_json);
 }

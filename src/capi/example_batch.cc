@@ -8,7 +8,6 @@
 #include "capi/guard.h"
 #include "capi/prepare.h"
 #include "capi/tokenizer_handle.h"
-#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "data/open_tokenizer.h"
 #include "data/sft_tokens.h"
@@ -178,11 +177,10 @@ trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer
         need(out_json, "out_json");
         check_batch(batch);
         const trl::config::Config config = options_of(options);
-        *out_json = rows->keep(watched(*rows->runtime(), [&] {
-                                 Epoch epoch(*rows, *shared, config);
-                                 epoch.find(batch);
-                                 return epoch.describe();
-                               }).dump());
+        const RuntimeScope scope(*rows->runtime());
+        Epoch epoch(*rows, *shared, config);
+        epoch.find(batch);
+        *out_json = rows->keep(epoch.describe().dump());
       },
       out_json);
 }
@@ -197,9 +195,8 @@ trl_status trl_dataset_visit_batches(const trl_dataset* dataset, const trl_token
     check_batch(first);
     if (count < 0) trl::fail(trl::Status::invalid_argument, "count: {} is below 0", count);
     const trl::config::Config config = options_of(options);
-    watched(*rows->runtime(), [&] {
-      Epoch epoch(*rows, *shared, config);
-      visit(epoch, first, count, on_batch, user_data);
-    });
+    const RuntimeScope scope(*rows->runtime());
+    Epoch epoch(*rows, *shared, config);
+    visit(epoch, first, count, on_batch, user_data);
   });
 }

@@ -1,4 +1,5 @@
 // trl_generator_* and trl_completions_*.
+#include "base/polled_lock.h"
 #include "capi/complete.h"
 #include "capi/config_handle.h"
 #include "capi/conversation.h"
@@ -86,8 +87,8 @@ std::vector<Completion> Generator::generate(std::span<const std::string_view> pr
     return trainer_->exclusively(
         [&] { return run(trainer_->model(), prompts, options, on_token, user_data); });
   }
-  const LogScope scope(model_->runtime()->log());
-  const std::lock_guard one(model_->in_use());  // another generator of the same model waits
+  const RuntimeScope scope(*model_->runtime());
+  const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
   return run(model_->get(), prompts, options, on_token, user_data);
 }
 
@@ -131,7 +132,7 @@ trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer, trl_
         const auto shared = get(model, "model");
         auto text = get_or_null(tokenizer, "tokenizer");
         need(out_generator, "out_generator");
-        const LogScope scope(shared->runtime()->log());
+        const RuntimeScope scope(*shared->runtime());
         if (!text) text = shared->tokenizer();
         *out_generator = new trl_generator(std::make_shared<Generator>(shared, std::move(text)));
       },
@@ -183,6 +184,13 @@ const int32_t* trl_completions_tokens(const trl_completions* completions, size_t
     const Completion* found = completion(completions, index);
     if (out_count != nullptr) *out_count = found != nullptr ? found->ids.size() : 0;
     return found != nullptr ? found->ids.data() : nullptr;
+  });
+}
+
+const char* trl_completions_finish_reason(const trl_completions* completions, size_t index) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    const Completion* found = completion(completions, index);
+    return found != nullptr ? found->finish_reason : nullptr;
   });
 }
 

@@ -19,11 +19,9 @@ using namespace trl::capi;
 
 namespace {
 
-using Entries = std::vector<trl_metrics::Entry>;
-
-Entries::const_iterator find(const trl_metrics* metrics, std::string_view name) {
-  return std::find_if(metrics->entries.begin(), metrics->entries.end(),
-                      [&](const auto& e) { return e.name == name; });
+template <class Entries>
+auto find(const Entries& entries, std::string_view name) {
+  return std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
 }
 
 bool is_metrics(const trl_metrics* metrics) { return metrics != nullptr && metrics->is(Tag::metrics); }
@@ -35,10 +33,18 @@ trl_status trl_metrics_get(const trl_metrics* metrics, const char* name, double*
     if (out_value == nullptr) return TRL_E_INVALID_ARGUMENT;
     *out_value = 0;
     if (!is_metrics(metrics) || name == nullptr) return TRL_E_INVALID_ARGUMENT;
-    const auto entry = find(metrics, name);
+    const auto entry = find(metrics->entries, name);
     if (entry == metrics->entries.end()) return TRL_E_NOT_FOUND;
     *out_value = entry->value;
     return TRL_OK;
+  });
+}
+
+const char* trl_metrics_text(const trl_metrics* metrics, const char* name) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    if (!is_metrics(metrics) || name == nullptr) return nullptr;
+    const auto text = find(metrics->texts, name);
+    return text == metrics->texts.end() ? nullptr : text->value.c_str();
   });
 }
 
@@ -47,7 +53,7 @@ const char* trl_metrics_next(const trl_metrics* metrics, const char* previous) n
     if (!is_metrics(metrics)) return nullptr;
     auto entry = metrics->entries.begin();
     if (previous != nullptr) {
-      entry = find(metrics, previous);
+      entry = find(metrics->entries, previous);
       if (entry != metrics->entries.end()) ++entry;
     }
     return entry == metrics->entries.end() ? nullptr : entry->name.c_str();

@@ -14,9 +14,13 @@ struct trl_metrics : trl::capi::Head {
     std::string name;
     double value;
   };
+  struct Text {
+    std::string name, value;
+  };
   trl_metrics() : Head(trl::capi::Tag::metrics) {}
   ~trl_metrics() { retire(); }
   void assign(std::span<const trl::engine::Metric> metrics);
   void add_if_missing(std::string_view name, double value);
   std::vector<Entry> entries;
+  std::vector<Text> texts;
 };

@@ -7,9 +7,9 @@
 #include "adapter/tensors.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/polled_lock.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "config/model_dtype.h"
 #include "config/quantization.h"
@@ -94,7 +94,7 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
 }
 
 std::shared_ptr<Tokenizer> Model::tokenizer() {
-  const std::lock_guard lock(tokenizer_mutex_);
+  const auto lock = base::polled_lock(tokenizer_mutex_);
   if (!tokenizer_) tokenizer_ = open_tokenizer(tokenizer_path(path_, options_), options_);
   return tokenizer_;
 }
@@ -138,12 +138,10 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
         need(out_model, "out_model");
         const std::string directory = path_of(path);
         auto held = runtime_of(runtime);
-        const LogScope scope(held->log());
-        *out_model = new trl_model(watched(*held, [&] {
-          trl::config::Config given = options_of(options);
-          const std::string base = base_path(directory, given);
-          return std::make_shared<Model>(held, base, given);
-        }));
+        const RuntimeScope scope(*held);
+        trl::config::Config given = options_of(options);
+        const std::string base = base_path(directory, given);
+        *out_model = new trl_model(std::make_shared<Model>(held, base, given));
       },
       out_model);
 }
@@ -165,7 +163,7 @@ namespace {
 template <typename Body>
 void change(trl_model* model, Use use, const Body& body) {
   const auto shared = get(model, "model");
-  const LogScope scope(shared->runtime()->log());
+  const RuntimeScope scope(*shared->runtime());
   const std::unique_lock lock(shared->in_use(), std::try_to_lock);
   if (!lock) trl::fail(trl::Status::busy, "model is in use on another thread");
   trl::engine::ErrorCapture capture;

@@ -18,7 +18,7 @@ data::PrepareContext context_of(const config::TrainingArguments& training, const
   context.log = runtime.log().get();
   context.pool = own_pool != nullptr ? own_pool : &runtime.pool();
   context.memory = &process().memory();
-  context.background = &process().interrupt();
+  context.background = &process().background();
   context.seed = static_cast<uint64_t>(training.seed);
   context.packing = data.packing;
   context.needs_lengths = data.sampling == config::Sampling::group_by_length;

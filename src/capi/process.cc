@@ -6,6 +6,7 @@
 
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/polled_lock.h"
 #include "capi/ending.h"
 #include "capi/runtime_log.h"
 #include "engine/error_capture.h"
@@ -15,7 +16,7 @@ namespace trl::capi {
 namespace {
 
 struct ThreadState {
-  const CallScope* call = nullptr;  // the innermost
+  CallScope* call = nullptr;  // the innermost
   int callbacks = 0;
   RuntimeLog* log = nullptr;
   std::exception_ptr failure;
@@ -154,19 +155,16 @@ void Process::limit_memory(std::string_view name, int64_t bytes) {
 }
 
 engine::Engine& Process::engine() {
-  base::poll();
   const int wanted = threads();
-  std::unique_lock lock(engine_mutex_);
+  std::unique_lock lock = base::polled_lock(engine_mutex_);
   if (engine_ == nullptr) {
     lock.unlock();  // a callback may wait for another thread of the host, which may come here too
     base::progress("engine", 0, 1);
-    base::poll();
-    lock.lock();
+    lock = base::polled_lock(engine_mutex_);
     if (engine_ == nullptr) ending().while_loading([&] { engine_ = &engine::open_engine(*host_); });
     lock.unlock();
     base::progress("engine", 1, 1);
-    base::poll();
-    lock.lock();
+    lock = base::polled_lock(engine_mutex_);
   }
   if (engine_threads_ != wanted) {
     engine::ErrorCapture error;
@@ -211,19 +209,19 @@ void check_entry() {
   }
   if (thread_state().callbacks > 0) {
     fail(Status::busy,
-         "called inside a callback, where only these may be: trl_metrics_get and _next, "
-         "trl_record_set_text and _json, trl_completions_text and _tokens, trl_trainer_cancel, _pause and "
-         "_resume, every trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, "
-         "trl_has_feature and trl_build_info");
+         "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
+         "trl_record_set_text and _json, trl_completions_text, _tokens and _finish_reason, "
+         "trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every trl_..._destroy, trl_error_*, "
+         "trl_option_*, trl_version, trl_version_string, trl_has_feature and trl_build_info");
   }
 }
 
 CallScope::CallScope() noexcept
     : outer_(thread_state().call),
       allowed_(ending().enter()),
-      interrupted_by_(ending().begun()                      ? nullptr  // and this thread ends the process
-                      : base::thread_interrupt() != nullptr ? base::thread_interrupt()
-                                                            : &process().interrupt()) {
+      interrupted_by_(ending().begun()    ? nullptr  // and this thread ends the process
+                      : outer_ != nullptr ? base::thread_interrupt()
+                                          : &own_.emplace()) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   if (outer_ == nullptr) {
     process().calls().lock_shared();
@@ -259,8 +257,7 @@ void CallScope::log_failure(RuntimeLog* log) const noexcept {
 
 void keep_failure(std::exception_ptr failure) noexcept {
   if (!has_failed()) thread_state().failure = std::move(failure);
-  base::Interrupt* const own = base::thread_interrupt();  // that of the process is not this call's alone
-  if (own != nullptr && own != &process().interrupt()) own->fail();
+  if (base::Interrupt* const own = base::thread_interrupt()) own->fail();
 }
 
 bool has_failed() noexcept { return thread_state().failure != nullptr; }
@@ -285,6 +282,11 @@ CallbackScope::~CallbackScope() {
   ending().come_back();
   --thread_state().callbacks;
   if (thread_state().call != nullptr) std::fesetenv(FE_DFL_ENV);
+}
+
+ReportingInterrupt* own_interrupt() noexcept {
+  CallScope* const call = thread_state().call;
+  return call != nullptr ? call->interrupt() : nullptr;
 }
 
 bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }

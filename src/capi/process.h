@@ -14,8 +14,8 @@
 
 #include "base/memory.h"
 #include "base/plain_arithmetic.h"
-#include "capi/call_interrupt.h"
 #include "capi/memory_cap.h"
+#include "capi/reporting_interrupt.h"
 #include "engine/engine.h"
 
 namespace trl::capi {
@@ -38,7 +38,7 @@ class Process {
   Process();
   ~Process();
   base::MemoryCounter& memory() { return memory_; }
-  Interrupt& interrupt() { return interrupt_; }  // of calls that have none of their own
+  Interrupt& background() { return background_; }  // of work that outlives the call which began it
   // Registers a runtime; throws Error(busy) if a living one has other settings.
   void join(const Settings& settings);
   void leave() noexcept;  // unregisters it; after the last one, settings are free again
@@ -59,7 +59,7 @@ class Process {
 
   const int id_;
   base::MemoryCounter memory_;
-  Interrupt interrupt_;
+  Interrupt background_{Interrupt::Of::background};
   const std::unique_ptr<EngineHost> host_;
   std::mutex mutex_;
   int64_t runtimes_ = 0;
@@ -87,13 +87,15 @@ class CallScope {
   void log_failure(RuntimeLog* log) const noexcept;   // the same, for a call that returns nothing; or null
   bool allowed() const noexcept { return allowed_; }  // not where the process ends
   void require() const;                               // throws Error(cancelled) then
+  ReportingInterrupt* interrupt() noexcept { return own_ ? &*own_ : nullptr; }
 
  private:
   friend class CallbackScope;
-  const CallScope* const outer_;
+  CallScope* const outer_;
   int cancel_state_ = 0;
   const base::PlainArithmetic arithmetic_;
   const bool allowed_;
+  std::optional<ReportingInterrupt> own_;  // of the host's own call, unless this thread ends the process
   const base::InterruptScope interrupted_by_;
 };
 
@@ -128,6 +130,10 @@ class CallbackScope {
  private:
   const MemoryCapScope uncapped_{nullptr};
 };
+
+// The interrupt of the host's own call on this thread; null: it has none, or this is a call within a
+// callback.
+ReportingInterrupt* own_interrupt() noexcept;
 
 bool inside_call() noexcept;         // and not in a callback
 RuntimeLog* current_log() noexcept;  // of this thread's call, or null

@@ -10,7 +10,6 @@
 #include "capi/output_path.h"
 #include "capi/profile.h"
 #include "capi/tokenizer_handle.h"
-#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "data/batch_stream.h"
 #include "data/open_tokenizer.h"
@@ -94,12 +93,9 @@ trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokeniz
         const auto wanted = profile_options(config);
         const auto svg = output_path(config, "profile.svg"), html = output_path(config, "profile.html");
         const int64_t columns = config.get_optional_int("profile.width").value_or(kColumns);
-        const LogScope scope(rows->runtime()->log());
-        const trl::telemetry::LengthProfile profile = watched(*rows->runtime(), [&] {
-          trl::telemetry::LengthProfile counted = count_lengths(*rows, *shared, config, wanted);
-          if (config.get_optional_bool("profile.peaks").value_or(false)) predict_peaks(counted, config);
-          return counted;
-        });
+        const RuntimeScope scope(*rows->runtime());
+        trl::telemetry::LengthProfile profile = count_lengths(*rows, *shared, config, wanted);
+        if (config.get_optional_bool("profile.peaks").value_or(false)) predict_peaks(profile, config);
         if (svg) trl::base::replace_file(*svg, to_svg(profile));
         if (html) trl::base::replace_file(*html, to_html(profile));
         if (out_json != nullptr) *out_json = rows->keep(to_json(profile));

@@ -8,7 +8,6 @@
 #include "capi/process.h"
 #include "capi/reference_check.h"
 #include "capi/training_run.h"
-#include "capi/watched_call.h"
 #include "engine/error_capture.h"
 
 namespace trl::capi {
@@ -51,9 +50,9 @@ using namespace trl::capi;
 trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config, trl_error** error) noexcept {
   return guard(error, [&] {
     const auto held = get(runtime, "runtime");
-    const LogScope scope(held->log());
+    const RuntimeScope scope(*held);
     const trl::config::Config wanted = with_whole_paths(get(config, "config")->copy());
     needed_model_path(wanted);
-    watched(*held, [&] { check_run(wanted, trl::config::training_arguments(wanted)); });
+    check_run(wanted, trl::config::training_arguments(wanted));
   });
 }

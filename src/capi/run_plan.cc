@@ -8,7 +8,6 @@
 #include "capi/output_path.h"
 #include "capi/set_planner.h"
 #include "capi/training_run.h"
-#include "capi/watched_call.h"
 #include "config/model_dtype.h"
 #include "config/quantization.h"
 #include "engine/error_capture.h"
@@ -141,8 +140,8 @@ trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* config, cons
         const trl::config::Config wanted = get(config, "config")->copy();
         const auto rows = get_or_null(train, "train");
         const auto report = output_path(wanted, "estimate.report");
-        const LogScope scope(held->log());
-        const trl::base::Json plan = watched(*held, [&] { return plan_run(wanted, rows.get()); });
+        const RuntimeScope scope(*held);
+        const trl::base::Json plan = plan_run(wanted, rows.get());
         if (report) trl::base::replace_file(*report, trl::telemetry::plan_page(plan));
         if (out_json != nullptr) *out_json = held->keep(plan.dump());
         if (out_text != nullptr) *out_text = held->keep(trl::telemetry::plan_text(plan));

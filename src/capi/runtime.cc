@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/watched_call.h"
 
 namespace trl::capi {
 namespace {
@@ -55,6 +54,13 @@ const char* Runtime::describe() {
 const char* Runtime::keep(std::string text) {
   const std::lock_guard lock(mutex_);
   return kept_.insert(std::move(text)).first->c_str();
+}
+
+RuntimeScope::RuntimeScope(const Runtime& runtime) : log_(runtime.log()) {
+  ReportingInterrupt* const call = own_interrupt();
+  if (call == nullptr) return;
+  call->works_for(&runtime);
+  call->report_to(runtime.progress());
 }
 
 std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime) {
@@ -121,10 +127,15 @@ trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl
       [&] {
         const auto shared = get(runtime, "runtime");
         need(out_json, "out_json");
-        const LogScope scope(shared->log());
-        *out_json = watched(*shared, [&] { return shared->describe(); });
+        const RuntimeScope scope(*shared);
+        *out_json = shared->describe();
       },
       out_json);
+}
+
+void trl_runtime_cancel(trl_runtime* runtime) noexcept {
+  if (runtime == nullptr) return Interrupt::cancel_calls(nullptr);
+  if (runtime->is(Tag::runtime) && !runtime->inherited()) Interrupt::cancel_calls(runtime->object.get());
 }
 
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { destroy(runtime); }

@@ -14,8 +14,6 @@
 
 namespace trl::capi {
 
-using ProgressCallback = Callback<trl_progress_fn>;
-
 class Runtime {
  public:
   explicit Runtime(const config::Config& config);  // reads the group `runtime`
@@ -44,6 +42,16 @@ struct trl_runtime : trl::capi::Handle<trl::capi::Runtime, trl::capi::Tag::runti
 };
 
 namespace trl::capi {
+
+// This thread's call works for a runtime: it has that one's log and progress callback, and ends with
+// trl_runtime_cancel.
+class RuntimeScope {
+ public:
+  explicit RuntimeScope(const Runtime& runtime);
+
+ private:
+  const LogScope log_;
+};
 
 // The runtime parameter of a function: NULL makes a quiet one.
 std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime);

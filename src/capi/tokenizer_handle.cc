@@ -120,7 +120,8 @@ trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_
       [&] {
         need(out_tokenizer, "out_tokenizer");
         const std::string directory = path_of(path);
-        const LogScope scope(runtime_of(runtime)->log());
+        const auto held = runtime_of(runtime);
+        const RuntimeScope scope(*held);
         *out_tokenizer = new trl_tokenizer(open_tokenizer(directory, options_of(options)));
       },
       out_tokenizer);

@@ -18,7 +18,6 @@
 #include "capi/run_check.h"
 #include "capi/run_plan.h"
 #include "capi/training_run.h"
-#include "capi/watched_call.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "config/warnings.h"
@@ -87,6 +86,7 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     metrics.add_if_missing("step", static_cast<double>(event.step));
     metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
     metrics.add_if_missing("epoch", event.epoch);
+    if (!event.path.empty()) metrics.texts.push_back({"path", std::string(event.path)});
     const int32_t answer =
         call_host("event", [&] { return function(user_data, static_cast<int32_t>(event.kind), &metrics); });
     if (answer < 0) fail_callback("event", answer);
@@ -104,7 +104,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       train_(std::move(train)),
       eval_(std::move(eval)),
       model_path_(needed_model_path(config_)) {
-  const LogScope scope(runtime_->log());
+  interrupt_.works_for(runtime_.get());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
   const std::optional<int64_t> budget = memory_budget(config_);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
@@ -219,6 +219,7 @@ void Trainer::tell_memory() {
 
 bool Trainer::step_locked() {
   metrics_.entries.clear();
+  if (trainer_->complete()) return false;
   if (samples_) samples_->take_due();
   std::span<const engine::Metric> numbers;
   engine::ErrorCapture error;
@@ -226,10 +227,9 @@ bool Trainer::step_locked() {
       error.check(process().use_engine(Use::train, [&] { return trainer_->step(&numbers, error); }));
   metrics_.assign(numbers);
   if (samples_) samples_->take_due();
-  if (!stepped && !finished_) {
+  if (!stepped) {
     if (samples_) samples_->take_last();
     error.check(trainer_->finish(error));
-    finished_ = true;
     interrupt_.answered();
     train_batches_->tell();
     tell_memory();
@@ -241,9 +241,10 @@ bool Trainer::step() {
   return exclusively([&] { return step_locked(); }, true);
 }
 
-void Trainer::train(trl_event_fn on_event, void* user_data) {
-  exclusively(
+Status Trainer::train(trl_event_fn on_event, void* user_data) {
+  return exclusively(
       [&] {
+        if (trainer_->complete()) return Status::end;
         struct Registered {
           explicit Registered(Events& sink) : events(sink) { events.failure = nullptr; }
           ~Registered() { events.function = nullptr; }
@@ -263,6 +264,7 @@ void Trainer::train(trl_event_fn on_event, void* user_data) {
           throw;
         }
         registered.check();
+        return Status::ok;
       },
       true);
 }
@@ -327,11 +329,10 @@ trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, tr
       error,
       [&] {
         need(out_trainer, "out_trainer");
-        auto held = runtime_of(runtime);
-        *out_trainer = new trl_trainer(watched(*held, [&] {
-          return std::make_shared<Trainer>(held, get(config, "config")->copy(), get(train, "train"),
-                                           get_or_null(eval, "eval"));
-        }));
+        const auto held = runtime_of(runtime);
+        const RuntimeScope scope(*held);
+        *out_trainer = new trl_trainer(std::make_shared<Trainer>(
+            held, get(config, "config")->copy(), get(train, "train"), get_or_null(eval, "eval")));
       },
       out_trainer);
 }
@@ -351,7 +352,7 @@ trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metric
 
 trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
                              trl_error** error) noexcept {
-  return guard(error, [&] { get(trainer, "trainer")->train(on_event, user_data); });
+  return guard(error, [&] { return get(trainer, "trainer")->train(on_event, user_data); });
 }
 
 trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,

@@ -10,7 +10,6 @@
 #include "capi/engine_object.h"
 #include "capi/memory_cap.h"
 #include "capi/metrics_handle.h"
-#include "capi/run_interrupt.h"
 #include "capi/run_samples.h"
 #include "capi/runtime.h"
 #include "capi/tokenizer_handle.h"
@@ -27,7 +26,7 @@ class Trainer {
 
   // Each of these throws Error(busy) while another call runs on this trainer.
   bool step();  // false: nothing was left, and the run is closed
-  void train(trl_event_fn on_event, void* user_data);
+  Status train(trl_event_fn on_event, void* user_data);
   void evaluate();
   void add_adapter(const std::string& name, const std::string& directory);
   void remove_adapter(std::string_view name);
@@ -38,11 +37,12 @@ class Trainer {
   auto exclusively(Body&& body, bool pausable = false) {
     const std::unique_lock lock(in_use_, std::try_to_lock);
     if (!lock) fail(Status::busy, "trainer is in use on another thread");
-    if (finished_) interrupt_.answered();  // the request came after the end of the run
+    if (trainer_->complete()) interrupt_.answered();  // the request came after the end of the run
+    const RuntimeScope scope(*runtime_);
     interrupt_.begin(pausable);
-    interrupt_.tell(runtime_->progress());
+    interrupt_.report_saving_to(runtime_->progress());
+    base::poll();  // a request may have come before begin()
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
-    const LogScope scope(runtime_->log());
     const MemoryCapScope capped(cap());
     try {
       return body();
@@ -80,14 +80,13 @@ class Trainer {
   std::shared_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
-  RunInterrupt interrupt_;
+  ReportingInterrupt interrupt_;
   engine::Prediction prediction_;  // peak 0: not known
   std::optional<MemoryCap> cap_;   // memory_budget
   Events events_;
   EngineObject<engine::Model> model_;
   std::unique_ptr<Samples> samples_;  // or null
   EngineObject<engine::Trainer> trainer_;
-  bool finished_ = false;
   trl_metrics metrics_;
   std::string described_;
   std::mutex in_use_;

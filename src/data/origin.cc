@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/error.h"
 #include "base/polled_lock.h"
 #include "data/formats.h"
 #include "io/stream.h"
@@ -56,24 +57,43 @@ class OnceOrigin final : public Origin {
   const std::string& name() const override { return name_; }
   std::vector<SourcePart> parts() const override { return {}; }
   std::shared_ptr<const Table> table(const Spool& spool) const override {
-    const std::lock_guard lock(mutex_);
+    const auto lock = base::polled_lock(mutex_);
     if (failed_) std::rethrow_exception(failed_);
     if (table_ != nullptr) return table_;
     try {
-      table_ = spool_rows(*open_(), spool);
+      if (source_ == nullptr) source_ = open_();
+      table_ = spool_rows(*source_, spool, begun_);
+    } catch (const Error& error) {
+      if (error.status() == Status::cancelled) {
+        if (begun_ == nullptr) {
+          failed_ = cut_short();
+          source_.reset();
+        }
+        throw;
+      }
+      failed_ = std::current_exception();
     } catch (...) {
       failed_ = std::current_exception();
     }
+    begun_.reset();
+    source_.reset();
     open_ = nullptr;
     if (failed_) std::rethrow_exception(failed_);
     return table_;
   }
 
  private:
+  std::exception_ptr cut_short() const {
+    return std::make_exception_ptr(Error(
+        Status::io, fmt::format("{}: a call that was cancelled has read a part of it, and it can be read "
+                                "once: open it again",
+                                name_)));
+  }
   const std::string name_;
   mutable std::mutex mutex_;
   mutable std::function<std::unique_ptr<Source>()> open_;
-  mutable std::shared_ptr<const Table> table_;
+  mutable std::unique_ptr<Source> source_;
+  mutable std::shared_ptr<const Table> begun_, table_;
   mutable std::exception_ptr failed_;
 };
 

@@ -32,7 +32,11 @@ class SpoolTable final : public Table {
     RowText text;
     std::string record;
     base::progress("rows", store_.size(), -1);  // the first row of a pipe may take long
-    for (base::poll(); source.next_text(text); base::poll()) {
+    for (;;) {
+      base::poll();
+      within_row_ = true;
+      if (!source.next_text(text)) break;
+      within_row_ = false;
       remember_origin(text);
       const SpooledPlace place{text.line,
                                text.column,
@@ -54,6 +58,8 @@ class SpoolTable final : public Table {
     }
     digest_ = hash_.digest();
   }
+
+  bool within_row() const { return within_row_; }  // the source is of no use after an error
 
   int64_t size() const override { return store_.size(); }
   int64_t total_bytes() const override { return total_bytes_; }
@@ -95,6 +101,7 @@ class SpoolTable final : public Table {
   const std::string name_;
   std::deque<Origin> origins_;  // which never move
   base::Xxh3 hash_;
+  bool within_row_ = false;
   int64_t total_bytes_ = 0;
   uint64_t digest_ = 0;
 };
@@ -110,7 +117,12 @@ std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool,
                                         std::shared_ptr<const Table>& begun) {
   if (begun == nullptr) begun = std::make_shared<SpoolTable>(source.name(), spool);
   const auto table = std::const_pointer_cast<SpoolTable>(std::static_pointer_cast<const SpoolTable>(begun));
-  table->read(source);
+  try {
+    table->read(source);
+  } catch (...) {
+    if (table->within_row()) begun.reset();
+    throw;
+  }
   return table;
 }
 

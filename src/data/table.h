@@ -45,7 +45,7 @@ std::shared_ptr<const Table> open_memory_table(std::string_view format,
                                                const std::string& name, const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
 // The same for a source that can be read once: `begun` keeps the rows that a cancelled call has read, and the
-// next call continues behind them.
+// next call continues behind them. It is null if the call ended within a row.
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool,
                                         std::shared_ptr<const Table>& begun);
 

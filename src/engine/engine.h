@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 11;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 12;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -125,6 +125,7 @@ struct Event {
   int64_t max_steps;
   double epoch;
   std::span<const Metric> metrics;
+  std::string_view path = {};  // save: the directory that was written
 };
 
 inline constexpr int32_t kEventStop = 1;
@@ -270,13 +271,13 @@ class Trainer {
  public:
   virtual void release() noexcept = 0;
   // One optimizer step with what follows it (log, evaluate, save). ok, end (nothing left, or the event sink
-  // stopped it), or an error after which the step did not happen. *metrics: of this step, until the next
-  // call.
+  // stopped it: finish() follows), or an error after which the step did not happen. *metrics: of this step,
+  // until the next call. After the finish() of a run that the sink stopped, this resumes the run.
   virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
   virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
-  // Closes the run: the train summary record, train_end, trainer_state.json in output_dir. Once; step() ends
-  // after it.
+  // Closes the run: the train summary record, train_end, trainer_state.json in output_dir.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
+  virtual bool complete() noexcept = 0;  // the run is closed, and no step of it is left
   // directory empty: output_dir for the model, and in it checkpoint-<step> for a checkpoint, which then
   // counts as one that the run itself wrote (save_total_limit, trainer_state.json).
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;

@@ -78,10 +78,12 @@ RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& confi
 int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
   const auto host_answer = [&] { return next_ != nullptr ? next_->on_event(event) : 0; };
   try {
-    if (event.kind == engine::EventKind::train_begin) recorders_.begin(*state_);
+    if (event.kind == engine::EventKind::train_begin)
+      std::exchange(ended_, false) ? recorders_.begin_again(*state_) : recorders_.begin(*state_);
     if (event.kind == engine::EventKind::log) recorders_.add(*state_);
     if (event.kind == engine::EventKind::save) recorders_.saved(*state_);
     if (event.kind == engine::EventKind::train_end) {
+      ended_ = true;
       recorders_.close(*state_, event.step >= event.max_steps ? std::string("finished")
                                                               : fmt::format("stopped after step {} of {}",
                                                                             event.step, event.max_steps));

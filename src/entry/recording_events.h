@@ -24,6 +24,7 @@ class RecordingEvents final : public engine::EventSink {
   telemetry::Recorders recorders_;
   engine::EventSink* const next_;
   const telemetry::TrainerState* state_ = nullptr;
+  bool ended_ = false;  // train_end was the last of the run so far
 };
 
 }  // namespace trl::entry

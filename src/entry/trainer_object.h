@@ -25,6 +25,7 @@ class TrainerObject final : public engine::Trainer {
   int32_t step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
   int32_t evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
   int32_t finish(engine::ErrorSink& error) noexcept override;
+  bool complete() noexcept override { return trainer_->complete(); }
   int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;
   int64_t global_step() noexcept override { return trainer_->state().global_step; }
   int64_t max_steps() noexcept override { return trainer_->max_steps(); }

@@ -20,6 +20,7 @@ class Csv final : public Recorder {
   std::string_view name() const override { return "csv"; }
 
   void begin(const TrainerState& state) override {
+    columns_ = {"step", "epoch"};
     for (const Record& record : state.log_history) widen(record);
     std::string text = header();
     for (const Record& record : state.log_history) text += line(record);
@@ -66,7 +67,7 @@ class Csv final : public Recorder {
   }
 
   const std::string path_;
-  std::vector<std::string> columns_ = {"step", "epoch"};
+  std::vector<std::string> columns_;
 };
 
 class Jsonl final : public Recorder {

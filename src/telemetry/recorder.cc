@@ -38,6 +38,11 @@ void Recorders::begin(const TrainerState& state) {
   each([&](Recorder& recorder) { recorder.begin(state); });
 }
 
+void Recorders::begin_again(const TrainerState& state) {
+  begun_ = false;
+  begin(state);
+}
+
 void Recorders::add(const TrainerState& state) {
   if (!begun_) {  // the record is in the history that begin() writes
     TrainerState before = state;

@@ -50,6 +50,7 @@ class Recorders {
   // Calls begin() before the first record. state.log_history ends with the new record.
   void add(const TrainerState& state);
   void begin(const TrainerState& state);
+  void begin_again(const TrainerState& state);  // of a run that goes on after its end
   void saved(const TrainerState& state);
   void close(const TrainerState& state, std::string_view outcome);
 

@@ -93,13 +93,17 @@ void Trainer::save_due() {
     throw;
   }
   if (arguments().save_total_limit) rotate(*arguments().save_total_limit, true);
-  emit(engine::EventKind::save, {});
+  emit(engine::EventKind::save, {}, checkpoint_directory());
 }
 
+// An epoch that a stop cuts short is continued when the run is resumed.
 void Trainer::end_epoch() {
+  const bool whole = epoch_complete_;
   in_epoch_ = epoch_complete_ = false;
-  updates_in_epoch_ = 0;
-  batches_.next_epoch();
+  if (whole) {
+    updates_in_epoch_ = 0;
+    batches_.next_epoch();
+  }
   should_log_ = arguments().logging_strategy == config::Strategy::epoch;
   if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
     should_evaluate_ = true;
@@ -122,20 +126,23 @@ void Trainer::log_training() {
   loss_logged_ += static_cast<double>(loss_since_log_);
   loss_since_log_ = 0;
   last_logged_step_ = state_.global_step;
-  write_means(record);
+  if (has_means()) {
+    write_means(record);
+    means_.clear();
+    shared_since_log_ = 0;
+  }
   measure_speed();
   log(std::move(record), true);
 }
 
 // SFTTrainer.log takes the metrics of the mode the model is in, so a record that follows an evaluation has
 // none.
-void Trainer::write_means(telemetry::Record& record) {
-  if (!training_mode_ || means_.empty()) return;
+bool Trainer::has_means() const { return training_mode_ && !means_.empty(); }
+
+void Trainer::write_means(telemetry::Record& record) const {
   means_.write(record, "");
   if (shared_since_log_ > 0) record.set_integer("shared_tokens", shared_since_log_);
   record.set("num_tokens", static_cast<double>(num_tokens_));
-  means_.clear();
-  shared_since_log_ = 0;
 }
 
 void Trainer::log(telemetry::Record record, bool of_training) {
@@ -223,13 +230,14 @@ void Trainer::finish() {
     write_speed(record, "train", seconds(), steps_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
     record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
-    write_means(record);
+    if (has_means()) write_means(record);
     if (setup_.predicted_peak > 0) {
       record.set_integer("predicted_peak_bytes", setup_.predicted_peak);
       record.set_integer("peak_resident_bytes", base::peak_resident_bytes());
     }
     if (setup_.log != nullptr) shared_.say(*setup_.log);
     finished_ = stop_ = state_.should_training_stop = true;
+    summary_ = state_.log_history.size();
     log(std::move(record));
     emit(engine::EventKind::train_end, state_.log_history.back());
   }
@@ -238,16 +246,36 @@ void Trainer::finish() {
   if (should_save_) save_due();
   telemetry::write_trainer_state(state_, arguments().output_dir);
   lock_.reset();
+  closed_ = true;
 }
 
-void Trainer::emit(engine::EventKind kind, const telemetry::Record& record) {
+bool Trainer::complete() const {
+  return closed_ && !(stopped_by_host_ && state_.global_step < steps_.max_steps);
+}
+
+// Makes finish() undone, after the host has stopped the run.
+void Trainer::reopen() {
+  if (loaded_best_) {
+    fail_key(
+        "load_best_model_at_end",
+        "load_best_model_at_end: the run was stopped after step {} of {}, and its weights are now those of "
+        "{}, from which this trainer cannot continue: create another with resume_from_checkpoint",
+        state_.global_step, steps_.max_steps, state_.best_model_checkpoint);
+  }
+  state_.log_history.erase(state_.log_history.begin() + static_cast<std::ptrdiff_t>(summary_));
+  seconds_before_ = seconds();
+  resumed_ = true;
+  begun_ = finished_ = closed_ = stop_ = stopped_by_host_ = state_.should_training_stop = false;
+}
+
+void Trainer::emit(engine::EventKind kind, const telemetry::Record& record, std::string_view path) {
   if (setup_.events == nullptr) return;
   state_.seconds = seconds();
   std::vector<engine::Metric> metrics;
   for (const telemetry::Entry& entry : record.entries()) metrics.push_back({entry.name, entry.value});
   const int32_t answer =
-      setup_.events->on_event({kind, state_.global_step, steps_.max_steps, state_.epoch, metrics});
-  if ((answer & engine::kEventStop) != 0) stop_ = true;
+      setup_.events->on_event({kind, state_.global_step, steps_.max_steps, state_.epoch, metrics, path});
+  if ((answer & engine::kEventStop) != 0) stop_ = stopped_by_host_ = true;
   if ((answer & engine::kEventSave) != 0) should_save_ = true;
   if ((answer & engine::kEventEvaluate) != 0) should_evaluate_ = true;
 }

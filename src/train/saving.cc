@@ -114,6 +114,7 @@ void Trainer::note_best() {
 void Trainer::load_best() {
   if (!arguments().load_best_model_at_end || state_.best_model_checkpoint.empty()) return;
   const std::string name = base::file_name(state_.best_model_checkpoint);
+  loaded_best_ = name != checkpoint::checkpoint_name(state_.global_step);
   checkpoint::Checkpoint(base::join_path(arguments().output_dir, name)).load_model(*setup_.model);
   if (arguments().save_total_limit == 1) rotate(1, false);
 }

@@ -161,8 +161,9 @@ Trainer::Trainer(Setup setup)
 Trainer::~Trainer() = default;
 
 bool Trainer::step() {
-  if (finished_) return false;
   check_whole();
+  if (closed_ && !complete()) reopen();
+  if (finished_) return false;
   try {
     return run_step();
   } catch (const Error& error) {

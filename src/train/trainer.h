@@ -69,9 +69,10 @@ class Trainer {
   explicit Trainer(Setup setup);
   ~Trainer();
 
-  bool step();                          // false: nothing left
+  bool step();                          // false: nothing left, or the host has stopped the run
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
   void finish();                        // summary, train_end, trainer_state.json; a second call only writes
+  bool complete() const;                // finished, and a step would not resume the run
   // directory empty: where the run itself would save.
   void save_model(const std::string& directory = {});   // or the adapter that is trained
   void save_merged(const std::string& directory = {});  // the model with that adapter in its weights
@@ -134,7 +135,8 @@ class Trainer {
   void log_training();
   void log(telemetry::Record record, bool of_training = false);
   void measure_speed();  // since the record of training before
-  void emit(engine::EventKind kind, const telemetry::Record& record);
+  void emit(engine::EventKind kind, const telemetry::Record& record, std::string_view path = {});
+  void reopen();
   base::Json run_state() const;  // trl_state.json
   void resume(const checkpoint::Checkpoint& from);
   void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);
@@ -151,7 +153,8 @@ class Trainer {
     if (setup_.log != nullptr) setup_.log->warning("checkpoint", text, std::forward<Args>(args)...);
   }
   double seconds() const;  // of training, those before a resume included
-  void write_means(telemetry::Record& record);
+  bool has_means() const;
+  void write_means(telemetry::Record& record) const;
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
 
   const tensor::GivesBack gives_back_;
@@ -196,7 +199,11 @@ class Trainer {
   bool begun_ = false;
   bool resumed_ = false;  // the run had begun in another process
   bool stop_ = false;
+  bool stopped_by_host_ = false;  // in this process, by an event's answer
   bool finished_ = false;
+  bool closed_ = false;         // finished, with all that was still due
+  bool loaded_best_ = false;    // load_best_model_at_end: the weights are those of another step
+  size_t summary_ = 0;          // finished: the place of the last record in log_history
   bool training_mode_ = false;  // as model.training: an evaluation was not the last thing that ran
   bool in_epoch_ = false;       // an update was made since the last end of an epoch
   bool epoch_complete_ = false;

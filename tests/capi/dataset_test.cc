@@ -177,6 +177,28 @@ TEST(Dataset, WhatAConfigurationNames) {
   EXPECT_EQ(error.key(), "eval_dataset_name");
 }
 
+// A stream is read once, so the rows that a cancelled call has read are kept.
+TEST(Dataset, AnArrowStreamGoesOnAfterACancel) {
+  using trl::test::arrow_batch;
+  using trl::test::arrow_text;
+  trl::test::ArrowStream stream(
+      {arrow_batch({arrow_text("text", {"a", "b"})}), arrow_batch({arrow_text("text", {"c", "d", "e"})})});
+  static const auto next = stream.stream()->get_next;
+  static int batches = 0;
+  stream.stream()->get_next = [](ArrowArrayStream* of, ArrowArray* out) {
+    if (++batches == 2) trl_runtime_cancel(nullptr);
+    return next(of, out);
+  };
+  trl_dataset* made = nullptr;
+  Error error;
+  ASSERT_EQ(trl_dataset_from_arrow(nullptr, stream.stream(), nullptr, &made, error), TRL_OK);
+  const host::Dataset rows(made);
+  int64_t count = 0;
+  EXPECT_EQ(trl_dataset_get_row_count(made, &count, error), TRL_E_CANCELLED);
+  EXPECT_EQ(batches, 2);
+  EXPECT_EQ(count_of(made), 5);
+}
+
 TEST(Dataset, AnArrowStreamIsReadOnceAndKept) {
   using trl::test::arrow_batch;
   using trl::test::arrow_text;
@@ -303,8 +325,9 @@ TEST(Callback, IsToldWhatMayBeCalledInside) {
   const host::Dataset dataset(made);
   int64_t count = 0;
   EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
-  for (const char* name : {"trl_metrics_get and _next", "trl_record_set_text and _json", "trl_error_*",
-                           "trl_completions_text and _tokens", "trl_trainer_cancel, _pause and _resume",
+  for (const char* name : {"trl_metrics_get, _text and _next", "trl_record_set_text and _json", "trl_error_*",
+                           "trl_completions_text, _tokens and _finish_reason",
+                           "trl_runtime_cancel, trl_trainer_cancel, _pause and _resume",
                            "every trl_..._destroy", "trl_option_*", "trl_has_feature and trl_build_info"})
     EXPECT_NE(told.find(name), std::string::npos) << told;
 }

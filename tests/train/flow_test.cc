@@ -45,6 +45,9 @@ struct Watched {
   }
   void train() {
     trainer = &sft.start();
+    train_on();
+  }
+  void train_on() const {
     while (trainer->step()) {
     }
     trainer->finish();
@@ -158,8 +161,11 @@ TEST(Flow, bits_of_events) {
   EXPECT_EQ(run.events.seen, (Lines{"begin 0", "step 1", "log 1", "step 2", "log 2", "log 2", "evaluate 2",
                                     "save 2", "step 3", "log 3", "epoch 3", "log 3", "end 3"}));
   EXPECT_EQ(base::list_directory(directory.path()), (Lines{"checkpoint-2", "trainer_state.json"}));
+  EXPECT_FALSE(run.trainer->complete());
+  run.train_on();
+  EXPECT_TRUE(run.trainer->complete());
   EXPECT_FALSE(run.trainer->step());
-  EXPECT_EQ(run.trainer->state().global_step, 3);
+  EXPECT_EQ(run.trainer->state().global_step, 8);
 }
 
 TEST(Flow, every_event_may_be_answered_with_every_bit) {

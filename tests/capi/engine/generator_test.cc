@@ -96,6 +96,42 @@ TEST(Generate, TheStreamAddsUpToTheText) {
   stopping.stop_after = 3;
   const auto cut = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}, &stopping);
   EXPECT_EQ(tokens(cut, 0).size(), 3u);
+  EXPECT_STREQ(trl_completions_finish_reason(cut.get(), 0), "callback");
+  EXPECT_EQ(trl_completions_finish_reason(cut.get(), 1), nullptr);
+  EXPECT_EQ(trl_completions_finish_reason(nullptr, 0), nullptr);
+  stopping = {};
+  stopping.stop_after = 20;  // what would have been the last anyway
+  const auto full = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}, &stopping);
+  EXPECT_STREQ(trl_completions_finish_reason(full.get(), 0), "length");
+}
+
+TEST(Generate, ACompletionEndsWithAnEndToken) {
+  NEED_MODEL();
+  const auto free = run(generator(open().get()).get(), {"row 3"}, {{"generate.max_new_tokens", "20"}});
+  ASSERT_EQ(tokens(free, 0).size(), 20u);
+  trl_tokenizer* made = nullptr;
+  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Tokenizer tokenizer(made);
+  std::string piece(64, '\0');
+  size_t size = 0;
+  ASSERT_EQ(trl_tokenizer_get_piece(made, tokens(free, 0)[5], piece.data(), piece.size(), &size, nullptr),
+            TRL_OK);
+  piece.resize(size);
+  trl_generator* ending = nullptr;
+  trl_tokenizer* other = nullptr;
+  Error error;
+  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(),
+                               host::config({{"eos_token", piece}}).get(), &other, error),
+            TRL_OK)
+      << error.message();
+  const host::Tokenizer with_end(other);
+  const auto model = open();
+  ASSERT_EQ(trl_generator_create(model.get(), other, &ending, nullptr), TRL_OK);
+  const host::Generator g(ending);
+  const auto ended = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}});
+  EXPECT_STREQ(trl_completions_finish_reason(ended.get(), 0), "eos_token");
+  EXPECT_LE(tokens(ended, 0).size(), 6u);
 }
 
 TEST(Generate, AQuantisedModelAnswersToo) {
@@ -149,6 +185,7 @@ TEST(Generate, AStopTextEndsBeforeItself) {
                        {{"generate.max_new_tokens", "20"}, {"generate.stop", "[\"" + stop + "\"]"}}, &stream);
   EXPECT_EQ(text(cut, 0), whole.substr(0, whole.find(stop)));
   EXPECT_EQ(stream.texts[0], text(cut, 0));
+  EXPECT_STREQ(trl_completions_finish_reason(cut.get(), 0), "stop_sequence");
 }
 
 TEST(Generate, ChatIsOneUserMessage) {
