@@ -636,9 +636,10 @@ enum { TRL_PROGRESS_STOP = 1 };
 /**
  * Sets the progress callback of a runtime. It reports on the calls that open, make or save something for the
  * runtime or for an object that was created with it: trl_dataset_open, trl_dataset_open_config, the
- * trl_dataset_get_* functions, trl_tokenizer_open, trl_model_open, trl_model_convert, trl_model_save,
- * trl_trainer_create, trl_trainer_plan and trl_runtime_describe; of the calls of a trainer only on what they
- * save. While libtorch itself is being loaded the callback does not run and the call cannot be stopped.
+ * trl_dataset_get_* functions and trl_dataset_visit_batches, trl_tokenizer_open, trl_model_open,
+ * trl_model_convert, trl_model_save, trl_trainer_create, trl_trainer_plan and trl_runtime_describe; of the
+ * calls of a trainer only on what they save. While libtorch itself is being loaded the callback does not run
+ * and the call cannot be stopped.
  *
  * It runs on the thread that is inside such a call; two calls at the same time may run it at the same time.
  *
@@ -1467,9 +1468,10 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * @param user_data [in] given to on_event.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK at the end or after TRL_EVENT_STOP, TRL_END when the run was complete before this call,
- *   TRL_E_CANCELLED, TRL_E_INVALID_ARGUMENT for TRL_EVENT_EVALUATE without evaluation rows, TRL_E_CALLBACK,
- * and the errors of trl_trainer_step. Contract: exclusive; blocks; event, log, next, rewind; after an error
- * the trainer is usable, except after TRL_E_DEVICE.
+ *   TRL_E_CANCELLED, TRL_E_CALLBACK, TRL_E_INVALID_ARGUMENT for TRL_EVENT_EVALUATE without evaluation rows,
+ *   and the errors of trl_trainer_step.
+ * Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after
+ * TRL_E_DEVICE.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
