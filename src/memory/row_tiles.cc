@@ -4,6 +4,7 @@
 
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
+#include "tensor/device.h"
 
 namespace trl::memory {
 
@@ -27,8 +28,7 @@ at::Tensor values(const at::Tensor& x, const RowTiles& tiles, const RowBody& bod
   const kernels::KeptOutputs::Without nothing_kept;
   at::Tensor all = tensor::empty({x.size(0), tiles.width}, tiles.type, MemoryKind::activations);
   each_tile(x.size(0), tiles.rows, [&](int64_t first, int64_t count) {
-    const at::Tensor y = body(x.narrow(0, first, count), first, Wanted::values);
-    std::memcpy(kernels::at_byte(all, first * tiles.width), y.data_ptr(), static_cast<size_t>(y.nbytes()));
+    tensor::copy(body(x.narrow(0, first, count), first, Wanted::values), all.narrow(0, first, count));
   });
   return all;
 }
@@ -84,8 +84,7 @@ struct Tiled : torch::autograd::Function<Tiled> {
       y = state.body(in, first, Wanted::graph);
     }
     if (!dx.defined()) return torch::autograd::backward({y}, {dy});
-    const at::Tensor d = torch::autograd::grad({y}, {in}, {dy})[0];
-    std::memcpy(dx.data_ptr(), d.data_ptr(), static_cast<size_t>(d.nbytes()));
+    tensor::copy(torch::autograd::grad({y}, {in}, {dy})[0], dx);
   }
 };
 

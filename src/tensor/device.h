@@ -11,7 +11,7 @@ at::Device device(bool use_cpu);
 
 at::Tensor on_host(const at::Tensor& x);                  // x itself, or a counted copy
 void copy_bytes(const at::Tensor& to, const void* from);  // as many as `to` has, contiguous; from the host
-void copy(const at::Tensor& from,
-          const at::Tensor& to);  // of one type and size, both contiguous, on one device
+// Of one type and size, both contiguous, on one device. A rehearsal copies nothing.
+void copy(const at::Tensor& from, const at::Tensor& to);
 
 }  // namespace trl::tensor
