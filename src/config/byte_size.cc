@@ -54,9 +54,11 @@ int64_t byte_size(const Config& config, const char* key) {
   return *bytes;
 }
 
+std::optional<int64_t> parse_memory_size(std::string_view text) { return parse(trimmed(text), kMemoryUnits); }
+
 int64_t memory_size(const Config& config, const char* key) {
   const std::string text = config.get(key);
-  const std::optional<int64_t> bytes = parse(trimmed(text), kMemoryUnits);
+  const std::optional<int64_t> bytes = parse_memory_size(text);
   if (!bytes || *bytes < 1) {
     fail_key(
         key,

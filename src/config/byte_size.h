@@ -1,15 +1,19 @@
-// Sizes as save_pretrained of transformers 5.23 takes them.
+// Sizes in bytes, as options have them.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "config/config.h"
 
 namespace trl::config {
 
-// Bytes of a text option: an integer, or a number with TB, GB, MB or KB (powers of 1000, in any case). At
-// least 1. Throws Error(invalid_config).
+// Bytes of a text option, as save_pretrained of transformers 5.23 takes them: an integer, or a number with
+// TB, GB, MB or KB (powers of 1000, in any case). At least 1. Throws Error(invalid_config).
 int64_t byte_size(const Config& config, const char* key);
 // The same for sizes of memory: also with TiB, GiB, MiB or KiB (powers of 1024).
 int64_t memory_size(const Config& config, const char* key);
+// Nothing: the text is no such size. May be 0 or negative.
+std::optional<int64_t> parse_memory_size(std::string_view text);
 
 }  // namespace trl::config

@@ -32,7 +32,8 @@ struct Option {
   OptionType type;
   bool nullable;
   std::string_view default_value;  // canonical text; "null"
-  // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"), the keys of a map
+  // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"; "bytes >= 0": of a
+  // size in bytes, which may have a unit; its canonical text has none), the keys of a map
   // ("a|b"), or "path" (a map or a list may also be the name of a file). Of a text they are checked by what
   // reads it. Empty: any value of the type.
   std::string_view accepted;
@@ -47,6 +48,8 @@ struct Option {
   std::string_view no_ops;
   std::string_view warning;  // any other value is accepted, and this is what will not happen; empty: none
 };
+
+inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a size in bytes
 
 std::span<const Option> options();
 

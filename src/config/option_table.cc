@@ -97,6 +97,8 @@ std::string type_text(const Option& option, std::string_view trainer) {
   }
   const std::string kind = option.type == OptionType::integer ? "an integer" : "a number";
   if (words.empty()) return kind;
+  if (words.back().starts_with(kBytes))
+    return fmt::format("{}, or a number with GiB, MiB, GB or MB, as in 6GiB", words.back());
   std::string range = fmt::format("{} {}", kind, words.back());
   if (words.back().front() == '[' || words.back().front() == '(')
     range = fmt::format("{} in {}", kind, words.back());

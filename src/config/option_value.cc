@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/number.h"
+#include "config/byte_size.h"
 #include "config/option_set.h"
 #include "config/yaml.h"
 
@@ -61,8 +62,9 @@ std::string without_underscores(std::string_view text) {
 std::string canonical_number(const Option& option, std::string_view key, std::string_view text) {
   const std::vector<std::string_view> accepted = split_words(option.accepted, '|');
   if (accepted.size() > 1 && text == accepted.front()) return std::string(text);
+  const bool bytes = !accepted.empty() && accepted.back().starts_with(kBytes);
   const std::string plain = without_underscores(text);
-  const std::optional<int64_t> integer = base::parse_int64(plain);
+  const std::optional<int64_t> integer = bytes ? parse_memory_size(plain) : base::parse_int64(plain);
   const std::optional<double> number = integer ? static_cast<double>(*integer) : base::parse_double(plain);
   if (!number || !std::isfinite(*number)) fail_value(option, key, text);
   if (!accepted.empty() && !in_range(accepted.back(), *number)) fail_value(option, key, text);
@@ -191,6 +193,7 @@ bool is_list_somewhere(const Option& option) {
 
 bool in_range(std::string_view range, double value) {
   const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
+  if (range.starts_with(kBytes)) return in_range(range.substr(kBytes.size()), value);
   if (range.starts_with(">= ")) return value >= number(range.substr(3));
   if (range.starts_with("> ")) return value > number(range.substr(2));
   const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');

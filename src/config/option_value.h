@@ -25,7 +25,7 @@ std::string check_support(const Option& option, std::string_view key, const std:
 // Whether the value is a list of words to a trainer.
 bool is_list_somewhere(const Option& option);
 
-// A range of the option table: "> 0", ">= 0", "[0, 1)", ...
+// A range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
 bool in_range(std::string_view range, double value);
 
 std::string shown(std::string_view value);     // for messages: one line, cut when long

@@ -54,5 +54,36 @@ TEST(MemorySize, HasPowersOf1024Too) {
   for (const char* text : {"six", "GiB", "0GiB", "-1GiB", "6G", "6Gi"}) EXPECT_THROW(of(text), Error) << text;
 }
 
+TEST(MemorySize, EveryIntegerInBytesTakesUnits) {
+  for (const Option& option : options()) {
+    if (option.type != OptionType::integer || option.doc.find("ytes ") == std::string_view::npos) continue;
+    EXPECT_TRUE(option.accepted.starts_with(kBytes)) << option.name;
+  }
+  for (const char* key :
+       {"runtime.host_memory_limit", "dataset_cache_limit", "activation_offloading_min_bytes"}) {
+    Config config;
+    for (const auto& [text, bytes] : std::vector<std::pair<const char*, int64_t>>{{"6GiB", int64_t{6} << 30},
+                                                                                  {"1.5 gb", 1'500'000'000},
+                                                                                  {"2048", 2048},
+                                                                                  {"1e9", 1'000'000'000},
+                                                                                  {"1_000", 1000},
+                                                                                  {"0", 0}}) {
+      config.set(key, text);
+      EXPECT_EQ(config.get(key), std::to_string(bytes)) << key;
+      EXPECT_EQ(config.get_int(key), bytes) << key;
+    }
+    for (const char* text : {"6G", "GiB", "-1GB", "-1", "1.5", "six", "1e30TB"}) {
+      try {
+        config.set(key, text);
+        ADD_FAILURE() << key << " " << text;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.key(), key);
+        EXPECT_NE(error.message().find("bytes >= 0, or a number with GiB"), std::string::npos)
+            << error.message();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trl::config
