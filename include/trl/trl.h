@@ -448,7 +448,8 @@ TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice.
+ * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice. "bytes >= 0" is a
+ * range of bytes, and such an option takes units, too: "6GiB" is kept as 6442450944.
  *
  * @param option [in] from trl_option_next.
  * @return borrowed for the life of the process; "" for any value; NULL for what is not an option.
@@ -1339,7 +1340,10 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   needed_bytes (of all of them), free_bytes (where output_dir will be)}; if something leaves memory for a
  *   file, also {offloaded_state_bytes, offloaded_activation_bytes, offload_needed_bytes (of both),
  *   offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers, also {frozen_states_bytes (if
- *   the tokens of an epoch are known), frozen_states_free_bytes}
+ *   the tokens of an epoch are known), frozen_states_free_bytes}; if output_dir or offload_dir has too little
+ * room for such a run, refused: {key, message}, the error of trl_trainer_create
+ * - room: {machine_bytes, cgroup_bytes (what the process may take of the machine's memory, and under the
+ * limits of its cgroup; each if it is known), warning (text, if peak_bytes is above one of them)}
  * - leaving: if activations leave memory for a file: {bytes (of a step), most_bytes (at once), free_bytes,
  *   write_bytes_per_second, read_bytes_per_second (of its disk)}
  * - way: with memory_budget, the way that was chosen, in words
@@ -1355,7 +1359,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * @param train [in] nullable; the training rows, which are read to find the longest and how many steps there
  *   are. Without them every row is as long as `max_length` lets it be, and steps are known from `max_steps`.
  * @param out_json [out] nullable; borrowed until runtime is destroyed.
- * @param out_text [out] nullable; lines of at most 80 columns for a terminal, in ASCII except for names that
+ * @param out_text [out] nullable; lines of at most 60 columns for a terminal, in ASCII except for names that
  * are not: terms, the step as a plot, option sets, time and disk; borrowed until runtime is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),

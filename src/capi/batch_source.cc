@@ -70,6 +70,8 @@ int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
     columns_.clear();
     for (const auto& [name, values] : host_.columns) columns_.push_back({name, values});
     batch->columns = columns_;
+    const BatchSize size = {batch->row_id_count, batch->max_length};
+    if (size.tokens() > largest_.tokens()) largest_ = size;
     return Status::ok;
   });
 }

@@ -27,6 +27,7 @@ void predict_peaks(telemetry::LengthProfile& profile, const config::Config& give
     const int64_t length = std::min(limit.max_length, longest);
     if (length != size.longest) {  // a limit beyond the longest row changes nothing
       size.longest = length;
+      size.allowed = length == limit.max_length;
       base::Json plan = plan_of(config, size, rows, new_tokens, std::exchange(first, false));
       keep_process(plan, process);
       peak = plan.at("peak_bytes").get<int64_t>();

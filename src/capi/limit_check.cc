@@ -30,7 +30,7 @@ void check_memory_limit(const config::Config& config, const config::TrainingArgu
   if (bounded && bytes(largest_batch(config, training)) <= free) return;
   const std::optional<RunSize> real = size_of_rows(config, training, rows, evaluation);
   if (!real && !bounded) return;
-  const RunSize size = real.value_or(largest_batch(config, training));
+  const RunSize size = real ? *real : largest_batch(config, training);
   const int64_t most = bytes(size);
   if (most <= free) return;
   constexpr double kCertain = 0.9;  // a prediction may be above what is taken
@@ -41,18 +41,19 @@ void check_memory_limit(const config::Config& config, const config::TrainingArgu
         kCertain * static_cast<double>(least) > static_cast<double>(free)) {
       throw Error(
           Status::out_of_memory,
-          fmt::format("{}: {} is too little: the longest row of this run has {} tokens, and a step with "
+          fmt::format("{}: {} is too little: the longest row of this run has {}, and a step with "
                       "it alone takes about {} ({} are in use already): give a larger limit, a smaller "
                       "max_length, or memory_budget, which finds a way that fits",
-                      kLimitKey, in_words(limit), size.longest, in_words(least), in_words(limit - free)),
+                      kLimitKey, in_words(limit), telemetry::count_text(size.longest, "token"),
+                      in_words(least), in_words(limit - free)),
           kLimitKey);
     }
   }
-  current_log()->warning(
-      "plan",
-      "{}: {} may be too little: the largest batch of this run ({} rows of up to {} tokens) "
-      "takes about {}; memory_budget would find a way that fits",
-      kLimitKey, in_words(limit), size.rows, size.longest, in_words(most));
+  current_log()->warning("plan",
+                         "{}: {} may be too little: the largest batch of this run ({} of up to {}) "
+                         "takes about {}; memory_budget would find a way that fits",
+                         kLimitKey, in_words(limit), telemetry::count_text(size.rows, "row"),
+                         telemetry::count_text(size.longest, "token"), in_words(most));
 }
 
 }  // namespace trl::capi

@@ -1,6 +1,5 @@
 #include "capi/memory_budget.h"
 
-#include "base/resident.h"
 #include "capi/memory_room.h"
 #include "capi/process.h"
 #include "capi/runtime.h"
@@ -12,12 +11,6 @@ namespace trl::capi {
 namespace {
 
 constexpr const char* kBudgetKey = "memory_budget";
-
-// As many bytes more than the process has now; where there is no limit, no number is larger.
-int64_t with_resident(int64_t free) {
-  int64_t all = 0;
-  return __builtin_add_overflow(free, base::resident_bytes(), &all) ? free : all;
-}
 
 int64_t automatic() {
   constexpr double kOfAll = 0.92;  // other processes, and the cache of files

@@ -70,6 +70,7 @@ base::Json plan_of(const config::Config& config, const RunSize& size, int64_t em
   Told told(config, embedding_rows, new_tokens);
   engine::PlanSpec& spec = told.spec;
   spec.lengths = lengths;
+  spec.longest_allowed = size.allowed;
   spec.eval_longest = size.eval_longest;
   spec.levers = levers;
   spec.steps = size.steps;

@@ -31,7 +31,7 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
              "max_length: null sets no limit to the length of a row, so the largest batch is not known "
              "without the rows: give a length, or the rows");
   }
-  RunSize size{training.per_device_train_batch_size, *limit};
+  RunSize size{training.per_device_train_batch_size, *limit, true};
   size.steps = std::max<int64_t>(0, training.max_steps);
   return size;
 }
@@ -49,6 +49,7 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
   config::Config limited = config;
   limited.set("max_length", std::to_string(longest_of(rows)));
   RunSize size = largest_batch(limited, training);
+  size.allowed = false;
   if (evaluation != nullptr) size.eval_longest = longest_of(*evaluation);
   return size;
 }
@@ -73,7 +74,10 @@ RunSize measured_size(const config::Config& config, const config::TrainingArgume
   const int64_t longest = profile.lengths.front().max;
   RunSize size;
   size.longest = limit > 0 ? std::min(longest, limit) : longest;
-  if (data.packing != config::Packing::none && limit > 0) size.longest = limit;
+  if (data.packing != config::Packing::none && limit > 0) {
+    size.longest = limit;
+    size.allowed = true;
+  }
   size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, profile.rows));
   if (profile.limits.empty()) return size;
   for (const telemetry::LayoutCost& cost : profile.limits.back().layouts) {

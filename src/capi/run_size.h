@@ -12,6 +12,7 @@ namespace trl::capi {
 
 struct RunSize {
   int64_t rows = 0, longest = 0;  // of a micro-batch; each row as long as the longest
+  bool allowed = false;           // longest is what max_length allows, and no row's own length
   int64_t eval_longest = 0;       // of evaluation; 0: as of training
   int64_t steps = 0;              // 0: not known
   double tokens = 0;              // that all steps see; 0: not known

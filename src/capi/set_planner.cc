@@ -4,6 +4,7 @@
 
 #include "capi/choose_way.h"
 #include "capi/memory_budget.h"
+#include "capi/memory_room.h"
 #include "capi/model_handle.h"
 #include "capi/run_plan.h"
 #include "capi/training_run.h"
@@ -58,14 +59,15 @@ base::Json SetPlanner::plan(const config::Config& given) {
     const RunSize counted = largest_batch(config, training);
     size.rows = counted.rows;
     size.longest = counted.longest;
+    size.allowed = true;
   }
   base::Json plan =
       budget ? choose_way(config, training, *budget, size, batches.embedding_rows, batches.new_tokens).plan
              : plan_of(config, size, batches.embedding_rows, batches.new_tokens);
   keep_process(plan, process_);
+  plan["room"] = memory_room(plan.at("peak_bytes").get<int64_t>());
   plan["model"] = needed_model_path(config);
   plan["rows"] = size.rows;
-  plan["row_tokens"] = size.longest;
   return plan;
 }
 

@@ -8,7 +8,6 @@
 #include "capi/choose_way.h"
 #include "capi/config_handle.h"
 #include "capi/convert_model.h"
-#include "capi/expected_peak.h"
 #include "capi/guard.h"
 #include "capi/limit_check.h"
 #include "capi/memory_budget.h"
@@ -117,8 +116,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});
   EngineObject<engine::Attention> attention;
   if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
-  std::vector<int32_t> new_tokens;
-  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
+  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens_);
   if (const std::string& path = arguments.preference.reference; !path.empty())
     check_reference_tokens(path, tokenizer_->get());
   config::SampleArguments sampling = config::sample_arguments(config_);
@@ -128,31 +126,32 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  const int64_t wanted_rows = wanted_embedding_rows(config_, *tokenizer_);
+  embedding_rows_ = wanted_embedding_rows(config_, *tokenizer_);
   std::optional<Choice> choice;
   if (budget) {
     choice = choose_way(config_, arguments, *budget,
-                        largest_batch(config_, arguments, *train_batches_, eval_batches_.get()), wanted_rows,
-                        new_tokens);
+                        largest_batch(config_, arguments, *train_batches_, eval_batches_.get()),
+                        embedding_rows_, new_tokens_);
     values.clear();
     for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
-    prediction_ = prediction_of(choice->plan);
-    cap_.emplace(*budget, prediction_, process().memory());
+    expected_.prediction = prediction_of(choice->plan);
+    cap_.emplace(*budget, expected_.prediction, process().memory());
   }
   const config::Config& chosen = choice ? choice->config : config_;
-  check_disks(chosen, wanted_rows, new_tokens, 0);
+  check_disks(chosen, embedding_rows_, new_tokens_, 0);
   const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
   if (all_read) {
     train_batches_->settle();  // before there are weights in memory
-    check_disks(chosen, wanted_rows, new_tokens, train_batches_->batches_per_epoch());
+    check_disks(chosen, embedding_rows_, new_tokens_, train_batches_->batches_per_epoch());
   }
   if (!budget) {
-    check_memory_limit(config_, arguments, *train_batches_, eval_batches_.get(), wanted_rows, new_tokens);
-    prediction_ = expected_peak(config_, arguments, *train_batches_, eval_batches_.get(), all_read,
-                                wanted_rows, new_tokens);
+    check_memory_limit(config_, arguments, *train_batches_, eval_batches_.get(), embedding_rows_,
+                       new_tokens_);
+    expected_ = expected_peak(config_, arguments, *train_batches_, eval_batches_.get(), all_read,
+                              embedding_rows_, new_tokens_);
   }
   const MemoryCapScope capped(cap());
-  model_ = open_model(model_path_, config_, wanted_rows);
+  model_ = open_model(model_path_, config_, embedding_rows_);
   if (!prompts.empty()) {
     samples_ = std::make_unique<Samples>(std::move(sampling), arguments.output_dir, std::move(prompts),
                                          tokenizer_, *model_);
@@ -179,9 +178,9 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     spec.vocabulary = vocabulary->view();
   }
   spec.tokens = special_tokens(tokenizer_->get(), config_);
-  spec.new_tokens = new_tokens;
+  spec.new_tokens = new_tokens_;
   if (choice) spec.levers = choice->levers;
-  spec.prediction = prediction_;
+  spec.prediction = &expected_.prediction;
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -202,17 +201,21 @@ void Trainer::settle_evaluation() {
 
 // Of the process, in which others may have taken memory too.
 void Trainer::tell_memory() {
-  if (prediction_.peak == 0) return;
+  if (expected_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
     const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} ({})", text(measured), text(predicted));
   };
-  std::string line = fmt::format("measured peak, and in parentheses the predicted one: resident {}",
-                                 both(prediction_.peak, base::peak_resident_bytes()));
+  std::string of;
+  if (expected_.size.rows > 0)
+    of = fmt::format(" of {} of up to {} at a time", telemetry::count_text(expected_.size.rows, "row"),
+                     telemetry::count_text(expected_.size.longest, "token"));
+  std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
+                                 both(expected_.prediction.peak, base::peak_resident_bytes()));
   for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
     const auto kind = static_cast<base::MemoryKind>(i);
     line += fmt::format(", {} {}", base::measured_kind_name(kind),
-                        both(prediction_.kinds[static_cast<size_t>(i)], cap_->most(kind)));
+                        both(expected_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
   }
   runtime_->log()->write(base::LogLevel::info, "plan", line);
 }
@@ -229,6 +232,11 @@ bool Trainer::step_locked() {
   if (samples_) samples_->take_due();
   if (!stepped) {
     if (samples_) samples_->take_last();
+    if (!cap_) {
+      expected_ = peak_of_what_ran(config_, expected_, train_batches_->largest(),
+                                   eval_batches_ ? eval_batches_->largest() : BatchSize(), embedding_rows_,
+                                   new_tokens_);
+    }
     error.check(trainer_->finish(error));
     interrupt_.answered();
     train_batches_->tell();

@@ -8,6 +8,7 @@
 #include "capi/batch_source.h"
 #include "capi/dataset_handle.h"
 #include "capi/engine_object.h"
+#include "capi/expected_peak.h"
 #include "capi/memory_cap.h"
 #include "capi/metrics_handle.h"
 #include "capi/run_samples.h"
@@ -81,8 +82,10 @@ class Trainer {
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   ReportingInterrupt interrupt_;
-  engine::Prediction prediction_;  // peak 0: not known
-  std::optional<MemoryCap> cap_;   // memory_budget
+  ExpectedPeak expected_;
+  int64_t embedding_rows_ = 0;  // as plan_of has them
+  std::vector<int32_t> new_tokens_;
+  std::optional<MemoryCap> cap_;  // memory_budget
   Events events_;
   EngineObject<engine::Model> model_;
   std::unique_ptr<Samples> samples_;  // or null

@@ -1,7 +1,9 @@
 #include "cli/dry_run.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/keys.h"
@@ -31,20 +33,56 @@ std::string yaml_value(const std::string& value, int32_t type) {
   return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "learning_rate: 1e-4  # recipe.yaml:3", a line a key, topic by topic: a file for --config.
-void print_configuration(const CommandLine& line, const Config& config) {
+// Whose defaults shape every run.
+bool matters(std::string_view name, bool adapter) {
+  static constexpr std::string_view kAlways[] = {"output_dir",
+                                                 "dtype",
+                                                 "bf16",
+                                                 "max_length",
+                                                 "packing",
+                                                 "loss_type",
+                                                 "beta",
+                                                 "per_device_train_batch_size",
+                                                 "gradient_accumulation_steps",
+                                                 "num_train_epochs",
+                                                 "max_steps",
+                                                 "learning_rate",
+                                                 "lr_scheduler_type",
+                                                 "warmup_steps",
+                                                 "optim",
+                                                 "weight_decay",
+                                                 "max_grad_norm",
+                                                 "gradient_checkpointing",
+                                                 "use_peft",
+                                                 "seed",
+                                                 "eval_strategy",
+                                                 "save_strategy",
+                                                 "save_steps",
+                                                 "logging_steps",
+                                                 "report_to"};
+  static constexpr std::string_view kOfAdapters[] = {"lora_r", "lora_alpha", "lora_dropout",
+                                                     "lora_target_modules"};
+  const auto among = [&](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return among(kAlways) || (adapter && among(kOfAdapters));
+}
+
+// "learning_rate: 1e-4  # recipe.yaml:3", a line a key, topic by topic: a file for --config. all: every key,
+// not only those that are set or matter.
+void print_configuration(const CommandLine& line, const Config& config, bool all) {
   std::string last;
+  const bool adapter = get(config, "use_peft") == "true";
   print(fmt::format("# trl {}\n", line.trainer));
   for (const trl_option* key : keys_of(line)) {
     const char* const name = trl_option_name(key);
     if (std::string_view(name) == "method") continue;
     std::string where = origin_of(config, name);
-    if (where == "default" && !mark(key).empty()) continue;  // no value of it does more than the default
+    if (where == "default" && !all && !matters(name, adapter)) continue;
     Error error;
     const char* value = nullptr;
     check(trl_config_get(config.get(), name, &value, error.out()), error);
-    if (where != "default" && mark(key) == "ignored" && value != default_of(key, line.trainer))
-      where += "; ignored";
+    if (where != "default" && is_ignored(key, line.trainer, value)) where += "; ignored";
     if (topic(key) != last) print(fmt::format("\n# {}\n", topic(key)));
     last = topic(key);
     print(fmt::format("{}: {}  # {}\n", name, yaml_value(value, type_of(key, line.trainer)), where));
@@ -67,38 +105,53 @@ std::string bytes(double count) {
   return fmt::format("{:.3g} {}", count, kUnits[unit]);
 }
 
+// "1 row", "2 rows"; of what adds es: "1 micro-batch", "2 micro-batches"
+std::string counted(const Json& count, const std::string& one, const char* more = "s") {
+  return count.dump() + " " + one + (count == 1 ? "" : more);
+}
+
 void print_rows(const Json& batch) {
   if (!batch["rows"].is_number()) return;
-  print(fmt::format("rows       {} prepared, {} micro-batches an epoch\n", batch["rows"].dump(),
-                    batch["batches_per_epoch"].dump()));
+  print(fmt::format("rows       {} prepared, {} an epoch\n", batch["rows"].dump(),
+                    counted(batch["batches_per_epoch"], "micro-batch", "es")));
 }
 
 void print_plan(const Json& plan) {
-  print(fmt::format("steps      {}, of about {} tokens; the longest row has {}\n", plan["steps"].dump(),
-                    plan["tokens_per_step"].dump(), plan["row_tokens"].dump()));
+  print(fmt::format("steps      {}, of about {}; the longest row has {}\n", plan["steps"].dump(),
+                    counted(plan["tokens_per_step"], "token"), plan["row_tokens"].dump()));
   print(fmt::format("memory     {} at the peak; {} parameters, {} of them trained\n",
                     bytes(plan["peak_bytes"].get<double>()), plan["parameters"].dump(),
                     plan["trained_parameters"].dump()));
-  print(fmt::format("time       about {} at {:.0f} tokens/s\n", duration(plan["seconds"].get<double>()),
+  print(fmt::format("time       about {} at {:.0f} tokens/s\n", time_text(plan["seconds"].get<double>()),
                     plan["tokens_per_second"].get<double>()));
   const Json& disk = plan["disk"];
-  const auto checkpoints = disk["checkpoints"].get<int64_t>();
-  print(fmt::format("disk       {} for the model, {} for each of {} checkpoint{}; {} free\n",
-                    bytes(disk["model_bytes"].get<double>()), bytes(disk["checkpoint_bytes"].get<double>()),
-                    checkpoints, checkpoints == 1 ? "" : "s", bytes(disk["free_bytes"].get<double>())));
+  std::string of_checkpoints;
+  if (const Json& count = disk["checkpoints"]; count != 0)
+    of_checkpoints = fmt::format(", {} for {}{}", bytes(disk["checkpoint_bytes"].get<double>()),
+                                 count == 1 ? "" : "each of ", counted(count, "checkpoint"));
+  print(fmt::format("disk       {} for the model{}; {} free\n", bytes(disk["model_bytes"].get<double>()),
+                    of_checkpoints, bytes(disk["free_bytes"].get<double>())));
+}
+
+// Ends as the run would, if it is refused for want of room.
+void check_room(const Json& plan) {
+  const Json& room = plan["room"];
+  if (room.contains("warning")) spdlog::warn("{}", room["warning"].get<std::string>());
+  if (const Json& disk = plan["disk"]; disk.contains("refused"))
+    throw Failure(kFailed, disk["refused"]["message"].get<std::string>());
 }
 
 }  // namespace
 
-void describe_run(const CommandLine& line, const Config& config) {
+void describe_run(const CommandLine& line, const Config& config, bool all) {
   Error error;
-  print_configuration(line, config);
-  check(trl_config_set(config.get(), "dataset_cache_dir", "null", error.out()),
-        error);  // which would be written
+  print_configuration(line, config, all);
+  // A cache would be written, and other sets of options are not shown.
+  for (const auto& [key, value] : {std::pair{"dataset_cache_dir", "null"}, {"estimate.compare", "[]"}})
+    check(trl_config_set(config.get(), key, value, error.out()), error);
   Runtime runtime;
   open_runtime(config, runtime);
-  Interrupt interrupt("stopped");
-  interrupt.watch_calls(runtime.get());
+  const Interrupt interrupt("stopped");  // nothing is written, so a signal quits at once
   check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
   Dataset train, eval;
   open_rows(config, runtime, train, eval);
@@ -111,9 +164,11 @@ void describe_run(const CommandLine& line, const Config& config) {
   if (eval.get() != nullptr)
     check(trl_dataset_get_batch(eval.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
   check(trl_trainer_plan(runtime.get(), config.get(), train.get(), &text, nullptr, error.out()), error);
+  const Json plan = Json::parse(text);
   print("\n");
   print_rows(batch);
-  print_plan(Json::parse(text));
+  print_plan(plan);
+  check_room(plan);
   print("nothing was written; without --dry_run the run starts\n");
 }
 

@@ -5,7 +5,8 @@
 
 namespace trl::cli {
 
-// Ends as the run would until its first step: with nothing, or with the Failure that it would have.
-void describe_run(const CommandLine& line, const Config& config);
+// Ends as the run would until its first step: with nothing, or with the Failure that it would have. all: the
+// configuration has every key, not only those that are set or matter.
+void describe_run(const CommandLine& line, const Config& config, bool all);
 
 }  // namespace trl::cli

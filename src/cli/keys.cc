@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 namespace trl::cli {
 
@@ -147,6 +148,21 @@ std::string mark(const trl_option* option) {
     return trl_option_type(option) != TRL_TYPE_MAP && value != "false" && value != "no" && value != "0";
   });
   return works && taken.size() > 1 ? "refused in part" : "refused";
+}
+
+bool is_ignored(const trl_option* option, const std::string& trainer, const std::string& value) {
+  if (mark(option) != "ignored" || value == "null" || value == default_of(option, trainer)) return false;
+  const std::vector<std::string> taken = split(trl_option_taken(option), '|');
+  const auto works = [&](const std::string& word) {
+    return std::find(taken.begin(), taken.end(), word) != taken.end();
+  };
+  const nlohmann::json parts = type_of(option, trainer) == TRL_TYPE_LIST
+                                   ? nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false)
+                                   : nlohmann::json();
+  if (!parts.is_array()) return !works(value);
+  return !std::all_of(parts.begin(), parts.end(), [&](const nlohmann::json& part) {
+    return works(part.is_string() ? part.get<std::string>() : part.dump());
+  });
 }
 
 std::string state(const trl_option* option) {

@@ -32,7 +32,9 @@ std::vector<std::string> aliases_of(const trl_option* option);
 
 // What this build makes of a key: "" where it works, "refused", "refused in part" or "ignored".
 std::string mark(const trl_option* option);
-// The same as a sentence: which values are taken, and why others are not; "" where the key works.
+// Whether the value, or a part of it, is taken with a warning and has no effect.
+bool is_ignored(const trl_option* option, const std::string& trainer, const std::string& value);
+// The mark as a sentence: which values are taken, and why others are not; "" where the key works.
 std::string state(const trl_option* option);
 
 }  // namespace trl::cli

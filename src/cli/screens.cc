@@ -37,6 +37,7 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
                                         {"resume_from_checkpoint", "DIR", "a checkpoint; true: the newest"},
                                         {"report_to", "WORD ...", "tensorboard, csv, jsonl, html"},
                                         {"dry_run", "", "print what the run would be, write nothing"},
+                                        {"all", "", "with --dry_run: every key of it"},
                                         kQuiet};
   screen.common.insert(screen.common.end(), rest.begin(), rest.end());
   return screen;
@@ -66,7 +67,10 @@ std::map<std::string, Screen> made() {
   screens["validate"] = {
       "",
       {kModel, kRows},
-      {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"}, kConfig, kQuiet},
+      {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"},
+       {"all", "", "every key of the configuration"},
+       kConfig,
+       kQuiet},
       {"trl validate --config recipe.yaml", "trl validate --config recipe.yaml --method dpo"}};
   screens["estimate"] = {"",
                          {kModel},

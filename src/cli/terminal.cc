@@ -48,4 +48,12 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
+std::string time_text(double seconds) {
+  const int64_t total = std::llround(seconds);
+  if (total < 1) return fmt::format("{:.2g} s", seconds);
+  if (total < 60) return fmt::format("{} s", total);
+  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
+  return fmt::format("{} h {:02} min", total / 3600, total / 60 % 60);
+}
+
 }  // namespace trl::cli

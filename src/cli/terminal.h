@@ -18,6 +18,7 @@ inline std::string wrapped(std::string_view text, int indent, int width) {
 
 int characters(std::string_view text);  // of UTF-8
 
-std::string duration(double seconds);  // "2:03:04", "3:04"
+std::string duration(double seconds);   // "2:03:04", "3:04"
+std::string time_text(double seconds);  // "2 h 03 min", "14 min 20 s", "4 s"
 
 }  // namespace trl::cli

@@ -154,18 +154,20 @@ int train(const std::string& command, const std::string& method, const std::stri
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
   check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
-  bool dry = command == "validate";
+  bool dry = command == "validate", all = false;
   const CommandLine line{command,
                          summary,
                          method,
                          {"runtime"},
                          {},
                          {},
-                         {{"dry_run", "Print what the run would be, write nothing", &dry}}};
+                         {{"dry_run", "Print what the run would be, write nothing", &dry},
+                          {"all", "Every key, in what --dry_run prints", &all}}};
   if (parse(line, words, config)) return 0;
   check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
-  if (dry) return describe_run(line, config), 0;
+  if (dry) return describe_run(line, config, all), 0;
+  if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
   if (get(config, "output_dir").empty())
     check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())

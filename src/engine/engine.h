@@ -264,7 +264,7 @@ struct TrainerSpec {
   SpecialTokens tokens;                 // go into config.json and generation_config.json
   std::span<const int32_t> new_tokens;  // of another model's tokenizer: an adapter trains them too
   config::Levers levers = {};
-  Prediction prediction = {};
+  const Prediction* prediction = nullptr;  // outlives the trainer, and may change until it has finished
 };
 
 class Trainer {
@@ -294,6 +294,7 @@ struct PlanSpec {
   std::span<const KeyValue> config;
   ModelSpec model;
   std::span<const int64_t> lengths;     // tokens of each row of the largest micro-batch
+  bool longest_allowed = false;         // they are what max_length allows; rows themselves may be shorter
   int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as of training
   std::span<const int32_t> new_tokens;  // as in TrainerSpec
   config::Levers levers = {};

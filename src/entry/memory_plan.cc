@@ -16,6 +16,7 @@
 #include "kernels/probe.h"
 #include "memory/disk_speed.h"
 #include "memory/plan.h"
+#include "model/families.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "tensor/device.h"
@@ -113,7 +114,8 @@ struct Rehearsed {
   int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence
   int64_t token_state_bytes = 0;              // hidden states of a token, which cache_frozen_layers keeps
   int64_t parameters = 0, trained = 0;
-  int64_t events = 0;  // up to the end of the step, or of the evaluation after it
+  int64_t longest = 0, tokens = 0;  // of a row, and of a micro-batch as num_tokens counts them
+  int64_t events = 0;               // up to the end of the step, or of the evaluation after it
 };
 
 // How often each part of a block is read or written; some parts more than once.
@@ -129,10 +131,19 @@ bool evaluates(const config::TrainingArguments& arguments) {
   return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
 }
 
-// Of training.
-int64_t longest_row(const engine::PlanSpec& spec) {
-  const auto longest = std::max_element(spec.lengths.begin(), spec.lengths.end());
-  return longest == spec.lengths.end() ? 1 : *longest;
+// Tokens of the rows that a micro-batch of the model has. Rows that max_length allows are no longer than the
+// positions that the model has learned; of a packed row, its documents are not.
+std::vector<int64_t> lengths_of(const engine::PlanSpec& spec, const model::Model& model, bool packed) {
+  const int64_t most =
+      model.config().family->names.positions.empty() ? 0 : model.config().max_position_embeddings;
+  if (most == 0 || !spec.longest_allowed) return {spec.lengths.begin(), spec.lengths.end()};
+  std::vector<int64_t> lengths;
+  for (const int64_t length : spec.lengths) {
+    lengths.push_back(std::min(length, most));
+    for (int64_t left = length - most; packed && left > 0; left -= most)
+      lengths.push_back(std::min(left, most));
+  }
+  return lengths;
 }
 
 // The sequences of rows of these lengths.
@@ -184,8 +195,11 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   train::Setup setup;
   setup.arguments = arguments;
   setup.arguments.levers = spec.levers;
-  const int64_t longest = longest_row(spec);
-  SameBatch batches(sequences_of(spec.lengths, setup.arguments));
+  const std::vector<int64_t> lengths = lengths_of(spec, *model, config.get_bool("packing"));
+  const int64_t longest = lengths.empty() ? 1 : *std::max_element(lengths.begin(), lengths.end());
+  out.longest = longest;
+  out.tokens = counted_tokens(lengths, arguments);
+  SameBatch batches(sequences_of(lengths, setup.arguments));
   const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size),
                                    spec.eval_longest > 0 ? spec.eval_longest : longest);
   SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), 1);
@@ -294,6 +308,16 @@ void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
   }
 }
 
+// The reason why a run with these needs is refused, or null.
+base::Json disk_refusal(const config::TrainingArguments& arguments, train::DiskNeeds needs) try {
+  if (arguments.resume_from_checkpoint) needs.checkpoints = 0;  // how many are left follows from that one
+  train::need_room(arguments, needs);
+  return nullptr;
+} catch (const Error& error) {
+  if (error.status() != Status::io) throw;
+  return {{"key", error.key()}, {"message", error.message()}};
+}
+
 // tokens: of all rows; 0: not known.
 base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed& run, int64_t steps,
                      double tokens) {
@@ -309,6 +333,8 @@ base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed
                      {"model_bytes", needs.model_bytes},
                      {"needed_bytes", needs.saved_bytes()},
                      {"free_bytes", train::free_on_disk(arguments.output_dir)}};
+  if (base::Json refusal = disk_refusal(arguments, needs); !refusal.is_null())
+    json["refused"] = std::move(refusal);
   if (const std::string away = config::offload_directory(arguments); !away.empty()) {
     json["offloaded_state_bytes"] = needs.state_bytes;
     json["offloaded_activation_bytes"] = needs.activation_bytes;
@@ -340,7 +366,7 @@ void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& sp
   const kernels::Speed speed = kernels::probe(run.work);
   double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
   if (run.left > 0) seconds += add_leaving(json, run, arguments);
-  const int64_t tokens = arguments.gradient_accumulation_steps * counted_tokens(spec.lengths, arguments);
+  const int64_t tokens = arguments.gradient_accumulation_steps * run.tokens;
   const auto of_step = static_cast<double>(tokens);
   json["tokens_per_step"] = tokens;
   json["seconds_per_step"] = seconds;
@@ -371,6 +397,7 @@ std::string plan_json(const engine::PlanSpec& spec) {
   base::Json json;
   if (spec.time) add_time(json, run, spec, arguments);
   add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well
+  json["row_tokens"] = run.longest;
   json["parameters"] = run.parameters;
   json["trained_parameters"] = run.trained;
   json["kv_cache"] = {{"tokens", run.cache_tokens}, {"bytes", run.cache_bytes}};

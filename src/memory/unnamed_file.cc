@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::memory {
 
@@ -58,16 +59,16 @@ int64_t UnnamedFile::free_bytes() const {
 }
 
 void UnnamedFile::reserve(int64_t bytes, const std::string& what) const {
+  const auto in_words = [](int64_t of) { return telemetry::bytes_text(static_cast<double>(of)); };
   const int64_t free = free_bytes();
   const int error = free < bytes ? ENOSPC : ::posix_fallocate(descriptor_, 0, bytes);
   if (error == 0) return;
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
-    throw Error(
-        Status::io,
-        fmt::format("offload_dir: {}: {} need {} bytes of disk, and {} are free; make room, or name a "
-                    "directory on another disk",
-                    directory_, what, bytes, free),
-        "offload_dir");
+    throw Error(Status::io,
+                fmt::format("offload_dir: {}: {} need {} of disk, and {} are free; make room, or name a "
+                            "directory on another disk",
+                            directory_, what, in_words(bytes), in_words(free)),
+                "offload_dir");
   }
   errno = error;
   base::fail_errno(directory_, "no room can be taken on the disk");

@@ -205,31 +205,43 @@ class HistogramFigure {
 
 class Figure {
  public:
-  explicit Figure(const LengthProfile& profile) : profile_(profile) {}
+  // alone: with a title and the table of percentiles, which a page has outside the picture.
+  Figure(const LengthProfile& profile, bool alone) : profile_(profile), alone_(alone) {}
 
   std::string draw() {
+    y_ = kEdge;
+    if (alone_) titles();
+    histograms();
+    if (alone_) numbers();
+    if (!profile_.limits.empty() && !profile_.limits.front().layouts.empty()) limits();
+    y_ += 16;
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" class=\"lengths\" "
+               "role=\"img\" "
+               "{}\n<style>{}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" "
+               "rx=\"10\"/>\n",
+               kFigureWidth, y_, described(), kFigureStyle, kFigureWidth - 1, y_ - 1) +
+           body_ + "</svg>\n";
+  }
+
+ private:
+  void titles() {
     body_ += text(kEdge, 46, "title", "Token lengths: " + base::file_name(profile_.name));
     body_ += text(kEdge, 68, "",
                   fmt::format("{} ({}), {} tokens", row_count(profile_.rows), profile_.format,
                               grouped(profile_.tokens)));
     y_ = 96;
-    histograms();
-    numbers();
-    if (!profile_.limits.empty() && !profile_.limits.front().layouts.empty()) limits();
-    y_ += 16;
-    return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" class=\"lengths\" "
-               "role=\"img\" "
-               "aria-labelledby=\"lengths-title lengths-text\">\n<title "
-               "id=\"lengths-title\">{2}</title>\n<desc "
-               "id=\"lengths-text\">{3}</desc>\n<style>{4}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" "
-               "width=\"{5}\" height=\"{6}\" rx=\"10\"/>\n",
-               kFigureWidth, y_, html_text("Token lengths of " + base::file_name(profile_.name)),
-               html_text(description()), kFigureStyle, kFigureWidth - 1, y_ - 1) +
-           body_ + "</svg>\n";
   }
 
- private:
+  // The end of the svg tag, with what a reader that sees no picture is told.
+  std::string described() const {
+    if (!alone_) return fmt::format("aria-label=\"{}\">", html_text(description()));
+    return fmt::format(
+        "aria-labelledby=\"lengths-title lengths-text\">\n<title id=\"lengths-title\">{}</title>\n"
+        "<desc id=\"lengths-text\">{}</desc>",
+        html_text("Token lengths of " + base::file_name(profile_.name)), html_text(description()));
+  }
+
   std::string description() const {
     const LengthDistribution& of = profile_.lengths.front();
     return fmt::format(
@@ -338,12 +350,14 @@ class Figure {
   }
 
   const LengthProfile& profile_;
+  const bool alone_;
   std::string body_;
   double y_ = 0;
 };
 
 }  // namespace
 
-std::string to_svg(const LengthProfile& profile) { return Figure(profile).draw(); }
+std::string to_svg(const LengthProfile& profile) { return Figure(profile, true).draw(); }
+std::string length_figure(const LengthProfile& profile) { return Figure(profile, false).draw(); }
 
 }  // namespace trl::telemetry

@@ -19,6 +19,7 @@ body { max-width: 1080px; }
 .figure { padding: 0; border: 0; background: none; }
 .wide td, .wide th { text-align: right; white-space: nowrap; }
 .wide td:first-child, .wide th:first-child, .named td:nth-child(2), .named th:nth-child(2) { text-align: left; }
+.note { color: var(--faint); font-size: 13px; margin: 10px 0 0; }
 .wide tr.first > * { border-top: 2px solid var(--faint); }
 )css";
 
@@ -28,9 +29,11 @@ std::string row(std::string_view kind, std::string_view cell, const std::vector<
   return out + "</tr>\n";
 }
 
-std::string card(std::string_view title, std::string_view kind, const std::string& rows) {
-  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table></section>\n", title,
-                     kind, rows);
+std::string card(std::string_view title, std::string_view kind, const std::string& rows,
+                 std::string_view note = {}) {
+  return fmt::format("<section class=\"card\"><h2>{}</h2><table class=\"{}\">\n{}</table>{}</section>\n",
+                     title, kind, rows,
+                     note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", html_text(note)));
 }
 
 std::string lengths_table(const LengthProfile& profile) {
@@ -65,7 +68,7 @@ std::string cuts_table(const LengthProfile& profile) {
     if (peaks) cells.push_back(bytes_text(static_cast<double>(limit.peak_bytes)));
     rows += row("", "td", cells);
   }
-  return card("Rows longer than max_length", "wide", rows);
+  return card("Rows longer than max_length", "wide", rows, why_peaks_fall(profile));
 }
 
 std::string layouts_table(const LengthProfile& profile) {
@@ -97,7 +100,7 @@ std::string to_html(const LengthProfile& profile) {
                                    {of.name + ": median", short_length(of.percentile(50), kThinSpace)},
                                    {of.name + ": p95", short_length(of.percentile(95), kThinSpace)},
                                    {of.name + ": longest", grouped(of.max)}});
-  body += fmt::format("<section class=\"figure\">{}</section>\n", to_svg(profile));
+  body += fmt::format("<section class=\"figure\">{}</section>\n", length_figure(profile));
   body += lengths_table(profile) + cuts_table(profile);
   if (!profile.limits.empty() && !profile.limits.front().layouts.empty()) {
     body +=

@@ -119,6 +119,20 @@ std::string short_length(double length, std::string_view space) {
   return fmt::format("{:.{}f}", rounded, rounded == std::floor(rounded) ? 0 : 1);
 }
 
+std::string_view why_peaks_fall(const LengthProfile& profile) {
+  int64_t highest = 0;
+  for (const LengthLimit& limit : profile.limits) {
+    if (limit.peak_bytes > 0 && limit.peak_bytes < highest)
+      return "A longer max_length can have a lower peak: in a batch of many tokens, 2048 or more, weights "
+             "are kept "
+             "in the type that is computed in only while their layer is at work, and feed-forward parts go "
+             "by "
+             "tiles.";
+    highest = std::max(highest, limit.peak_bytes);
+  }
+  return {};
+}
+
 int64_t widest_layout(const LengthProfile& profile) {
   int64_t widest = 1;
   for (const LengthLimit& limit : profile.limits) {

@@ -89,6 +89,10 @@ std::string to_html(const LengthProfile& profile);  // a page that needs no othe
 // spaces.
 std::string percent(int64_t part, int64_t whole);
 std::string short_length(double length, std::string_view space);
+// Why a longer max_length has a lower predicted peak than a shorter one; empty: none has.
+std::string_view why_peaks_fall(const LengthProfile& profile);
+std::string length_figure(
+    const LengthProfile& profile);                    // to_svg, for a page that has its titles and numbers
 int64_t widest_layout(const LengthProfile& profile);  // tokens, padding and lost of the layout that has most
 
 }  // namespace trl::telemetry

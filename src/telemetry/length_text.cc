@@ -78,18 +78,8 @@ std::string plot(const LengthDistribution& of, int64_t columns, int64_t height) 
   return out;
 }
 
-// The numbers of every distribution, a line each.
-std::string table(const std::vector<LengthDistribution>& lengths) {
-  std::vector<std::vector<std::string>> lines(1);
-  lines[0] = {"tokens", "min"};
-  for (const int percent : kPercentiles) lines[0].push_back(percentile_name(percent));
-  lines[0].insert(lines[0].end(), {"max", "mean"});
-  for (const LengthDistribution& of : lengths) {
-    auto& line = lines.emplace_back();
-    line = {of.name, grouped(of.min, kThin)};
-    for (const double value : of.percentiles) line.push_back(short_length(value, kThin));
-    line.insert(line.end(), {grouped(of.max, kThin), short_length(of.mean, kThin)});
-  }
+// Columns as wide as their longest text; the first begins on the left, the others end on the right.
+std::string aligned(const std::vector<std::vector<std::string>>& lines) {
   std::string out;
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) {
@@ -100,6 +90,27 @@ std::string table(const std::vector<LengthDistribution>& lengths) {
     out += "\n";
   }
   return out;
+}
+
+// The numbers of every distribution, a line each, or a column where lines would be too long.
+std::string table(const std::vector<LengthDistribution>& lengths, int64_t columns) {
+  std::vector<std::vector<std::string>> lines(1);
+  lines[0] = {"tokens", "min"};
+  for (const int percent : kPercentiles) lines[0].push_back(percentile_name(percent));
+  lines[0].insert(lines[0].end(), {"max", "mean"});
+  for (const LengthDistribution& of : lengths) {
+    auto& line = lines.emplace_back();
+    line = {of.name, grouped(of.min, kThin)};
+    for (const double value : of.percentiles) line.push_back(short_length(value, kThin));
+    line.insert(line.end(), {grouped(of.max, kThin), short_length(of.mean, kThin)});
+  }
+  std::string out = aligned(lines);
+  if (static_cast<int64_t>(out.find('\n')) <= columns) return out;
+  std::vector<std::vector<std::string>> turned(lines[0].size());
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) turned[i].push_back(line[i]);
+  }
+  return aligned(turned);
 }
 
 std::string bar(const LayoutCost& cost, int64_t widest, int64_t columns) {
@@ -120,16 +131,17 @@ std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, i
              : fmt::format("{} of rows cut, {} of tokens cut off", percent(limit.rows_cut, profile.rows),
                            percent(limit.tokens_cut, profile.tokens));
   if (limit.peak_bytes > 0) out += "; peak " + bytes_text(static_cast<double>(limit.peak_bytes));
-  out += "\n";
+  out = wrapped(out, columns);
   if (limit.rows_dropped > 0) {
-    out += fmt::format("  {} of rows keep no trained token; all but packing drops them\n",
-                       percent(limit.rows_dropped, profile.rows));
+    out += wrapped(fmt::format("{} of rows keep no trained token; all but packing drops them",
+                               percent(limit.rows_dropped, profile.rows)),
+                   columns - 2, "  ");
   }
   for (const LayoutCost& cost : limit.layouts) {
     const std::string numbers =
-        fmt::format("  {:<15} {:>10} {:>9} {:>7} {:>7}  ", layout_name(cost.layout),
-                    grouped(cost.rows, kThin), grouped(cost.steps, kThin),
-                    percent(cost.padding, cost.tokens + cost.padding), percent(cost.lost, profile.tokens));
+        fmt::format("  {:<15} {:>9} {:>7} {:>7} {:>6}  ", layout_name(cost.layout), grouped(cost.rows, kThin),
+                    grouped(cost.steps, kThin), percent(cost.padding, cost.tokens + cost.padding),
+                    percent(cost.lost, profile.tokens));
     out += numbers + bar(cost, widest, columns - static_cast<int64_t>(numbers.size())) + "\n";
   }
   return out;
@@ -145,18 +157,19 @@ std::string to_text(const LengthProfile& profile, int64_t columns) {
     out += fmt::format("\nrows by tokens: {}\n", profile.lengths[i].name);
     out += plot(profile.lengths[i], columns, i == 0 ? 8 : 4);
   }
-  out += "\n" + table(profile.lengths);
+  out += "\n" + table(profile.lengths, columns);
   if (profile.limits.empty()) return out;
   const bool laid_out = !profile.limits.front().layouts.empty();
   out += "\n";
   if (laid_out) {
     out +=
-        fmt::format("an epoch in batches of {}{}: █ tokens, ░ padding, × lost tokens\n", profile.batch_size,
+        fmt::format("an epoch in batches of {}{}:\n█ tokens, ░ padding, × lost tokens\n", profile.batch_size,
                     profile.accumulation == 1 ? "" : fmt::format(" × {}", profile.accumulation));
-    out += fmt::format("  {:<15} {:>10} {:>9} {:>7} {:>7}\n", "", "rows", "steps", "padding", "lost");
+    out += fmt::format("  {:<15} {:>9} {:>7} {:>7} {:>6}\n", "", "rows", "steps", "padding", "lost");
   }
   const int64_t widest = widest_layout(profile);
   for (const LengthLimit& limit : profile.limits) out += limit_text(limit, profile, widest, columns);
+  if (const std::string why(why_peaks_fall(profile)); !why.empty()) out += wrapped(why, columns);
   if (!profile.no_peaks.empty()) out += wrapped("no peak is predicted: " + profile.no_peaks, columns);
   return out;
 }

@@ -33,6 +33,18 @@ svg .peak { fill: var(--text); stroke: var(--card); stroke-width: 1.5; }
 .sets .bar rect { stroke: var(--card); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .figures .refused { color: var(--lost); text-align: left; white-space: normal; }
 .own td:first-child { font-weight: 600; }
+.narrow { display: none; }
+@media (max-width: 640px) {
+body { padding: 20px 12px 32px; }
+.broad, .sets .bar { display: none; }
+.narrow { display: block; }
+.figures td, .figures th { padding-left: 8px; white-space: normal; }
+.sets td:first-child { width: 40%; }
+.named { table-layout: fixed; font-size: 11px; }
+.named th { max-width: none; overflow-wrap: anywhere; }
+.named td:first-child, .named th:first-child { width: 24%; }
+.named .key { margin-right: 4px; }
+}
 )css";
 
 std::string terms_table(const base::Json& plan, const PlanTerms& terms) {
@@ -48,8 +60,10 @@ std::string terms_table(const base::Json& plan, const PlanTerms& terms) {
 
 std::string below_title(const base::Json& plan) {
   std::string out = html_text(plan.value("model", std::string()));
-  const double rows = plan_number(plan, "rows"), tokens = plan_number(plan, "row_tokens");
-  if (rows > 0) out += fmt::format(": {} row{} of {} tokens at once", rows, rows == 1 ? "" : "s", tokens);
+  const auto rows = static_cast<int64_t>(plan_number(plan, "rows")),
+             tokens = static_cast<int64_t>(plan_number(plan, "row_tokens"));
+  if (rows > 0)
+    out += fmt::format(": {} of {} at once", count_text(rows, "row"), count_text(tokens, "token"));
   return out;
 }
 
@@ -58,7 +72,7 @@ Facts numbers(const base::Json& plan) {
                {"tokens per second", rate_text(plan_number(plan, "tokens_per_second"))},
                {"a step", duration_text(plan_number(plan, "seconds_per_step"))}};
   if (plan_number(plan, "seconds") >= 0) {
-    out.push_back({fmt::format("{} steps", short_number(plan_number(plan, "steps"), 12)),
+    out.push_back({count_text(static_cast<int64_t>(plan_number(plan, "steps")), "step"),
                    duration_text(plan_number(plan, "seconds"))});
   }
   const base::Json& disk = plan.at("disk");
@@ -73,13 +87,16 @@ Facts numbers(const base::Json& plan) {
 std::string plan_page(const base::Json& plan) {
   const std::vector<PlannedSet> sets = planned_sets(plan);
   const PlanTerms terms(sets);
+  const auto timeline = [&](const char* kind, double width, double height) {
+    return fmt::format("<div class=\"{}\">{}</div>\n", kind,
+                       svg_timeline(plan, terms, plan_number(plan, "peak_bytes") * 1.02, width, height));
+  };
   std::string body = html_numbers(numbers(plan));
   body +=
       "<section class=\"card\"><h2>One step as configured</h2>\n<p>What is alive when. From left to right: "
       "opening "
       "the model, forward, loss, backward, optimizer.</p>\n" +
-      svg_timeline(plan, terms, plan_number(plan, "peak_bytes") * 1.02, 960, 340) + terms_table(plan, terms) +
-      "</section>\n";
+      timeline("broad", 960, 340) + timeline("narrow", 480, 280) + terms_table(plan, terms) + "</section>\n";
   if (sets.size() > 1) body += sets_cards(sets, terms);
   body +=
       "<footer>Resident memory of the process, found by going through the step without computing it. Half of "

@@ -21,9 +21,14 @@ std::string bytes_text(double bytes) {
 std::string duration_text(double seconds) {
   if (!(seconds >= 0) || seconds > 9e15) return "?";
   if (seconds < 60) return fmt::format("{} s", short_number(seconds, 2));
-  const auto minutes = static_cast<int64_t>(std::llround(seconds / 60));
-  if (minutes < 60) return fmt::format("{} min", minutes);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  const int64_t minutes = (whole + 30) / 60;
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::string count_text(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::string rate_text(double rate) {
@@ -47,16 +52,25 @@ std::string wrapped(const std::string& text, int64_t columns, const std::string&
 
 namespace {
 
-constexpr int64_t kColumns = 80;
+constexpr int64_t kColumns = 60;
+
+// A line of a table under its name, which has lines of its own if it is too long for the first column.
+std::string named_line(const std::string& name, size_t width, const std::string& numbers) {
+  if (name.size() <= width) return fmt::format("{:<{}}{}\n", name, width, numbers);
+  return wrapped(name, kColumns) + fmt::format("{:{}}{}\n", "", width, numbers);
+}
 
 std::string term_lines(const base::Json& plan, const PlanTerms& terms) {
-  std::string out = fmt::format("{:<54} {:>12} {:>12}\n", "memory", "at the peak", "at most");
+  const auto line = [](const std::string& name, std::string_view at_peak, std::string_view most) {
+    return named_line(name, 38, fmt::format("{:>11}{:>11}", at_peak, most));
+  };
+  std::string out = line("memory", "at the peak", "at most");
   for (const base::Json& term : plan.at("terms")) {
     const auto name = term.at("name").get<std::string>();
-    out += fmt::format("  {} {:<50} {:>12} {:>12}\n", terms.letter(terms.index(name)), name,
-                       bytes_text(plan_number(term, "bytes")), bytes_text(plan_number(term, "most_bytes")));
+    out += line(fmt::format("  {} {}", terms.letter(terms.index(name)), name),
+                bytes_text(plan_number(term, "bytes")), bytes_text(plan_number(term, "most_bytes")));
   }
-  return out + fmt::format("{:<54} {:>12}\n", "peak", bytes_text(plan_number(plan, "peak_bytes")));
+  return out + fmt::format("{:<38}{:>11}\n", "peak", bytes_text(plan_number(plan, "peak_bytes")));
 }
 
 // What the terms take at the peak, as a bar of their letters.
@@ -77,69 +91,83 @@ std::string run_time(const base::Json& plan) {
 }
 
 std::string set_lines(const std::vector<PlannedSet>& sets, const PlanTerms& terms) {
-  std::string out =
-      fmt::format("{:<36} {:>10} {:>9} {:>11} {:>10}\n", "option sets", "peak", "tokens/s", "time", "disk");
+  const auto numbers = [](std::string_view peak, std::string_view speed, std::string_view time,
+                          std::string_view disk) {
+    return fmt::format("{:>9}{:>9}{:>14}{:>10}", peak, speed, time, disk);
+  };
+  constexpr size_t kNames = 18;
+  std::string out = named_line("option sets", kNames, numbers("peak", "tokens/s", "time", "disk"));
   const double top = highest_peak(sets);
   for (const PlannedSet& set : sets) {
     if (set.plan == nullptr) {
       out += wrapped(set.name, kColumns - 2, "  ") + wrapped("refused: " + set.refused, kColumns - 4, "    ");
       continue;
     }
-    std::string name = set.name;
-    if (name.size() > 34) {
-      out += wrapped(name, kColumns - 2, "  ");
-      name.clear();
-    }
-    out += fmt::format("  {:<34} {:>10} {:>9} {:>11} {:>10}\n", name,
-                       bytes_text(plan_number(*set.plan, "peak_bytes")),
-                       rate_text(plan_number(*set.plan, "tokens_per_second")), run_time(*set.plan),
-                       bytes_text(plan_number(set.plan->at("disk"), "needed_bytes")));
-    out += fmt::format("    {}\n", letters_bar(*set.plan, terms, top, kColumns - 4));
+    const base::Json& plan = *set.plan;
+    const bool is_long = set.name.size() + 2 > kNames;
+    if (is_long) out += wrapped(set.name, kColumns - 2, "  ");
+    out += named_line(is_long ? "" : "  " + set.name, kNames,
+                      numbers(bytes_text(plan_number(plan, "peak_bytes")),
+                              rate_text(plan_number(plan, "tokens_per_second")), run_time(plan),
+                              bytes_text(plan_number(plan.at("disk"), "needed_bytes"))));
+    out += fmt::format("    {}\n", letters_bar(plan, terms, top, kColumns - 4));
   }
   return out;
 }
 
+// "disk       300 B for the model; 5 kB free", a line for each text.
+std::string labelled(std::string_view label, const std::vector<std::string>& texts) {
+  constexpr int64_t kIndent = 11;
+  std::string out;
+  for (const std::string& text : texts)
+    out += wrapped(text, kColumns - kIndent, std::string(static_cast<size_t>(kIndent), ' '));
+  return out.replace(0, label.size(), label);
+}
+
 std::string time_lines(const base::Json& plan) {
-  const std::string step =
-      fmt::format("{} a step of {} tokens, {} tokens/s", duration_text(plan_number(plan, "seconds_per_step")),
-                  short_number(plan_number(plan, "tokens_per_step"), 12),
-                  rate_text(plan_number(plan, "tokens_per_second")));
+  const auto count = [&](const char* key) { return static_cast<int64_t>(plan_number(plan, key)); };
+  const std::string step = fmt::format(
+      "{} a step of {}, {} tokens/s", duration_text(plan_number(plan, "seconds_per_step")),
+      count_text(count("tokens_per_step"), "token"), rate_text(plan_number(plan, "tokens_per_second")));
   if (plan_number(plan, "seconds") < 0)
-    return fmt::format("time       {}\n           of the run: known with max_steps, or with the rows\n",
-                       step);
-  return fmt::format("time       {} for {} steps\n           {}\n",
-                     duration_text(plan_number(plan, "seconds")),
-                     short_number(plan_number(plan, "steps"), 12), step);
+    return labelled("time", {step, "of the run: known with max_steps, or with the rows"});
+  return labelled("time", {fmt::format("{} for {}", duration_text(plan_number(plan, "seconds")),
+                                       count_text(count("steps"), "step")),
+                           step});
+}
+
+std::string with_free(std::string text, double free) {
+  return free >= 0 ? text + fmt::format("; {} free", bytes_text(free)) : text;
 }
 
 std::string disk_lines(const base::Json& disk) {
   const double count = plan_number(disk, "checkpoints"), free = plan_number(disk, "free_bytes");
-  std::string out = fmt::format("disk       {} for the model", bytes_text(plan_number(disk, "model_bytes")));
+  std::string saved = fmt::format("{} for the model", bytes_text(plan_number(disk, "model_bytes")));
   if (count > 0) {
-    out += fmt::format(", {} for {} checkpoint{}", bytes_text(count * plan_number(disk, "checkpoint_bytes")),
-                       short_number(count, 12), count == 1 ? "" : "s");
+    saved += fmt::format(", {} for {}", bytes_text(count * plan_number(disk, "checkpoint_bytes")),
+                         count_text(static_cast<int64_t>(count), "checkpoint"));
   }
-  if (free >= 0) out += fmt::format("; {} free", bytes_text(free));
+  saved = with_free(std::move(saved), free);
   const double lacking = plan_number(disk, "needed_bytes") - free;
   if (free >= 0 && lacking > 0)
-    out += fmt::format(": {} too little, such a run is refused", bytes_text(lacking));
-  const double away = plan_number(disk, "offload_needed_bytes"),
-               room = plan_number(disk, "offload_free_bytes");
-  if (away >= 0) out += fmt::format("\n           {} for what leaves memory", bytes_text(away));
-  if (away >= 0 && room >= 0) out += fmt::format("; {} free", bytes_text(room));
-  const double states = plan_number(disk, "frozen_states_bytes"),
-               left = plan_number(disk, "frozen_states_free_bytes");
-  if (states >= 0) out += fmt::format("\n           {} for the states of frozen layers", bytes_text(states));
-  if (states >= 0 && left >= 0) out += fmt::format("; {} free", bytes_text(left));
-  return out + "\n";
+    saved += fmt::format(": {} too little, such a run is refused", bytes_text(lacking));
+  std::vector<std::string> lines = {std::move(saved)};
+  if (const double away = plan_number(disk, "offload_needed_bytes"); away >= 0)
+    lines.push_back(
+        with_free(bytes_text(away) + " for what leaves memory", plan_number(disk, "offload_free_bytes")));
+  if (const double states = plan_number(disk, "frozen_states_bytes"); states >= 0)
+    lines.push_back(with_free(bytes_text(states) + " for the states of frozen layers",
+                              plan_number(disk, "frozen_states_free_bytes")));
+  return labelled("disk", lines);
 }
 
 std::string cache_line(const base::Json& plan) {
   const auto cache = plan.find("kv_cache");
   if (cache == plan.end()) return {};
-  return fmt::format("KV cache   {} for {} tokens, in generation; none in training\n",
-                     bytes_text(plan_number(*cache, "bytes")),
-                     short_number(plan_number(*cache, "tokens"), 12));
+  return labelled(
+      "KV cache",
+      {fmt::format("{} for {}, in generation; none in training", bytes_text(plan_number(*cache, "bytes")),
+                   count_text(static_cast<int64_t>(plan_number(*cache, "tokens")), "token"))});
 }
 
 }  // namespace
@@ -148,7 +176,7 @@ std::string plan_text(const base::Json& plan) {
   const std::vector<PlannedSet> sets = planned_sets(plan);
   const PlanTerms terms(sets);
   std::string out = term_lines(plan, terms);
-  out += "\none step, from opening the model on; the letters are those of the terms above\n";
+  out += "\none step, from opening the model on, in the letters above\n";
   out += text_timeline(plan, terms, kColumns);
   if (sets.size() > 1) out += "\n" + set_lines(sets, terms);
   if (const auto way = plan.find("way"); way != plan.end())

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "telemetry/plan_report.h"
 
 namespace trl::train {
 
@@ -81,17 +82,19 @@ std::optional<Lack> lack(const config::TrainingArguments& arguments, const DiskN
   return std::nullopt;
 }
 
-// "3 checkpoints of 10 bytes, a model of 5 bytes and 7 bytes of activations that leave memory"
+std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
+
+// "3 checkpoints of 10 MB, a model of 5 MB and 7 MB of activations that leave memory"
 std::string parts(const DiskNeeds& needs, bool saved, bool away) {
   std::vector<std::string> all;
   if (saved && needs.checkpoints > 0)
-    all.push_back(fmt::format("{} checkpoint{} of {} bytes", needs.checkpoints,
-                              needs.checkpoints == 1 ? "" : "s", needs.checkpoint_bytes));
-  if (saved) all.push_back(fmt::format("a model of {} bytes", needs.model_bytes));
+    all.push_back(fmt::format("{} of {}", telemetry::count_text(needs.checkpoints, "checkpoint"),
+                              in_words(needs.checkpoint_bytes)));
+  if (saved) all.push_back(fmt::format("a model of {}", in_words(needs.model_bytes)));
   if (away && needs.state_bytes > 0)
-    all.push_back(fmt::format("{} bytes of the optimizer's states", needs.state_bytes));
+    all.push_back(fmt::format("{} of the optimizer's states", in_words(needs.state_bytes)));
   if (away && needs.activation_bytes > 0)
-    all.push_back(fmt::format("{} bytes of activations that leave memory", needs.activation_bytes));
+    all.push_back(fmt::format("{} of activations that leave memory", in_words(needs.activation_bytes)));
   std::string last = std::move(all.back());
   all.pop_back();
   return all.empty() ? last : fmt::format("{} and {}", fmt::join(all, ", "), last);
@@ -104,13 +107,12 @@ void refuse_lack(const config::TrainingArguments& arguments, const DiskNeeds& ne
   const bool away = !saved || found->needed > needs.saved_bytes();
   std::string remedy = "free some, ";
   if (saved && needs.checkpoints > 0) remedy += "give a smaller save_total_limit or save_only_model: true, ";
-  throw Error(
-      Status::io,
-      fmt::format("{}: {}: {} need {} bytes, and the disk has {} bytes free: {}or name a directory on "
-                  "another disk{}",
-                  found->key, found->directory, parts(needs, saved, away), found->needed, found->free, remedy,
-                  saved && away ? " here or in offload_dir" : ""),
-      found->key);
+  throw Error(Status::io,
+              fmt::format("{}: {}: {} need {}, and the disk has {} free: {}or name a directory on "
+                          "another disk{}",
+                          found->key, found->directory, parts(needs, saved, away), in_words(found->needed),
+                          in_words(found->free), remedy, saved && away ? " here or in offload_dir" : ""),
+              found->key);
 }
 
 }  // namespace
@@ -126,11 +128,10 @@ void need_room(const config::TrainingArguments& arguments, const DiskNeeds& need
   refuse_lack(arguments, sure);
   if (!shrinks || log == nullptr || has_room(arguments, needs)) return;
   const std::string directory = config::offload_directory(arguments);
-  log->warning(
-      "train",
-      "offload_dir: {}: up to {} bytes of activations leave memory before they are compressed, and the "
-      "disk has {} bytes free: the run ends with an error if they do not become small enough",
-      directory, needs.activation_bytes, free_on_disk(directory));
+  log->warning("train",
+               "offload_dir: {}: up to {} of activations leave memory before they are compressed, and the "
+               "disk has {} free: the run ends with an error if they do not become small enough",
+               directory, in_words(needs.activation_bytes), in_words(free_on_disk(directory)));
 }
 
 }  // namespace trl::train

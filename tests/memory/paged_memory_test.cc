@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "support/scratch.h"
+#include "telemetry/plan_report.h"
 #include "tensor/rehearsal.h"
 
 namespace trl::memory {
@@ -93,7 +94,8 @@ TEST(PagedMemory, ADiskWithoutTheRoomIsRefusedWithBytes) {
     EXPECT_EQ(error.status(), Status::io);
     EXPECT_EQ(error.key(), "offload_dir");
     EXPECT_TRUE(error.message().starts_with(
-        fmt::format("offload_dir: {}: the optimizer's states need {} bytes of disk, and ", kDisk, needed)))
+        fmt::format("offload_dir: {}: the optimizer's states need {} of disk, and ", kDisk,
+                    telemetry::bytes_text(static_cast<double>(needed)))))
         << error.message();
     EXPECT_TRUE(error.message().ends_with(" are free; make room, or name a directory on another disk"))
         << error.message();

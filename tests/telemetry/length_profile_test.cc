@@ -71,7 +71,7 @@ TEST(LengthProfile, ThePlotFitsItsColumns) {
       const size_t end = text.find('\n', at);
       ASSERT_NE(end, std::string::npos);
       const std::string line = text.substr(at, end - at);
-      EXPECT_LE(static_cast<int64_t>(base::count_code_points(line)), std::max<int64_t>(columns, 80)) << line;
+      EXPECT_LE(static_cast<int64_t>(base::count_code_points(line)), columns) << line;
       at = end + 1;
     }
     EXPECT_GT(lines, 30u);
@@ -101,6 +101,10 @@ TEST(LengthProfile, ThePageStandsAlone) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   for (const char* part : {"<script", "href", "url(", "src="})
     EXPECT_EQ(html.find(part), std::string::npos) << part;
+  // What the page says of the picture, the picture does not say again.
+  for (const char* part : {"class=\"title\"", ">percentiles<", "<title id="})
+    EXPECT_EQ(html.find(part), std::string::npos) << part;
+  EXPECT_EQ(html.find("10 rows (text)"), std::string::npos);
 }
 
 TEST(LengthProfile, OneLengthAndNoLayouts) {
@@ -126,6 +130,14 @@ TEST(LengthProfile, PeaksStandWhereTheyAreKnown) {
   for (const std::string& picture : {to_svg(known), to_html(known)}) {
     expect_well_formed(picture);
     EXPECT_NE(picture.find("peak 2.31 GB"), std::string::npos);
+  }
+  LengthProfile falls = known;
+  falls.limits.push_back(falls.limits[0]);
+  falls.limits[1].max_length *= 2;
+  for (const auto& [peak, told] : {std::pair{2320000000, false}, {2300000000, true}}) {
+    falls.limits[1].peak_bytes = peak;
+    for (const std::string& text : {to_text(falls, 80), to_html(falls)})
+      EXPECT_EQ(text.find("A longer max_length can have a lower peak") != std::string::npos, told) << text;
   }
   LengthProfile unknown = profile();
   unknown.no_peaks = "<model>/config.json: it is not there" + std::string(60, '.') + " and so on";

@@ -76,23 +76,23 @@ TEST(PlanReport, TheStepIsDrawnInLetters) {
   const auto top =
       std::find_if(text.begin(), text.end(), [](const auto& l) { return l.starts_with("    280 B"); });
   ASSERT_NE(top, text.end()) << plan_text(plan());
-  // 69 columns, the last of which shows the last moment; 14 lines of 20 bytes.
+  // 49 columns, the last of which shows the last moment; 14 lines of 20 bytes.
   for (int line = 0; line < 14; ++line) {
     const int from = 13 - line;  // lines below this one
-    std::string wanted(34, from < 7 ? 'p' : ' ');
-    wanted += std::string(34, from < 7 ? 'p' : 'w');
+    std::string wanted(24, from < 7 ? 'p' : ' ');
+    wanted += std::string(24, from < 7 ? 'p' : 'w');
     wanted += from < 7 ? "p" : from < 10 ? "w" : "";
     EXPECT_EQ(top[line].substr(11), wanted) << top[line];
   }
-  EXPECT_EQ(top[14], "        0 +" + std::string(69, '-'));
-  EXPECT_EQ(top[15], "           ^open 140 B" + std::string(23, ' ') + "^forward 280 B     optimizer 210 B^");
+  EXPECT_EQ(top[14], "        0 +" + std::string(49, '-'));
+  EXPECT_EQ(top[15], "           ^open 140 B" + std::string(13, ' ') + "^forward 280 B     optimizer 210 B^");
 }
 
-TEST(PlanReport, TextIsAsciiInEightyColumns) {
+TEST(PlanReport, TextIsAsciiInSixtyColumns) {
   const std::string text = plan_text(compared());
   for (const std::string& line : lines(text)) {
     for (const char c : line) EXPECT_TRUE(c >= ' ' && c <= '~') << line;
-    EXPECT_TRUE(line.size() <= 80 || line.find("zzz") != std::string::npos) << line;
+    EXPECT_TRUE(line.size() <= 60 || line.find("zzz") != std::string::npos) << line;
   }
   EXPECT_NE(text.find("refused: optim: 'x<y>' is not accepted:"), std::string::npos) << text;
 }
@@ -100,9 +100,9 @@ TEST(PlanReport, TextIsAsciiInEightyColumns) {
 TEST(PlanReport, SetsStandBesideTheConfiguration) {
   const std::string text = plan_text(compared());
   // Half as much as the highest peak, with the letters of the same terms.
-  EXPECT_NE(text.find("    " + std::string(19, 'p') + std::string(19, 'w') + "\n"), std::string::npos)
+  EXPECT_NE(text.find("    " + std::string(14, 'p') + std::string(14, 'w') + "\n"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("    " + std::string(19, 'p') + std::string(19, 'W') + std::string(38, 'w') + "\n"),
+  EXPECT_NE(text.find("    " + std::string(14, 'p') + std::string(14, 'W') + std::string(28, 'w') + "\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  optim: adamw_8bit                       560 B      1256  2 h 05 min     2.1 kB"),
@@ -158,7 +158,10 @@ TEST(PlanReport, NumbersInWords) {
   EXPECT_EQ(rate_text(0.123), "0.123");
   EXPECT_EQ(rate_text(123456.7), "123457");
   EXPECT_EQ(duration_text(41.2), "41 s");
+  EXPECT_EQ(duration_text(860), "14 min 20 s");
   EXPECT_EQ(duration_text(7500), "2 h 05 min");
+  EXPECT_EQ(count_text(1, "row"), "1 row");
+  EXPECT_EQ(count_text(0, "row"), "0 rows");
 }
 
 }  // namespace

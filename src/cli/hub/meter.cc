@@ -70,7 +70,8 @@ void Meter::draw(bool now) {
 void Meter::finish() {
   pause();
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  spdlog::info("{}: downloaded {}, {} in {}", name_, count_text(files_), size_text(came_), duration(seconds));
+  spdlog::info("{}: downloaded {}, {} in {}", name_, count_text(files_), size_text(came_),
+               time_text(seconds));
 }
 
 }  // namespace trl::cli::hub

@@ -242,6 +242,61 @@ TEST(Plan, RowsSayHowLongTheyAre) {
   EXPECT_GT(found.at("steps").get<double>(), 0);
 }
 
+// GPT-2's positions are learned: no row has more, whatever max_length says.
+TEST(Plan, RowsAreNoLongerThanLearnedPositions) {
+  NEED_GOLDEN("models/gpt2/model.safetensors");
+  const host::Scratch scratch;
+  const auto of = [&](const host::Settings& more) {
+    return plan(host::with(host::tiny(scratch / "out", "models/gpt2"), more));
+  };
+  open_a_model();
+  const Json most = of({{"max_length", "256"}}), more = of({{"max_length", "1024"}});
+  EXPECT_EQ(more.at("row_tokens"), 256);
+  for (const char* key : {"tokens_per_step", "counted_bytes", "kv_cache"})
+    EXPECT_EQ(more.at(key), most.at(key));
+  // The documents of a packed row are no longer either, but the row is.
+  const Json packed = of({{"max_length", "1024"}, {"packing", "true"}});
+  EXPECT_EQ(packed.at("tokens_per_step"), 4 * 1024);
+  const Json budget = of({{"max_length", "1024"}, {"memory_budget", "1TB"}});
+  EXPECT_EQ(budget.at("row_tokens"), 256);
+}
+
+// A disk that holds no terabytes.
+TEST(Plan, ADiskWithoutRoomIsToldAsTheRunTellsIt) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(host::read_file(host::golden("data/datasets/train_lm.jsonl")));
+  const host::Settings many = host::with(
+      tiny(scratch), {{"max_steps", "2000000000"}, {"save_steps", "1"}, {"save_strategy", "steps"}});
+  EXPECT_FALSE(plan(tiny(scratch)).at("disk").contains("refused"));
+  const Json refused = plan(many, rows.get()).at("disk").at("refused");
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(many).get(), rows.get(), nullptr, &made, error),
+            TRL_E_IO);
+  EXPECT_EQ(refused.at("key"), error.key());
+  const auto needs = [](const std::string& message) {
+    return message.substr(0, message.find(", and the disk"));
+  };
+  EXPECT_EQ(needs(refused.at("message")), needs(error.message()));
+  EXPECT_NE(needs(error.message()).find("2000000000 checkpoints of "), std::string::npos) << error.message();
+}
+
+TEST(Plan, KnowsWhatMemoryThereIs) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Json few = plan(tiny(scratch));
+  EXPECT_GT(few.at("room").at("machine_bytes").get<double>(), few.at("peak_bytes").get<double>());
+  EXPECT_FALSE(few.at("room").contains("warning"));
+  // All logits and activations of so many tokens are more than any machine has.
+  const Json many = plan(host::with(tiny(scratch), {{"max_length", "16000000"},
+                                                    {"per_device_train_batch_size", "1"},
+                                                    {"gradient_checkpointing", "false"}}));
+  const double room = std::min(many.at("room").at("machine_bytes").get<double>(),
+                               many.at("room").value("cgroup_bytes", 1e18));
+  EXPECT_EQ(many.at("room").contains("warning"), many.at("peak_bytes").get<double>() > room);
+}
+
 // Rows of several sequences are counted as the run counts them.
 TEST(Plan, PairsSayHowLongTheyAre) {
   NEED_MODEL();

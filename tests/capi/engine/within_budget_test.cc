@@ -250,6 +250,8 @@ TEST(Budget, EveryRunKnowsItsPeak) {
   const auto predicted = [&](const host::Settings& more) {
     const Ran ran = run(host::with(run_of(scratch, 4000), more), rows.get());
     EXPECT_EQ(ran.status, TRL_OK) << ran.message;
+    // At the end it is that of the batches that there were, as the measured one is.
+    EXPECT_TRUE(has(ran.end, "the predicted one of 4 rows of up to 300 tokens at a time: ")) << ran.end;
     return std::stod(ran.peak.substr(ran.peak.find("a peak of ") + 10)) * (has(ran.peak, " MB ") ? 1e6 : 1e9);
   };
   predicted({});  // what it leaves in the process is there for all of them
