@@ -91,6 +91,7 @@ typedef struct trl_record trl_record;
 typedef struct trl_tokenizer trl_tokenizer;
 typedef struct trl_model trl_model;
 typedef struct trl_trainer trl_trainer;
+typedef struct trl_evaluator trl_evaluator;
 typedef struct trl_metrics trl_metrics;
 typedef struct trl_generator trl_generator;
 typedef struct trl_completions trl_completions;
@@ -622,6 +623,8 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "rows"       rows are being read and counted: done is the rows so far, total is not known
  *   "tokenize"   rows are being tokenised: done rows of total
  *   "weights"    weights are being read: done tensors of the total stored
+ *   "evaluate"   trl_evaluator_evaluate: done rows of total
+ *   "score"      trl_model_score: done texts of total
  *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
  *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
@@ -638,9 +641,10 @@ enum { TRL_PROGRESS_STOP = 1 };
  * Sets the progress callback of a runtime. It reports on the calls that open, make or save something for the
  * runtime or for an object that was created with it: trl_dataset_open, trl_dataset_open_config, the
  * trl_dataset_get_* functions and trl_dataset_visit_batches, trl_tokenizer_open, trl_model_open,
- * trl_model_convert, trl_model_save, trl_trainer_create, trl_trainer_plan and trl_runtime_describe; of the
- * calls of a trainer only on what they save. While libtorch itself is being loaded the callback does not run
- * and the call cannot be stopped.
+ * trl_model_score, trl_model_convert, trl_model_save, trl_trainer_create, trl_trainer_plan,
+ * trl_evaluator_create, trl_evaluator_evaluate and trl_runtime_describe; of the calls of a trainer only on
+ * what they save. While libtorch itself is being loaded the callback does not run and the call cannot be
+ * stopped.
  *
  * It runs on the thread that is inside such a call; two calls at the same time may run it at the same time.
  *
@@ -1166,7 +1170,9 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
 /* ---- model --------------------------------------------------------------------------------------- */
 
 /**
- * Opens a model: a Hugging Face directory or one GGUF file. Opens the engine.
+ * Opens a model: a Hugging Face directory or one GGUF file. Opens the engine. A sequence classifier with one
+ * label, or an adapter that makes one of its model (task_type SEQ_CLS), is opened as a reward model, which
+ * trl_model_score asks.
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file.
@@ -1298,6 +1304,40 @@ TRL_API trl_status trl_model_merge_adapter(trl_model* model, const char* name,
  */
 TRL_API trl_status trl_model_save(trl_model* model, const char* path, const trl_config* options,
                                   trl_error** error) TRL_NOEXCEPT;
+
+/* How trl_model_score takes its texts. */
+enum {
+  TRL_TEXT_ANSWER = 0,       /* plain text, as the rows of a reward run: it gets the EOS that it lacks */
+  TRL_TEXT_CONVERSATION = 1, /* JSON, as trl_tokenizer_apply_chat_template takes it */
+  TRL_TEXT_AS_IS = 2         /* plain text with the tokens that the tokenizer adds by itself */
+};
+
+/**
+ * Scores texts with a reward model: one that a run of the method reward has trained, or a sequence classifier
+ * of transformers with one label; with the adapter that is used.
+ *
+ * A text's score is that of its last token that is not padding (`pad_token_id` of config.json), as in
+ * transformers. Texts are never cut or padded, and the scores of one do not depend on the others.
+ *
+ * @param model [in] from trl_model_open.
+ * @param texts [in] count texts, each of one token at least.
+ * @param lengths [in] nullable: the texts end in NUL; else their bytes.
+ * @param count [in] texts.
+ * @param form [in] TRL_TEXT_ANSWER, TRL_TEXT_CONVERSATION or TRL_TEXT_AS_IS, of all texts.
+ * @param options [in] nullable; `per_device_eval_batch_size` texts (8) are computed at a time, and with
+ *   `bf16` true products over float32 weights are in bfloat16, as in training; by default they are not.
+ * @param scores [out] receives count numbers, float32, in the order of the texts; nullable when count is 0.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_UNSUPPORTED for a language model, TRL_E_FORMAT for invalid UTF-8 or JSON or an error
+ * that the template raises, TRL_E_NOT_FOUND without a template, TRL_E_INVALID_ARGUMENT for a text without
+ * tokens or one that is longer than learned positions, TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED, TRL_E_BUSY.
+ * Contract: scores belong to the caller; exclusive; blocks; log, progress (phase "score": done texts of
+ * total); after an error nothing is written to scores and the model is usable.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_score(trl_model* model, const char* const* texts, const size_t* lengths,
+                                   size_t count, int32_t form, const trl_config* options, float* scores,
+                                   trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a model; a generator created with it continues to work.
@@ -1651,6 +1691,74 @@ TRL_API const char* trl_metrics_text(const trl_metrics* metrics, const char* nam
  * @since 0.1
  */
 TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* previous) TRL_NOEXCEPT;
+
+/* ---- evaluation ---------------------------------------------------------------------------------- */
+
+/**
+ * Opens a model to measure it on rows, as the evaluations of a run do, without a run: nothing is trained and
+ * no output directory is needed.
+ *
+ * The configuration is that of a run: `method` (sft, dpo, kto, reward), `model_name_or_path` (the directory
+ * of a model, of an adapter, whose adapter_config.json names the model, or a GGUF file),
+ * `adapter_name_or_path`, `dtype`, `load_in_4bit`, `load_in_8bit`, `bf16`, `ref_model_name_or_path`,
+ * `per_device_eval_batch_size`, and the keys of rows, chat template and loss. Keys that concern only training
+ * (optimizer, checkpoints, `use_peft`, `memory_budget` ...) are not read, so that a recipe can be given as it
+ * is. The reference of dpo and kto is `ref_model_name_or_path`, or else the model without its adapter; a
+ * model that is its own reference has rewards of 0.
+ *
+ * Memory holds only as much as a forward needs. On the CPU the matrices of the model stay in their files,
+ * mapped, and are computed with where they lie; only weights of linear layers that are quantised, or wider
+ * than the bfloat16 that `bf16` asks for, take memory of their own, as do an adapter and vectors. If
+ * `runtime.host_memory_limit` is too little for the model and one token, no weight is read.
+ *
+ * @param runtime [in] nullable.
+ * @param config [in] copied.
+ * @param out_evaluator [out] owned by the caller, freed by trl_evaluator_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED,
+ *   TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED.
+ * Contract: caller owns; any thread; blocks while it loads; log, progress; after an error out_evaluator is
+ * NULL and no memory is held.
+ * @since 0.1
+ */
+TRL_API trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* config,
+                                        trl_evaluator** out_evaluator, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Measures the model on rows: the numbers of an evaluation within a run, under the same names.
+ *
+ * They are eval_loss, eval_runtime (seconds), eval_samples_per_second, eval_steps_per_second, and the means
+ * of the method's metrics: eval_entropy and eval_mean_token_accuracy of sft; eval_rewards/chosen,
+ * eval_rewards/accuracies and so on of dpo and kto; eval_accuracy, eval_margin, eval_mean_reward and so on of
+ * reward. eval_perplexity, the exponential of eval_loss, is there if the loss is the mean of -log p of
+ * tokens: of the method sft, without `label_smoothing_factor`, without `loss_type` dft, and without the
+ * routers' loss of a mixture of experts. The order of the rows is that of the dataset.
+ *
+ * Nothing is written, except prepared rows into `dataset_cache_dir` if that is set, and rows that memory does
+ * not take into a file without a name in the folder for temporary files.
+ *
+ * @param evaluator [in] may be used again, with other rows too.
+ * @param rows [in] read during the call.
+ * @param out_metrics [out] borrowed until the next call on this evaluator.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT for a bad row, TRL_E_IO, TRL_E_OUT_OF_MEMORY (before
+ *   anything is computed if `runtime.host_memory_limit` is too little for the longest row by itself),
+ *   TRL_E_CANCELLED, TRL_E_CALLBACK.
+ * Contract: borrowed; exclusive; blocks; log, progress (phase "evaluate": done rows of total), next, rewind;
+ * after an error out_metrics is NULL and the evaluator usable.
+ * @since 0.1
+ */
+TRL_API trl_status trl_evaluator_evaluate(trl_evaluator* evaluator, const trl_dataset* rows,
+                                          const trl_metrics** out_metrics, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Frees an evaluator, its model and its metrics.
+ *
+ * @param evaluator [in] nullable; consumed.
+ * Contract: exclusive, last use; short; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
 
 /* ---- generation ---------------------------------------------------------------------------------- */
 

@@ -25,6 +25,8 @@ std::string_view tag_name(Tag tag) {
       return "trl_model";
     case Tag::trainer:
       return "trl_trainer";
+    case Tag::evaluator:
+      return "trl_evaluator";
     case Tag::metrics:
       return "trl_metrics";
     case Tag::generator:

@@ -20,6 +20,7 @@ enum class Tag : uint32_t {
   tokenizer,
   model,
   trainer,
+  evaluator,
   metrics,
   generator,
   completions,

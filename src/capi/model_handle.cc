@@ -29,7 +29,28 @@ std::string adapter_path(const config::Config& options) {
   return options.get_text("adapter_name_or_path").value_or("");
 }
 
+bool makes_classifier(const std::string& adapter) {
+  return adapter::read_config(adapter).task_type == "SEQ_CLS";
+}
+
+// The files decide, whatever the method.
+bool is_reward(const std::string& path, const config::Config& options) {
+  const std::string adapter = adapter_path(options);
+  return options.method() == "reward" || names_classifier(path) ||
+         (!adapter.empty() && makes_classifier(adapter));
+}
+
 }  // namespace
+
+bool names_classifier(const std::string& directory) {
+  const std::string file = base::join_path(directory, "config.json");
+  if (!base::file_exists(file)) return false;  // refused by its name when the model is opened
+  const base::Json config = base::read_json_file(file);
+  if (!config.is_object() || !config.contains("architectures")) return false;
+  const base::Json& all = config["architectures"];
+  const base::Json& first = all.is_array() && !all.empty() ? all.front() : all;
+  return first.is_string() && first.get<std::string>().ends_with("ForSequenceClassification");
+}
 
 int64_t adapter_embedding_rows(const config::Config& options) {
   const std::string adapter = adapter_path(options);
@@ -42,17 +63,26 @@ std::string tokenizer_path(const std::string& model, const config::Config& optio
   return own ? adapter : model;
 }
 
+engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, const config::Config& options,
+                             const Opening& how) {
+  const std::string adapter = adapter_path(options);
+  return {.path = path,
+          .dtype = dtype,
+          .use_cpu = options.get_bool("use_cpu"),
+          .embedding_rows = how.embedding_rows,
+          .seed = static_cast<uint64_t>(options.get_int("seed")),
+          .quantization = config::quantization(options),
+          .reward = how.reward,
+          .head_follows = how.reward && !adapter.empty() && makes_classifier(adapter),
+          .mapped = how.mapped,
+          .bf16 = how.bf16};
+}
+
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
-                                       int64_t embedding_rows) {
+                                       const Opening& how) {
   const std::string dtype = config::model_dtype(options);
   const std::string adapter = adapter_path(options);
-  const engine::ModelSpec spec{path,
-                               dtype,
-                               options.get_bool("use_cpu"),
-                               embedding_rows,
-                               static_cast<uint64_t>(options.get_int("seed")),
-                               config::quantization(options),
-                               options.method() == "reward"};
+  const engine::ModelSpec spec = model_spec(path, dtype, options, how);
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -87,7 +117,8 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
     : runtime_(std::move(runtime)),
       path_(std::filesystem::absolute(path).string()),
       options_(options),
-      model_(open_model(path, without_template_model(options), adapter_embedding_rows(options))) {
+      model_(open_model(path, without_template_model(options),
+                        {adapter_embedding_rows(options), is_reward(path, options)})) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();

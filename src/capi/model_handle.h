@@ -34,9 +34,20 @@ class Model {
   std::mutex in_use_;
 };
 
-// embedding_rows: that the embedding gets; 0: as many as the files have.
+struct Opening {
+  int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
+  bool reward = false;         // its head gives scores
+  bool mapped = false;         // engine::ModelSpec; these two
+  bool bf16 = false;
+};
 EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
-                                       int64_t embedding_rows);
+                                       const Opening& how);
+// The same for the engine. path, dtype (config::model_dtype): outlive the result.
+engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, const config::Config& options,
+                             const Opening& how);
+
+// Whether config.json names a sequence classifier.
+bool names_classifier(const std::string& directory);
 
 // Of adapter_name_or_path, for tokens that came with it; 0: as many as the model has, or there is no adapter.
 int64_t adapter_embedding_rows(const config::Config& options);

@@ -80,30 +80,57 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
 
 }  // namespace
 
+namespace {
+
+// Prepares training rows and evaluation rows of a run alike.
+struct Preparing {
+  Preparing(const config::Config& from, const config::TrainingArguments& arguments,
+            const text::Tokenizer& tokenizer, Runtime& runtime, Prepared& into)
+      : config(from), training(arguments), data(config::data_arguments(from)), layout(data::layout_of(data)) {
+    if (data.dataset_num_proc > 0)
+      into.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
+    context = context_of(training, data, tokenizer, runtime, into.pool.get());
+    layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
+  }
+
+  std::unique_ptr<Batches> evaluation(const Dataset& rows, bool may_be_empty) {
+    context.packing = data.eval_packing;
+    context.needs_lengths = false;
+    context.may_be_empty = may_be_empty;
+    context.label_weights.reset();
+    return batches(config, training, rows, context, data::eval_order(training, data), layout);
+  }
+
+  const config::Config& config;
+  const config::TrainingArguments& training;
+  const config::DataArguments data;
+  data::BatchLayout layout;
+  data::PrepareContext context;
+};
+
+}  // namespace
+
 Prepared prepare(const config::Config& config, const config::TrainingArguments& training,
                  const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& train,
                  const Dataset* eval) {
-  const config::DataArguments data = config::data_arguments(config);
   Prepared prepared;
-  if (data.dataset_num_proc > 0)
-    prepared.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
-  data::PrepareContext context = context_of(training, data, tokenizer, runtime, prepared.pool.get());
-  data::BatchLayout layout = data::layout_of(data);
-  layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
-  const data::OrderOptions order = data::train_order(training, data);
-
+  Preparing with(config, training, tokenizer, runtime, prepared);
+  const data::OrderOptions order = data::train_order(training, with.data);
   if (training.method == "kto") {
-    context.label_weights = {training.preference.desirable_weight, training.preference.undesirable_weight};
+    with.context.label_weights = {training.preference.desirable_weight,
+                                  training.preference.undesirable_weight};
   }
-  prepared.train = data.streaming ? batches_as_read(config, training, train, context, order, layout)
-                                  : batches(config, training, train, context, order, layout);
-  if (eval != nullptr) {
-    context.packing = data.eval_packing;
-    context.needs_lengths = false;
-    context.may_be_empty = true;
-    context.label_weights.reset();
-    prepared.eval = batches(config, training, *eval, context, data::eval_order(training, data), layout);
-  }
+  prepared.train = with.data.streaming
+                       ? batches_as_read(config, training, train, with.context, order, with.layout)
+                       : batches(config, training, train, with.context, order, with.layout);
+  if (eval != nullptr) prepared.eval = with.evaluation(*eval, true);
+  return prepared;
+}
+
+Prepared prepare_evaluation(const config::Config& config, const config::TrainingArguments& training,
+                            const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& rows) {
+  Prepared prepared;
+  prepared.eval = Preparing(config, training, tokenizer, runtime, prepared).evaluation(rows, false);
   return prepared;
 }
 

@@ -11,13 +11,17 @@ namespace trl::capi {
 
 struct Prepared {
   std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
-  std::unique_ptr<Batches> train;
-  std::unique_ptr<Batches> eval;  // or null
+  std::unique_ptr<Batches> train;          // null: without a run
+  std::unique_ptr<Batches> eval;           // or null
 };
 
 // training: what config says.
 Prepared prepare(const config::Config& config, const config::TrainingArguments& training,
                  const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& train,
                  const Dataset* eval);
+
+// Prepares rows that are only evaluated.
+Prepared prepare_evaluation(const config::Config& config, const config::TrainingArguments& training,
+                            const text::Tokenizer& tokenizer, Runtime& runtime, const Dataset& rows);
 
 }  // namespace trl::capi

@@ -33,17 +33,13 @@ std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id
 }
 
 void refuse_classifier(const std::string& path) {
-  const std::string file = base::join_path(path, "config.json");
-  if (!base::file_exists(file)) return;  // refused by its name when the model is opened
-  const base::Json config = base::read_json_file(file);
-  if (!config.is_object() || !config.contains("architectures")) return;
-  const base::Json& all = config["architectures"];
-  const base::Json& first = all.is_array() && !all.empty() ? all.front() : all;
-  if (!first.is_string() || !first.get<std::string>().ends_with("ForSequenceClassification")) return;
+  if (!names_classifier(path)) return;
+  const base::Json first =
+      base::read_json_file(base::join_path(path, "config.json"))["architectures"].front();
   fail_key(kReference,
            "{}: {}: \"architectures\" begins with {}, a classifier, which gives no log-probabilities of "
            "tokens: give a language model",
-           kReference, file, first.dump());
+           kReference, base::join_path(path, "config.json"), first.dump());
 }
 
 }  // namespace

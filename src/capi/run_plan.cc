@@ -45,12 +45,7 @@ struct Told {
       : path(needed_model_path(config)), dtype(config::model_dtype(config)) {
     for (const auto& [key, value] : config.values()) values.push_back({key, value});
     spec.config = values;
-    spec.model = {path,
-                  dtype,
-                  config.get_bool("use_cpu"),
-                  embedding_rows,
-                  static_cast<uint64_t>(config.get_int("seed")),
-                  config::quantization(config)};
+    spec.model = model_spec(path, dtype, config, {embedding_rows});
     spec.new_tokens = new_tokens;
   }
   Told(const Told&) = delete;

@@ -27,23 +27,6 @@
 namespace trl::capi {
 namespace {
 
-engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
-  const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
-  const text::Tokenizer::Special& special = tokenizer.special();
-  const auto end = takes_tokens_over(config)      ? engine::EndToken::replaced
-                   : config.get_text("eos_token") ? engine::EndToken::added
-                                                  : engine::EndToken::aligned;
-  return {id(special.bos), id(special.eos), id(special.pad), end};
-}
-
-EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
-                                               const std::string& model_path) {
-  engine::Attention* attention = nullptr;
-  engine::ErrorCapture error;
-  error.check(process().engine().open_attention({values, model_path}, &attention, error));
-  return EngineObject<engine::Attention>(attention);
-}
-
 // What happened, as the log says it.
 std::string name_of(const engine::Event& event) {
   constexpr std::string_view kNames[] = {"training begins", "step",  "record",        "evaluated",
@@ -151,7 +134,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
                               embedding_rows_, new_tokens_);
   }
   const MemoryCapScope capped(cap());
-  model_ = open_model(model_path_, config_, embedding_rows_);
+  model_ = open_model(model_path_, config_, {embedding_rows_, arguments.method == "reward"});
   if (!prompts.empty()) {
     samples_ = std::make_unique<Samples>(std::move(sampling), arguments.output_dir, std::move(prompts),
                                          tokenizer_, *model_);

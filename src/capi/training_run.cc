@@ -3,12 +3,14 @@
 #include <filesystem>
 
 #include "capi/model_handle.h"
+#include "capi/process.h"
 #include "capi/runtime.h"
 #include "capi/sample_prompts.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "data/open_tokenizer.h"
 #include "data/template_model.h"
+#include "engine/error_capture.h"
 
 namespace trl::capi {
 
@@ -27,6 +29,10 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
              "safetensors, or leave it out");
   }
   read_sample_prompts(config::sample_arguments(config));
+  refuse_tokens_beside_adapter(config);
+}
+
+void refuse_tokens_beside_adapter(const config::Config& config) {
   if (config.is_set("adapter_name_or_path") && takes_tokens_over(config)) {
     fail_key("chat_template_path",
              "chat_template_path: a model's directory brings tokens that the adapter of adapter_name_or_path "
@@ -47,6 +53,10 @@ config::Config with_whole_paths(config::Config config) {
     }
   }
   if (!config.get_text("output_dir")) config.set("output_dir", "trainer_output");
+  return with_absolute_paths(std::move(config));
+}
+
+config::Config with_absolute_paths(config::Config config) {
   for (const std::string_view key :
        {"ref_model_name_or_path", "adapter_name_or_path", "output_dir", "logging_dir", "offload_dir",
         "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
@@ -66,6 +76,23 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
     if (!own->token_to_id(token.content)) new_tokens.push_back(id);
   }
   return made;
+}
+
+engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config) {
+  const auto id = [&](const auto& token) { return tokenizer.special_id(token).value_or(-1); };
+  const text::Tokenizer::Special& special = tokenizer.special();
+  const auto end = takes_tokens_over(config)      ? engine::EndToken::replaced
+                   : config.get_text("eos_token") ? engine::EndToken::added
+                                                  : engine::EndToken::aligned;
+  return {id(special.bos), id(special.eos), id(special.pad), end};
+}
+
+EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
+                                               const std::string& model_path) {
+  engine::Attention* attention = nullptr;
+  engine::ErrorCapture error;
+  error.check(process().engine().open_attention({values, model_path}, &attention, error));
+  return EngineObject<engine::Attention>(attention);
 }
 
 bool takes_tokens_over(const config::Config& config) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/engine_object.h"
 #include "capi/tokenizer_handle.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
@@ -15,14 +16,23 @@ std::string needed_model_path(const config::Config& config);
 // The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
 // the adapter's base.
 config::Config with_whole_paths(config::Config config);
+config::Config with_absolute_paths(config::Config config);
 // Options that exclude each other, and prompts that are none, before rows and weights are read. Throws Error
 // that names the key.
 void refuse_combinations(const config::Config& config, const config::TrainingArguments& arguments);
+
+void refuse_tokens_beside_adapter(const config::Config& config);
 
 // new_tokens: gets those that the tokenizer of the model, or of its adapter, does not have.
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path,
                                                    std::vector<int32_t>& new_tokens);
+
+engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config);
+
+// The plug-in of attn_implementation. values: of the configuration.
+EngineObject<engine::Attention> open_attention(const std::vector<engine::KeyValue>& values,
+                                               const std::string& model_path);
 
 bool takes_tokens_over(const config::Config& config);  // those of another model
 

@@ -1,12 +1,11 @@
 // trl eval: the loss of a model on the rows of each split, as an evaluation inside training measures it.
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -17,26 +16,6 @@
 namespace trl::cli {
 
 namespace {
-
-// A trainer wants a directory of its own, though nothing is saved here.
-class ScratchDirectory {
- public:
-  ScratchDirectory() : path_((std::filesystem::temp_directory_path() / "trl-eval-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr)
-      throw Failure(kFailed, fmt::format("{}: a directory cannot be made there; TMPDIR names another place",
-                                         std::filesystem::temp_directory_path().string()));
-  }
-  ~ScratchDirectory() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 void set(const Config& config, const char* key, const std::string& value) {
   Error error;
@@ -53,21 +32,40 @@ std::vector<std::string> names(const std::string& list) {
   return result;
 }
 
-nlohmann::ordered_json measure(Runtime& runtime, const Config& config, const Dataset& rows) {
+constexpr const char* kSplitKey = "dataset_train_split";  // under it the library reads a split
+
+// Opens the rows of each split, so that one that is not there is an error before the model is opened.
+std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Runtime& runtime,
+                                                  const std::vector<std::string>& splits) {
+  std::vector<std::unique_ptr<Dataset>> all;
+  for (const std::string& split : splits) {
+    set(config, kSplitKey, split);
+    Error error;
+    Dataset none;
+    Dataset& rows = *all.emplace_back(std::make_unique<Dataset>());
+    const trl_status status =
+        trl_dataset_open_config(runtime.get(), config.get(), rows.out(), none.out(), error.out());
+    const char* const key = trl_error_key(error.get());
+    if (key != nullptr && std::string_view(key) == kSplitKey) {
+      std::string message = trl_error_message(error.get());
+      if (message.starts_with(kSplitKey)) message.replace(0, std::string_view(kSplitKey).size(), "--splits");
+      throw Failure(kUsage, message);
+    }
+    check(status, error);
+  }
+  return all;
+}
+
+nlohmann::ordered_json measure(const Evaluator& evaluator, const Dataset& rows) {
   Error error;
-  Trainer trainer;
-  check(trl_trainer_create(runtime.get(), config.get(), rows.get(), rows.get(), trainer.out(), error.out()),
-        error);
   const trl_metrics* metrics = nullptr;
-  check(trl_trainer_evaluate(trainer.get(), &metrics, error.out()), error);
+  check(trl_evaluator_evaluate(evaluator.get(), rows.get(), &metrics, error.out()), error);
   nlohmann::ordered_json result;
   for (const char* name = trl_metrics_next(metrics, nullptr); name != nullptr;
        name = trl_metrics_next(metrics, name)) {
     double value = 0;
     trl_metrics_get(metrics, name, &value);
-    if (std::string_view(name) == "eval_num_tokens") continue;  // of training, which does not happen here
-    if (std::string_view(name).starts_with("eval_")) result[name] = value;
-    if (std::string_view(name) == "eval_loss") result["eval_perplexity"] = std::exp(value);
+    result[name] = value;
   }
   return result;
 }
@@ -82,6 +80,12 @@ std::string line_of(const std::string& split, const nlohmann::ordered_json& resu
       line += fmt::format("{}{} {:.4f}", line.empty() ? "" : ", ", name, found->get<double>());
   }
   return fmt::format("{}: {}\n", split, line);
+}
+
+void report(const std::string& split, const nlohmann::ordered_json& result, bool json) {
+  nlohmann::ordered_json record{{"split", split}};
+  record.update(result);
+  print(json ? record.dump() + "\n" : line_of(split, result));
 }
 
 }  // namespace
@@ -108,29 +112,19 @@ int eval(const Words& words) {
   for (const char* key : {"model_name_or_path", "dataset_name"}) {
     if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is needed", key));
   }
-  const ScratchDirectory scratch;
-  set(config, "output_dir", scratch.path());
-  set(config, "resume_from_checkpoint", "null");
+  // a recipe may ask for evaluation rows
   for (const char* key : {"eval_strategy", "save_strategy", "load_best_model_at_end"}) set(config, key, "no");
-  set(config, "report_to", "none");
-  set(config, "sample_prompts", "null");
+  set(config, "lr_scheduler_type", "constant");
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");
   interrupt.watch_calls(runtime.get());
-  for (const std::string& split : names(splits.value_or(get(config, "dataset_test_split")))) {
-    set(config, "dataset_train_split", split);
-    Dataset rows, none;
-    open_rows(config, runtime, rows, none);
-    const nlohmann::ordered_json result = measure(runtime, config, rows);
-    if (json || isatty(STDOUT_FILENO) == 0) {
-      nlohmann::ordered_json record{{"split", split}};
-      record.update(result);
-      print(record.dump() + "\n");
-    } else {
-      print(line_of(split, result));
-    }
-  }
+  const std::vector<std::string> wanted = names(splits.value_or(get(config, "dataset_test_split")));
+  const std::vector<std::unique_ptr<Dataset>> rows = open_splits(config, runtime, wanted);
+  Evaluator evaluator;
+  check(trl_evaluator_create(runtime.get(), config.get(), evaluator.out(), error.out()), error);
+  const bool as_json = json || isatty(STDOUT_FILENO) == 0;
+  for (size_t i = 0; i < wanted.size(); ++i) report(wanted[i], measure(evaluator, *rows[i]), as_json);
   return 0;
 }
 

@@ -38,6 +38,7 @@ using Runtime = Handle<trl_runtime, trl_runtime_destroy>;
 using Dataset = Handle<trl_dataset, trl_dataset_destroy>;
 using Tokenizer = Handle<trl_tokenizer, trl_tokenizer_destroy>;
 using Trainer = Handle<trl_trainer, trl_trainer_destroy>;
+using Evaluator = Handle<trl_evaluator, trl_evaluator_destroy>;
 using Model = Handle<trl_model, trl_model_destroy>;
 using Generator = Handle<trl_generator, trl_generator_destroy>;
 using Completions = Handle<trl_completions, trl_completions_destroy>;

@@ -57,6 +57,7 @@ int32_t show_phase(void*, const char* phase, int64_t done, int64_t total) {
   const std::string said = name == "engine"     ? "loading the engine"
                            : name == "rows"     ? "reading rows"
                            : name == "tokenize" ? "preparing rows"
+                           : name == "evaluate" ? "evaluating rows"
                            : name == "weights"  ? "opening the model: tensors"
                                                 : std::string(name);
   const std::string of =

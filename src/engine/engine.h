@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 12;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 13;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -163,7 +163,11 @@ struct ModelSpec {
   int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
   uint64_t seed = 42;          // of what is in new ones, and in a new head
   config::Quantization quantization = {};
-  bool reward = false;  // its head gives a sequence one score, and not tokens their logits
+  bool reward = false;        // its head gives a sequence one score, and not tokens their logits
+  bool head_follows = false;  // an adapter brings the head that the files lack
+  // Weights stay in their files as far as they can: nothing is trained, merged or saved.
+  bool mapped = false;
+  bool bf16 = false;  // mapped: products with float32 weights are in bfloat16
 };
 
 // Token ids in and out; prompts are separate documents.
@@ -192,6 +196,13 @@ class TokenSink {
   ~TokenSink() = default;
 };
 
+// Texts that a reward model scores.
+struct ScoreSpec {
+  std::span<const std::span<const int32_t>> texts;
+  bool bf16 = false;  // products in bfloat16 over float32 weights, as in training
+  int64_t batch = 8;  // texts at a time
+};
+
 // model: with use_peft that is the adapter. merged: all weights, with the adapter in them.
 enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
@@ -213,6 +224,8 @@ class Model {
   virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: none
   virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
                            TokenSink& sink, ErrorSink& error) noexcept = 0;
+  // scores: gets one number for each text.
+  virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;
@@ -289,6 +302,25 @@ class Trainer {
   ~Trainer() = default;
 };
 
+struct EvaluatorSpec {
+  std::span<const KeyValue> config;  // as in TrainerSpec
+  Model* model = nullptr;            // must outlive the evaluator
+  Attention* attention = nullptr;    // or null: the built-in one; may be released before the evaluator
+  SpecialTokens tokens = {};         // as in TrainerSpec
+};
+
+// Measures a model as the evaluations of a run do, without a run.
+class Evaluator {
+ public:
+  virtual void release() noexcept = 0;
+  // *metrics: until the next call.
+  virtual int32_t evaluate(BatchSource& rows, std::span<const Metric>* metrics,
+                           ErrorSink& error) noexcept = 0;
+
+ protected:
+  ~Evaluator() = default;
+};
+
 // A run that is planned and not made. Every member is what a TrainerSpec with such batches would have.
 struct PlanSpec {
   std::span<const KeyValue> config;
@@ -330,6 +362,10 @@ class Engine {
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
+  virtual int32_t create_evaluator(const EvaluatorSpec& spec, Evaluator** out, ErrorSink& error) noexcept = 0;
+  // counted: the most that the memory counter would have of an evaluator with its model and one batch, whose
+  // rows have the spec's lengths. No weights are read.
+  virtual int32_t plan_evaluation(const PlanSpec& spec, int64_t* counted, ErrorSink& error) noexcept = 0;
   // json: an object, which include/trl/trl.h describes at trl_trainer_plan. Headers of the model are read,
   // and no weights.
   virtual int32_t plan(const PlanSpec& spec, TextSink& json, ErrorSink& error) noexcept = 0;

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "entry/attention_object.h"
 #include "entry/boundary.h"
+#include "entry/evaluator_object.h"
 #include "entry/memory_plan.h"
 #include "entry/model_object.h"
 #include "entry/trainer_object.h"
@@ -140,6 +141,24 @@ class EngineObject final : public engine::Engine {
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
       }
       *out = new TrainerObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+  int32_t create_evaluator(const engine::EvaluatorSpec& spec, engine::Evaluator** out,
+                           engine::ErrorSink& error) noexcept override {
+    *out = nullptr;
+    return compute(host_, error, [&] {
+      *out = new EvaluatorObject(host_, spec);
+      return Status::ok;
+    });
+  }
+
+  int32_t plan_evaluation(const engine::PlanSpec& spec, int64_t* counted,
+                          engine::ErrorSink& error) noexcept override {
+    *counted = 0;
+    return compute(host_, error, [&] {
+      *counted = planned_evaluation(spec);
       return Status::ok;
     });
   }

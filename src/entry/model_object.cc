@@ -9,17 +9,26 @@
 #include "entry/start.h"
 #include "generate/generate.h"
 #include "tensor/device.h"
+#include "train/scores.h"
 
 namespace trl::entry {
+
+std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::LogSink* log,
+                                         at::Device device) {
+  const model::Head head = spec.reward ? model::Head::reward : model::Head::language;
+  const std::string path(spec.path);
+  if (spec.mapped && device.is_cpu())
+    return model::Model::open_mapped(path, spec.dtype, log, head, spec.quantization, spec.seed,
+                                     spec.bf16 ? at::kBFloat16 : at::kFloat);
+  return model::Model::open(path, spec.dtype, log, device, head, spec.quantization, spec.seed);
+}
 
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
   HostLog log(host);
   leave_start_behind();
   const at::Device device = tensor::device(spec.use_cpu);
-  const model::Head head = spec.reward ? model::Head::reward : model::Head::language;
-  model_ = model::Model::open(std::string(spec.path), spec.dtype, &log, device, head, spec.quantization,
-                              spec.seed);
-  if (model_->config().new_head)
+  model_ = open_model(spec, &log, device);
+  if (model_->config().new_head && !spec.head_follows)
     log.warning("model",
                 "{} has no score.weight: a new head is drawn from seed {}, whose scores mean nothing before "
                 "it is trained",
@@ -132,6 +141,20 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
       meanwhile = adapters.use_meanwhile(alone ? nullptr : &adapters.get(sampling.adapter));
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);
+    return Status::ok;
+  });
+}
+
+int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    if (model_->config().labels != 1)
+      fail(Status::unsupported,
+           "{}: a language model gives no scores; give a reward model: a classifier with one label, or an "
+           "adapter that makes one of its model",
+           path_);
+    const at::ScalarType type = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat);
+    const std::vector<float> all = train::scores(*model_, spec.texts, type, spec.batch);
+    std::copy(all.begin(), all.end(), scores);
     return Status::ok;
   });
 }

@@ -10,6 +10,10 @@
 
 namespace trl::entry {
 
+// As its specification says, or in a rehearsal of that.
+std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::LogSink* log,
+                                         at::Device device);
+
 class ModelObject final : public engine::Model {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
@@ -29,6 +33,7 @@ class ModelObject final : public engine::Model {
   int32_t merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t generate(std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
                    engine::TokenSink& sink, engine::ErrorSink& error) noexcept override;
+  int32_t score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept override;
 
  private:
   ~ModelObject() = default;

@@ -70,21 +70,27 @@ void warn_of_head(const model::Model& model, const model::Adapter& adapter, base
 
 }  // namespace
 
+void retype_adapter(model::Model& model, const config::Config& config) {
+  model::Adapters& adapters = model.adapters();
+  const at::ScalarType type = factor_type(model, config);
+  if (type == at::kFloat || adapters.find("default") == nullptr) return;
+  adapters.remove("default");
+  adapters.use(&adapters.open("default", config.get("adapter_name_or_path"), nullptr, type));
+}
+
 // use_peft: an adapter is trained and the model is frozen.
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
                  std::span<const int32_t> new_tokens, base::LogSink& log) {
   std::optional<config::LoraConfig> lora = config::lora_config(config);
   if (!lora) return;
-  const at::ScalarType type = factor_type(model, config);
   if (model.adapters().find("default") == nullptr) {
     lora->base_model_name_or_path = adapter::model_name(path);
     train_tokens(*lora, model, new_tokens, log);
     model.adapters()
-        .add("default", *lora, type, &log)
+        .add("default", *lora, factor_type(model, config), &log)
         .start(model::generator_after_opening(model.config(), static_cast<uint64_t>(config.get_int("seed"))));
-  } else if (type != at::kFloat) {  // that of adapter_name_or_path, which was opened in float32
-    model.adapters().remove("default");
-    model.adapters().open("default", config.get("adapter_name_or_path"), nullptr, type);
+  } else {
+    retype_adapter(model, config);
   }
   model.train_only(model.adapters().get("default"));
   warn_of_head(model, model.adapters().get("default"), log);

@@ -17,6 +17,9 @@ model::Head head_of(const config::Config& config);
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
                  std::span<const int32_t> new_tokens, base::LogSink& log);
 
+// The factors of adapter_name_or_path, which is open, get the type that a run gives them.
+void retype_adapter(model::Model& model, const config::Config& config);
+
 // As transformers' Trainer refuses it: all weights trained, and some held in blocks.
 void refuse_quantised(model::Model& model, const config::Config& config);
 

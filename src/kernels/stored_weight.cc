@@ -11,12 +11,14 @@ namespace {
 
 class StoredWeight final : public tensor::Encoded {
  public:
-  explicit StoredWeight(const io::TensorView& view)
+  // values: the tensor that the view lies in, if it is not in a mapped file.
+  explicit StoredWeight(const io::TensorView& view, at::Tensor values = {})
       : Encoded(view.shape),
         type_(view.type),
         name_(view.type_name),
         data_(static_cast<const char*>(view.data)),
-        pages_(base::MemoryKind::weights, static_cast<int64_t>(view.bytes)) {}
+        values_(std::move(values)),
+        pages_(base::MemoryKind::weights, values_.defined() ? 0 : static_cast<int64_t>(view.bytes)) {}
 
   std::string form() const override { return name_; }
   int64_t unit() const override { return 1; }
@@ -57,6 +59,7 @@ class StoredWeight final : public tensor::Encoded {
   const io::ElementType type_;
   const std::string name_;
   const char* const data_;
+  const at::Tensor values_;
   const tensor::MappedPages pages_;  // every step reads all of it
 };
 
@@ -64,6 +67,16 @@ class StoredWeight final : public tensor::Encoded {
 
 std::shared_ptr<const tensor::Encoded> stored_weight(const io::TensorView& view) {
   return std::make_shared<StoredWeight>(view);
+}
+
+std::shared_ptr<const tensor::Encoded> narrow_weight(const at::Tensor& values) {
+  io::TensorView view;
+  view.type = io::ElementType::bf16;
+  view.type_name = "BF16";
+  view.shape = values.sizes().vec();
+  view.data = values.data_ptr();
+  view.bytes = values.nbytes();
+  return std::make_shared<StoredWeight>(view, values);
 }
 
 at::Tensor stored_tensor(const io::TensorView& view) {

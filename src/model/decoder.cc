@@ -37,10 +37,10 @@ std::vector<int64_t> rows_of(const kernels::Segments& segments) {
 }  // namespace
 
 Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-                 at::Device device, const config::Quantization& quantization, bool as_stored,
-                 base::LogSink* log, uint64_t seed)
+                 at::Device device, const config::Quantization& quantization, Held held, base::LogSink* log,
+                 uint64_t seed)
     : files_(std::move(files)), dtype_(dtype), device_(device) {
-  Loader loader(config(), *source, dtype, device, quantization, as_stored, loaded_);
+  Loader loader(config(), *source, dtype, device, quantization, held, loaded_);
   embedding_ = loader.embedding();
   positions_ = loader.positions();
   for (int64_t i = 0; i < config().num_hidden_layers; ++i) {
@@ -52,7 +52,7 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   head_ = config().labels > 0 ? loader.score(seed) : loader.head(embedding_);
   carried_ = loader.carried();
   source->check();
-  if (!carried_.empty() || as_stored) source_ = std::move(source);
+  if (!carried_.empty() || held != Held::numbers) source_ = std::move(source);
   loader.report_others(log);
   adapters_ = Adapters(slots(), std::string(config().family->model_type), device_);
 }
@@ -66,11 +66,8 @@ std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialToke
 
 void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
   if (rows == config().vocab_size) return;
-  if (embedding_->encoded() != nullptr) {
-    fail(Status::unsupported,
-         "{} stays {} as its file has it and cannot get {} rows: give another dtype than keep",
-         embedding_->name, embedding_->encoded()->form(), rows);
-  }
+  for (Parameter* const table : {embedding_, head_})
+    if (table->encoded() != nullptr) table->decode();
   EmbeddingRows resize(rows, generator_after_opening(config(), seed));
   const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
   embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));

@@ -14,7 +14,7 @@ namespace trl::model {
 class Decoder final : public Model {
  public:
   Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-          at::Device device, const config::Quantization& quantization, bool as_stored, base::LogSink* log,
+          at::Device device, const config::Quantization& quantization, Held held, base::LogSink* log,
           uint64_t seed);
 
   const ModelConfig& config() const override { return files_.config; }

@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "base/number.h"
 #include "kernels/stacked_weight.h"
+#include "kernels/stored_weight.h"
 #include "model/prequantised.h"
 #include "model/quantise.h"
 #include "model/score_head.h"
@@ -50,14 +51,14 @@ const char* key_of(const config::Quantization& quantization) {
 }  // namespace
 
 Loader::Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-               const config::Quantization& quantization, bool as_stored, LoadedParameters& loaded)
+               const config::Quantization& quantization, Held held, LoadedParameters& loaded)
     : config_(config),
       names_(config.family->names),
       source_(source),
       dtype_(dtype),
       device_(device),
       quantization_(quantization),
-      as_stored_(as_stored),
+      held_(held),
       loaded_(loaded),
       tensors_(std::ssize(source.others({}))) {}
 
@@ -312,18 +313,29 @@ std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, i
   return quantised(source_.place(name), turn ? turned(read(name, shape)) : read(name, shape), quantization_);
 }
 
+// Converts a wider weight of a linear layer; null: it stays in its file.
+std::shared_ptr<const tensor::Encoded> Loader::narrowed(const std::string& name, int64_t rows,
+                                                        int64_t columns) const {
+  const std::string type = source_.type(name);
+  if (held_ != Held::for_bfloat16 || (type != "F32" && type != "F16" && type != "F64")) return nullptr;
+  at::Tensor values = tensor::empty({rows, columns}, at::kBFloat16, tensor::MemoryKind::weights);
+  source_.read(name, values);
+  return kernels::narrow_weight(values);
+}
+
 // [out, in], of a family whose files have [in, out] too; null: it is held as numbers.
 tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t rows, int64_t columns) {
   const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
   const bool turn = config_.family->transposed;
   auto values = blocks(name, rows, columns, turn);
-  if (values == nullptr && as_stored_) {
+  if (values == nullptr && held_ != Held::numbers) {
     check(name, turn ? std::vector{columns, rows} : std::vector{rows, columns});
-    if (!turn) {
+    if (!turn) values = narrowed(name, rows, columns);
+    if (values == nullptr && !turn) {
       if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
         return add(own, name, std::move(numbers));
     }
-    values = source_.encoded(name, turn);
+    if (values == nullptr) values = source_.encoded(name, turn);
   }
   if (values == nullptr) return nullptr;
   tensor::Parameter* const parameter = add(own, name, std::move(values));
@@ -337,8 +349,11 @@ tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t ro
   std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
   for (const StoredPart& part : parts) {
     const int64_t own = part.rows < 0 ? rows : part.rows;
-    if (as_stored_) check(part.name, {own, columns});
-    auto values = as_stored_ ? source_.encoded(part.name, false) : blocks(part.name, own, columns);
+    auto values = blocks(part.name, own, columns);
+    if (values == nullptr && held_ != Held::numbers) {
+      check(part.name, {own, columns});
+      values = source_.encoded(part.name, false);
+    }
     if (values == nullptr && matrices.empty()) return nullptr;
     if (values == nullptr || values->form() != (matrices.empty() ? values : matrices[0])->form()) {
       fail(Status::format, "{} is not stored in the form of {}, and experts of a layer share one",
@@ -362,7 +377,7 @@ void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
 tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_t>& shape, bool decay) {
   const std::string name = stored_name(source_, *config_.family, own);
   check(name, shape);
-  if (as_stored_ && shape.size() > 1) {
+  if (held_ != Held::numbers && shape.size() > 1) {
     if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
       return add(own, name, std::move(numbers));
     if (auto values = source_.encoded(name, false)) return add(own, name, std::move(values));

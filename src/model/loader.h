@@ -21,12 +21,17 @@ struct LoadedParameters {
   std::map<const tensor::Parameter*, std::string> names;  // as the family names them, whatever the files say
 };
 
+// How matrices are held: as numbers of the model's type in memory, or in the files, mapped. for_bfloat16: in
+// the files too, except for linear layers with wider numbers: their products are in bfloat16, and so are
+// these, in memory.
+enum class Held : uint8_t { numbers, as_stored, for_bfloat16 };
+
 class Loader {
  public:
-  // as_stored: matrices stay where they lie. loaded: gets each parameter, in the order in which they are
+  // loaded: gets each parameter, in the order in which they are
   // read.
   Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
-         const config::Quantization& quantization, bool as_stored, LoadedParameters& loaded);
+         const config::Quantization& quantization, Held held, LoadedParameters& loaded);
 
   tensor::Parameter* embedding();
   tensor::Parameter* positions();  // null: the family learns none
@@ -47,6 +52,8 @@ class Loader {
   tensor::Parameter* encoded_linear(const std::string& module, int64_t rows, int64_t columns);
   std::shared_ptr<const tensor::Encoded> blocks(const std::string& name, int64_t rows, int64_t columns,
                                                 bool turn = false);
+  std::shared_ptr<const tensor::Encoded> narrowed(const std::string& name, int64_t rows,
+                                                  int64_t columns) const;
   tensor::Parameter* experts_in_blocks(const std::string& name, int64_t rows, int64_t columns,
                                        const std::vector<StoredPart>& parts);
   tensor::Parameter* add(const std::string& own, const std::string& name,
@@ -69,7 +76,7 @@ class Loader {
   const at::ScalarType dtype_;
   const at::Device device_;
   const config::Quantization quantization_;
-  const bool as_stored_;
+  const Held held_;
   LoadedParameters& loaded_;
   const int64_t tensors_;  // that are stored
   std::set<std::string> used_;

@@ -80,10 +80,14 @@ class Model {
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
                                      const config::Quantization& quantization = {}, uint64_t seed = 42);
-  // On the CPU, and frozen: matrices stay in their files, mapped, and are read where they lie, or converted
-  // to dtype where they are of another type.
-  static std::unique_ptr<Model> open_mapped(const std::string& path, at::ScalarType dtype,
-                                            base::LogSink* log = nullptr);
+  // The same with the numbers of such a model, on the CPU and frozen: matrices stay in their files, mapped,
+  // and are read where they lie, or converted to the dtype where they are of another type. Weights that
+  // are quantised take memory of their own, and so do wider weights of linear layers whose products are in
+  // bfloat16, which are converted once. Such a model is neither trained nor merged.
+  static std::unique_ptr<Model> open_mapped(const std::string& path, std::string_view dtype,
+                                            base::LogSink* log = nullptr, Head head = Head::language,
+                                            const config::Quantization& quantization = {}, uint64_t seed = 42,
+                                            at::ScalarType wanted = at::kFloat);
   static Outline outline(const std::string& path, std::string_view dtype,
                          Head head = Head::language);  // as in open()
   virtual ~Model() = default;

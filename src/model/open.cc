@@ -82,6 +82,16 @@ OpenedFiles open_gguf(const std::string& path, Head head) {
   return {std::move(files), file->tensors().find("token_embd.weight")->second.type_name, std::move(weights)};
 }
 
+void refuse_keep(const std::string& path, std::string_view dtype, const config::Quantization& quantization) {
+  if (dtype != "keep") return;
+  if (base::is_directory(path))
+    fail_key("dtype", "dtype: keep: {} is a directory; the weights of a GGUF file are kept as they are",
+             path);
+  if (quantization)
+    fail_key("dtype",
+             "dtype: keep leaves weights as they are, and load_in_4bit or load_in_8bit quantises them");
+}
+
 }  // namespace
 
 OpenedFiles open_files(const std::string& path, Head head) {
@@ -99,24 +109,23 @@ std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dty
                                    uint64_t seed) {
   OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
-  const bool as_stored = dtype == "keep";
-  if (as_stored && base::is_directory(path))
-    fail_key("dtype", "dtype: keep: {} is a directory; the weights of a GGUF file are kept as they are",
-             path);
-  if (as_stored && quantization)
-    fail_key("dtype",
-             "dtype: keep leaves weights as they are, and load_in_4bit or load_in_8bit quantises them");
-  auto model = std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
-                                         quantization, as_stored, log, seed);
+  refuse_keep(path, dtype, quantization);
+  auto model =
+      std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
+                                quantization, dtype == "keep" ? Held::as_stored : Held::numbers, log, seed);
   tensor::trim();  // what tensors were read into
   return model;
 }
 
-std::unique_ptr<Model> Model::open_mapped(const std::string& path, at::ScalarType dtype, base::LogSink* log) {
-  OpenedFiles opened = open_files(path, Head::language);
-  const bool as_stored = !opened.files.config_json.contains("quantization_config");
-  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), dtype, at::kCPU,
-                                   config::Quantization{}, as_stored, log, 0);
+std::unique_ptr<Model> Model::open_mapped(const std::string& path, std::string_view dtype, base::LogSink* log,
+                                          Head head, const config::Quantization& quantization, uint64_t seed,
+                                          at::ScalarType products) {
+  OpenedFiles opened = open_files(path, head);
+  const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
+  refuse_keep(path, dtype, quantization);
+  const Held held = products == at::kBFloat16 ? Held::for_bfloat16 : Held::as_stored;
+  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, at::kCPU,
+                                   quantization, held, log, seed);
 }
 
 std::vector<Parameter*> Model::all_parameters() {

@@ -19,6 +19,17 @@ model::ForwardInput input_of(const MicroBatch& batch, const at::Tensor& states =
 
 }  // namespace
 
+std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model) {
+  if (arguments.frozen_compute != config::FrozenCompute::int8) return {};
+  if (model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat) != at::kBFloat16) {
+    fail_key(
+        "frozen_compute",
+        "frozen_compute: int8 takes the place of products in bfloat16, and these are in float32: give bf16: "
+        "true, or dtype: bfloat16, or frozen_compute: auto");
+  }
+  return model.multiply_in_int8();
+}
+
 Causal::Causal(const config::TrainingArguments& arguments, model::Model& model,
                kernels::AttentionPluginPtr attention)
     : model_(model),

@@ -15,6 +15,9 @@ struct RunPosition {
   int64_t micro_batch = 0;  // in the window
 };
 
+// frozen_compute: for as long as the result is there.
+std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model);
+
 class Causal {
  public:
   // Refuses router_aux_loss_coef where there are no routers, and parts of a micro-batch where the routers'

@@ -1,10 +1,9 @@
 // What follows an update, and the end of a run: records, events, evaluation, saving (trainer.py
 // _maybe_log_save_evaluate, DefaultFlowCallback, _finalize_training).
-#include <ATen/core/grad_mode.h>
-
 #include "base/error.h"
 #include "base/resident.h"
-#include "train/batch_parts.h"
+#include "train/evaluation.h"
+#include "train/speed.h"
 #include "train/trainer.h"
 
 namespace trl::train {
@@ -15,44 +14,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// transformers' speed_metrics.
-void write_speed(telemetry::Record& record, const std::string& split, double seconds, double samples,
-                 double steps) {
-  record.set(split + "_runtime", telemetry::round_decimals(seconds, 4));
-  if (seconds <= 0) return;
-  record.set(split + "_samples_per_second", telemetry::round_decimals(samples / seconds, 3));
-  record.set(split + "_steps_per_second", telemetry::round_decimals(steps / seconds, 3));
-}
-
-// The same for a record of training.
+// The speed of training so far.
 void write_token_speed(telemetry::Record& record, double seconds, int64_t tokens) {
   record.set("train_runtime", telemetry::round_decimals(seconds, 4));
   if (seconds > 0)
     record.set("train_tokens_per_second",
                telemetry::round_decimals(static_cast<double>(tokens) / seconds, 3));
 }
-
-// The mean of batch losses weighted by rows; non-finite ones are left out when a finite one is there.
-class EvaluationLoss {
- public:
-  void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
-  int64_t batches() const { return static_cast<int64_t>(batches_.size()); }
-  double mean(bool finite_only) const {
-    const auto finite = [](const auto& batch) { return std::isfinite(batch.first); };
-    const bool filter = finite_only && std::any_of(batches_.begin(), batches_.end(), finite);
-    double sum = 0;
-    int64_t rows = 0;
-    for (const auto& batch : batches_) {
-      if (filter && !finite(batch)) continue;
-      sum += batch.first * static_cast<double>(batch.second);
-      rows += batch.second;
-    }
-    return sum / static_cast<double>(rows);
-  }
-
- private:
-  std::vector<std::pair<double, int64_t>> batches_;
-};
 
 }  // namespace
 
@@ -172,43 +140,16 @@ const telemetry::Record& Trainer::evaluate() {
   check_whole();
   should_evaluate_ = should_evaluate_ && setup_.eval != nullptr;
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
-  const at::AutoGradMode without_graph(false);
   const kernels::PathScope scope(path());
   const Clock::time_point start = Clock::now();
-  const int64_t batch_size = arguments().per_device_eval_batch_size;
-  const int64_t rows = setup_.eval->rows();
-  Batches batches(*setup_.eval, setup_.model->config().vocab_size, share_);
-  EvaluationLoss loss;
-  Means means;
-  int64_t seen = 0;
   training_mode_ = false;
-  for (;;) {
-    const std::vector<MicroBatch>& window = batches.fill_window(1);
-    if (window.empty()) break;
-    const std::vector<MicroBatch> parts = parts_of(window[0], arguments().max_tokens_per_pass);
-    const std::unique_ptr<BatchLoss> of_batch =
-        method_->loss(window[0], parts, method_->divisors(window, false));
-    float value = 0;
-    each_part(
-        parts, *of_batch, [&](const MicroBatch& part) { return forward(part, std::nullopt); },
-        [&](const at::Tensor& share, bool) {
-          value += share.item<float>();
-          return true;
-        });
-    loss.add(static_cast<double>(value), window[0].rows);
-    means.add(of_batch->metrics());
-    seen += window[0].rows;
-    batches.window_done();
-  }
+  telemetry::Record record =
+      train::evaluate({arguments(), *method_, setup_.model->config(), share_,
+                       [&](const MicroBatch& part) { return forward(part, std::nullopt); }},
+                      *setup_.eval);
   batches_.count_evaluation();
-  const int64_t samples = rows > 0 ? rows : seen;
-  const int64_t steps = (samples + batch_size - 1) / batch_size;
-
-  telemetry::Record record;
-  if (loss.batches() > 0) record.set("eval_loss", loss.mean(arguments().logging_nan_inf_filter));
-  write_speed(record, "eval", seconds_since(start), static_cast<double>(samples), static_cast<double>(steps));
-  means.write(record, "eval_");
-  if (loss.batches() > 0) record.set("eval_num_tokens", static_cast<double>(num_tokens_));
+  if (record.entries().front().name == "eval_loss")
+    record.set("eval_num_tokens", static_cast<double>(num_tokens_));
   should_evaluate_ = false;
   marked_ += Clock::now() - start;
   log(std::move(record));

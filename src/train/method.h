@@ -53,6 +53,9 @@ class Method {
   // parts: of the batch, as they will go forward. Does not outlive the method.
   virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                           const Divisors& divisors) = 0;
+  // Whether the loss is the mean of -log p over targets and nothing else, so that its exponential is a
+  // perplexity.
+  virtual bool measures_perplexity() const { return false; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
   // What a checkpoint keeps of the method after this many updates. Writing to the tensors loads it.
   virtual std::vector<optim::StateTensor> state(int64_t /*step*/) { return {}; }
@@ -67,6 +70,7 @@ struct MethodContext {
   base::LogSink* log = nullptr;
   engine::BatchSource* train = nullptr;  // for what is computed of all rows before the first step
   engine::BatchSource* eval = nullptr;   // or null
+  bool only_evaluates = false;           // there is no run, and nothing is trained
 };
 
 // By the configuration's `method`; unknown: Error(invalid_config) with the list.

@@ -87,11 +87,10 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
 
 // In the policy's dtype, on its device. One that is never written stays in its files.
 std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, const std::string& path) {
-  const at::ScalarType type = context.model.dtype();
+  const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
   if (!context.arguments.preference.sync_ref_model && context.model.device().is_cpu())
     return model::Model::open_mapped(path, type, context.log);
-  return model::Model::open(path, type == at::kBFloat16 ? "bfloat16" : "float32", context.log,
-                            context.model.device());
+  return model::Model::open(path, type, context.log, context.model.device());
 }
 
 // The model of ref_model_name_or_path. Its embedding may be padded further than the policy's.
@@ -128,6 +127,13 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
   if (!arguments.reference.empty())
     return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference));
   model::Adapters& adapters = context.model.adapters();
+  if (context.only_evaluates) {
+    if (adapters.in_use() == nullptr && context.log != nullptr)
+      context.log->warning("train",
+                           "the reference is the model itself, so all rewards are 0: give "
+                           "ref_model_name_or_path, or an adapter as the model");
+    return std::make_unique<OtherAdapter>(causal, nullptr);
+  }
   const model::Adapter* const trained = adapters.trained();
   if (trained == nullptr)
     return std::make_unique<OtherModel>(causal, open_like_policy(context, context.model_path));

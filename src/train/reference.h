@@ -24,7 +24,8 @@ class Reference {
 
 // As TRL's trainers choose it: the model of ref_model_name_or_path; where an adapter is trained that was
 // saved before, a frozen copy of it; where another adapter is trained, the model without it; else the model's
-// weights as in their files. precompute_ref_log_probs: what was recorded of it (recorded_reference.h).
+// weights as in their files. precompute_ref_log_probs: what was recorded of it (recorded_reference.h). If
+// nothing is trained: ref_model_name_or_path, or the model without its adapter.
 // causal outlives it.
 std::unique_ptr<Reference> make_reference(const MethodContext& context, const Causal& causal);
 

@@ -62,17 +62,6 @@ std::string row_list(const std::vector<const MicroBatch*>& batches) {
   return out;
 }
 
-std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model) {
-  if (arguments.frozen_compute != config::FrozenCompute::int8) return {};
-  if (model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat) != at::kBFloat16) {
-    fail_key(
-        "frozen_compute",
-        "frozen_compute: int8 takes the place of products in bfloat16, and these are in float32: give bf16: "
-        "true, or dtype: bfloat16, or frozen_compute: auto");
-  }
-  return model.multiply_in_int8();
-}
-
 // What is done with checkpoints of another run.
 checkpoint::Others others(const config::TrainingArguments& arguments, bool resumed) {
   if (arguments.save_strategy == config::Strategy::no) return checkpoint::Others::keep;

@@ -196,6 +196,26 @@ std::vector<Case> cases() {
            return trl_trainer_create(nullptr, as<trl_config>(h), nullptr, nullptr, o, e);
          });
        }},
+      {"trl_model_score",
+       [](void* h, trl_error** e) {
+         const char* const text = "a";
+         float score = 7;
+         const trl_status status =
+             trl_model_score(as<trl_model>(h), &text, nullptr, 1, 0, nullptr, &score, e);
+         EXPECT_EQ(score, 7);
+         return status;
+       }},
+      {"trl_evaluator_create",
+       [](void* h, trl_error** e) {
+         return with_out<trl_evaluator>(
+             [&](trl_evaluator** o) { return trl_evaluator_create(nullptr, as<trl_config>(h), o, e); });
+       }},
+      {"trl_evaluator_evaluate",
+       [](void* h, trl_error** e) {
+         return with_out<const trl_metrics>([&](const trl_metrics** o) {
+           return trl_evaluator_evaluate(as<trl_evaluator>(h), nullptr, o, e);
+         });
+       }},
       {"trl_trainer_check",
        [](void* h, trl_error** e) { return trl_trainer_check(as<trl_runtime>(h), nullptr, e); }},
       {"trl_trainer_plan",

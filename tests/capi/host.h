@@ -35,6 +35,7 @@ using Dataset = std::unique_ptr<trl_dataset, Destroy<trl_dataset_destroy>>;
 using Tokenizer = std::unique_ptr<trl_tokenizer, Destroy<trl_tokenizer_destroy>>;
 using Model = std::unique_ptr<trl_model, Destroy<trl_model_destroy>>;
 using Trainer = std::unique_ptr<trl_trainer, Destroy<trl_trainer_destroy>>;
+using Evaluator = std::unique_ptr<trl_evaluator, Destroy<trl_evaluator_destroy>>;
 using Generator = std::unique_ptr<trl_generator, Destroy<trl_generator_destroy>>;
 using Completions = std::unique_ptr<trl_completions, Destroy<trl_completions_destroy>>;
 

@@ -375,9 +375,41 @@ case_eval_measures_as_training_does() {
     die "training measured $loss"
   says out '"split":"test"'; says out '"eval_perplexity"'; says out '"eval_mean_token_accuracy"'
   run 0 eval "${eval[@]}" --splits train,test; [ "$(wc -l <out)" -eq 2 ] || die "two splits"
-  run 1 eval "${eval[@]}" --splits valid; says err "there are: test, train"
+  run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
+}
+# Evaluations of adapters, quantised models and GGUF files agree with those of a run.
+case_eval_measures_adapters_and_quantised_models() {
+  mkdir rows && cp "$rows" rows/train.jsonl && head -n 5 "$rows" >rows/test.jsonl
+  loss_of() { sed -n 's/.*"eval_loss": *\([0-9.]*\).*/\1/p' out | tail -n 1; }
+  near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a > b - 1e-5 && a < b + 1e-5) }' || die "$1, expected $2"; }
+  local common=(--dataset_name rows --bf16 false) want
+  local run=(--eval_strategy steps --eval_steps 2 --max_steps 2 --learning_rate 1e-2 --use_peft --lora_target_modules all-linear)
+  run 0 sft "${common[@]}" "${run[@]}" --model_name_or_path "$model" --output_dir adapter; want=$(loss_of)
+  run 0 eval "${common[@]}" --model_name_or_path adapter; near "$(loss_of)" "$want"
+  ! grep -q "are trained" err || die "a run's log"
+  run 0 sft "${common[@]}" "${run[@]}" --model_name_or_path "$model" --load_in_4bit --output_dir four; want=$(loss_of)
+  run 0 eval "${common[@]}" --model_name_or_path four --load_in_4bit; near "$(loss_of)" "$want"
+  run 0 convert --model_name_or_path "$model" --output model.gguf --type q8_0
+  run 0 eval "${common[@]}" --model_name_or_path model.gguf; want=$(loss_of)
+  run 0 eval "${common[@]}" --model_name_or_path model.gguf --dtype keep; near "$(loss_of)" "$want"
+  run 0 sft "${common[@]}" "${run[@]}" --model_name_or_path model.gguf --dtype keep --output_dir kept; want=$(loss_of)
+  run 0 eval "${common[@]}" --model_name_or_path model.gguf --adapter_name_or_path kept --dtype keep; near "$(loss_of)" "$want"
+}
+# A split that is not there is an error before another is measured.
+case_eval_looks_for_its_splits_first() {
+  mkdir rows && cp "$rows" rows/train.jsonl && cp "$rows" rows/test.jsonl
+  run 2 eval --model_name_or_path "$model" --dataset_name rows --splits train,trian
+  [ ! -s out ] || die "the first split was measured"; says err "trian"; says err "test, train"
+}
+case_eval_gives_rewards() {
+  local pairs=$data/data/datasets/train_pref.jsonl
+  run 0 reward --model_name_or_path "$model" --dataset_name "$pairs" --output_dir model --max_steps 2 --bf16 false
+  run 0 eval --method reward --model_name_or_path model --dataset_name "$pairs" --splits train --bf16 false
+  says out '"eval_mean_reward"'; says out '"eval_accuracy"'; ! grep -q perplexity out || die "a perplexity of rewards"
+  run 0 eval --method dpo --model_name_or_path "$model" --dataset_name "$pairs" --splits train --bf16 false
+  says out '"eval_rewards/margins":0.0'; ! grep -q perplexity out || die "a perplexity of margins"
 }
 case_a_dry_run_writes_nothing() {
   printf 'learning_rate: 1e-4\nmax_steps: 3\nrun_name: a\ndataset_cache_dir: kept\n' >c.yaml

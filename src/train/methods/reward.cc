@@ -8,19 +8,13 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/pick_rows.h"
 #include "tensor/rehearsal.h"
 #include "train/method.h"
+#include "train/scores.h"
 
 namespace trl::train {
 
 namespace {
-
-// The token whose row of the batch is padding to transformers, which scores the last that is none; -1: none.
-int32_t padding_of(const model::Model& model) {
-  const base::Json id = model.config_json().value("pad_token_id", base::Json());
-  return id.is_number_integer() ? id.get<int32_t>() : -1;
-}
 
 // The chosen answers are the first half of a batch's sequences.
 class RewardBatchLoss final : public BatchLoss {
@@ -84,10 +78,7 @@ class RewardBatchLoss final : public BatchLoss {
                        const std::vector<size_t>& sequences) const {
     std::vector<int32_t> rows;
     for (const size_t s : sequences) rows.push_back(rows_[s] - static_cast<int32_t>(part.first));
-    // The head that a forward computes for may be the adapter's, which stands there after it.
-    const kernels::Projection head{&causal_.model().head()};
-    const at::Tensor last = kernels::pick_rows(output.hidden, rows);
-    return kernels::linear(last, head, causal_.head().compute)[0].to(at::kCPU, at::kFloat).reshape({-1});
+    return scores_at(output.hidden, rows, causal_.model(), causal_.head().compute);
   }
 
   void note(const std::vector<size_t>& sequences, const at::Tensor& scores) {

@@ -65,6 +65,10 @@ class Sft final : public Method {
     return causal_.forward(batch, training, states);
   }
 
+  bool measures_perplexity() const override {
+    return cost_.smoothing == 0 && !cost_.dft && causal_.router_weight() == 0;
+  }
+
   std::unique_ptr<BatchLoss> loss(const MicroBatch&, std::span<const MicroBatch>,
                                   const Divisors& divisors) override {
     return std::make_unique<SftBatchLoss>(causal_, cost_, divisors);

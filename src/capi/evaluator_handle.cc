@@ -1,0 +1,183 @@
+// trl_evaluator_*.
+#include "capi/evaluator_handle.h"
+
+#include <filesystem>
+
+#include "adapter/config_file.h"
+#include "capi/config_handle.h"
+#include "capi/guard.h"
+#include "capi/model_handle.h"
+#include "capi/prepare.h"
+#include "capi/reference_check.h"
+#include "capi/training_run.h"
+#include "config/model_dtype.h"
+#include "config/warnings.h"
+#include "engine/error_capture.h"
+#include "telemetry/plan_report.h"
+
+namespace trl::capi {
+
+namespace {
+
+constexpr const char* kLimitKey = "runtime.host_memory_limit";
+
+// Takes an adapter's base as the model. Nothing is trained: all weights are frozen, a reference stays as it
+// is, and nothing is kept for later. Rows that memory does not take go into an unnamed file.
+config::Config evaluated(config::Config config) {
+  config.set("model_name_or_path", base_path(needed_model_path(config), config));
+  config.set("use_peft", "true");
+  for (const auto& [key, value] : {std::pair{"sync_ref_model", "false"},
+                                   {"precompute_ref_log_probs", "false"},
+                                   {"cache_frozen_layers", "null"}})
+    if (config.is_set(key)) config.set(key, value);
+  config.set("output_dir", std::filesystem::temp_directory_path().string());
+  return with_absolute_paths(std::move(config));
+}
+
+// Weights stay in their files unless something else is made of them: 8-bit products, or the remainder that an
+// adapter leaves which began as a part of them.
+bool reads_in_place(const config::Config& config, const config::TrainingArguments& arguments) {
+  if (arguments.frozen_compute == config::FrozenCompute::int8) return false;
+  const std::string adapter = config.get_text("adapter_name_or_path").value_or("");
+  if (adapter.empty()) return true;
+  const config::LoraInit init = adapter::read_config(adapter).init_lora_weights;
+  return init != config::LoraInit::olora && init != config::LoraInit::pissa;
+}
+
+std::vector<engine::KeyValue> values_of(const config::Config& config) {
+  std::vector<engine::KeyValue> values;
+  for (const auto& [key, value] : config.values()) values.push_back({key, value});
+  return values;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config)
+    : runtime_(std::move(runtime)),
+      config_(evaluated(config)),
+      arguments_(config::training_arguments(config_)),
+      model_path_(needed_model_path(config_)) {
+  refuse_tokens_beside_adapter(config_);
+  const std::string& reference = arguments_.preference.reference;
+  if (!reference.empty()) check_reference(reference);
+  for (const std::string& warning : config::by_reason(config_.warnings()))
+    runtime_->log()->write(base::LogLevel::warning, "config", warning);
+  std::vector<int32_t> new_tokens;  // their rows are drawn or an adapter's
+  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
+  if (!reference.empty()) check_reference_tokens(reference, tokenizer_->get());
+  check_limit(1, 1, 0);
+  const int64_t before = process().memory().now();
+  open();
+  opened_bytes_ = process().memory().now() - before;
+}
+
+Opening Evaluator::opening() const {
+  return {wanted_embedding_rows(config_, *tokenizer_), arguments_.method == "reward",
+          reads_in_place(config_, arguments_), arguments_.bf16};
+}
+
+void Evaluator::open() {
+  const std::vector<engine::KeyValue> values = values_of(config_);
+  EngineObject<engine::Attention> attention;
+  if (!arguments_.attention.plugin.empty()) attention = open_attention(values, model_path_);
+  model_ = open_model(model_path_, config_, opening());
+  const engine::EvaluatorSpec spec{values, model_.get(), attention.get(),
+                                   special_tokens(tokenizer_->get(), config_)};
+  engine::Evaluator* made = nullptr;
+  engine::ErrorCapture error;
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open, [&] { return engine.create_evaluator(spec, &made, error); }));
+  evaluator_.reset(made);
+}
+
+int64_t Evaluator::planned(int64_t rows, int64_t longest) const try {
+  const std::vector<engine::KeyValue> values = values_of(config_);
+  const std::string dtype = config::model_dtype(config_);
+  const std::vector<int64_t> lengths(static_cast<size_t>(rows), longest);
+  engine::PlanSpec spec;
+  spec.config = values;
+  spec.model = model_spec(model_path_, dtype, config_, opening());
+  spec.lengths = lengths;
+  int64_t counted = 0;
+  engine::ErrorCapture error;
+  engine::Engine& engine = process().engine();
+  error.check(process().use_engine(Use::open, [&] { return engine.plan_evaluation(spec, &counted, error); }));
+  return counted;
+} catch (const Error& error) {
+  if (error.key() == "use_cpu" || error.key() == "fused_kernels") return 0;
+  throw;
+}
+
+// taken: bytes of the evaluator that the memory counter has already.
+void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const {
+  const int64_t limit = process().memory().limit();
+  if (limit <= 0) return;
+  const int64_t others = process().memory().now() - taken, free = limit - others;
+  if (planned(rows, longest) <= free) return;
+  const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+  constexpr double kCertain = 0.9;  // a prediction may be above the bytes that are taken
+  const int64_t least = planned(1, longest);
+  if (kCertain * static_cast<double>(least) <= static_cast<double>(free)) {
+    current_log()->warning("plan",
+                           "{}: {} may be too little for {} rows of up to {} tokens at a time: give a "
+                           "smaller per_device_eval_batch_size",
+                           kLimitKey, in_words(limit), rows, longest);
+    return;
+  }
+  throw Error(Status::out_of_memory,
+              fmt::format("{}: {} is too little: the model with a row of {} token{} takes about {} ({} are "
+                          "in use already): give a larger limit{}",
+                          kLimitKey, in_words(limit), longest, longest == 1 ? "" : "s", in_words(least),
+                          in_words(others), longest == 1 ? "" : ", or a smaller max_length"),
+              kLimitKey);
+}
+
+void Evaluator::evaluate(const Dataset& rows) {
+  const std::unique_lock lock(in_use_, std::try_to_lock);
+  if (!lock) fail(Status::busy, "evaluator is in use on another thread");
+  metrics_.entries.clear();
+  const Prepared prepared = prepare_evaluation(config_, arguments_, tokenizer_->get(), *runtime_, rows);
+  Batches& batches = *prepared.eval;
+  batches.settle();
+  check_limit(std::min(arguments_.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
+              opened_bytes_);
+  std::span<const engine::Metric> numbers;
+  engine::ErrorCapture error;
+  error.check(
+      process().use_engine(Use::evaluate, [&] { return evaluator_->evaluate(batches, &numbers, error); }));
+  metrics_.assign(numbers);
+}
+
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* config, trl_evaluator** out_evaluator,
+                                trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        need(out_evaluator, "out_evaluator");
+        const auto held = runtime_of(runtime);
+        const RuntimeScope scope(*held);
+        *out_evaluator = new trl_evaluator(std::make_shared<Evaluator>(held, get(config, "config")->copy()));
+      },
+      out_evaluator);
+}
+
+trl_status trl_evaluator_evaluate(trl_evaluator* evaluator, const trl_dataset* rows,
+                                  const trl_metrics** out_metrics, trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(evaluator, "evaluator");
+        const auto dataset = get(rows, "rows");
+        need(out_metrics, "out_metrics");
+        const RuntimeScope scope(*shared->runtime());
+        shared->evaluate(*dataset);
+        *out_metrics = &shared->metrics();
+      },
+      out_metrics);
+}
+
+void trl_evaluator_destroy(trl_evaluator* evaluator) noexcept { destroy(evaluator); }

@@ -1,0 +1,51 @@
+// An evaluator handle: a model that is measured on rows, without a run.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capi/dataset_handle.h"
+#include "capi/engine_object.h"
+#include "capi/metrics_handle.h"
+#include "capi/model_handle.h"
+#include "capi/runtime.h"
+#include "capi/tokenizer_handle.h"
+#include "config/config.h"
+#include "config/training_arguments.h"
+#include "engine/engine.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Evaluator {
+ public:
+  Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config);
+  void evaluate(const Dataset& rows);  // throws Error(busy) while another call runs
+  const trl_metrics& metrics() const { return metrics_; }
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+
+ private:
+  Opening opening() const;
+  void open();
+  // The most that the memory counter would have, model included; 0: that is not planned.
+  int64_t planned(int64_t rows, int64_t longest) const;
+  void check_limit(int64_t rows, int64_t longest, int64_t taken) const;
+
+  const std::shared_ptr<Runtime> runtime_;
+  const config::Config config_;
+  const config::TrainingArguments arguments_;
+  const std::string model_path_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  int64_t opened_bytes_ = 0;  // that the memory counter has of the model and its reference
+  EngineObject<engine::Model> model_;
+  EngineObject<engine::Evaluator> evaluator_;
+  trl_metrics metrics_;
+  std::mutex in_use_;
+};
+
+}  // namespace trl::capi
+
+struct trl_evaluator : trl::capi::Handle<trl::capi::Evaluator, trl::capi::Tag::evaluator> {
+  using Handle::Handle;
+};

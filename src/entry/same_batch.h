@@ -1,0 +1,64 @@
+// The batches of a rehearsal.
+#pragma once
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "config/training_arguments.h"
+#include "engine/engine.h"
+
+namespace trl::entry {
+
+// Batches of one form: rows of given lengths, every token of which has a loss.
+class SameBatch final : public engine::BatchSource {
+ public:
+  static constexpr int64_t kMany = int64_t{1} << 40;
+  explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = kMany) : batches_(batches) {
+    borders_.push_back(0);
+    for (const int64_t length : lengths) {
+      for (int64_t i = 0; i < length; ++i) positions_.push_back(static_cast<int32_t>(i));
+      borders_.push_back(static_cast<int32_t>(positions_.size()));
+      longest_ = std::max(longest_, length);
+      rows_.push_back(std::ssize(rows_));
+    }
+    ids_.assign(positions_.size(), 0);
+  }
+  int64_t batches_per_epoch() noexcept override { return batches_; }
+  int64_t rows() noexcept override { return std::ssize(rows_); }
+  int32_t start_epoch(int64_t, int64_t, std::span<const int64_t>, engine::ErrorSink&) noexcept override {
+    done_ = 0;
+    return 0;
+  }
+  int32_t start_pass(int64_t, engine::ErrorSink&) noexcept override {
+    done_ = 0;
+    return 0;
+  }
+  int32_t next(engine::Batch* batch, engine::ErrorSink&) noexcept override {
+    if (done_++ >= batches_) return static_cast<int32_t>(Status::end);
+    const auto tokens = std::ssize(ids_);
+    *batch = {ids_.data(), ids_.data(), positions_.data(), borders_.data(), rows_.data(), tokens};
+    batch->documents = batch->row_id_count = batch->rows = std::ssize(rows_);
+    batch->width = batch->max_length = longest_;
+    batch->elements = longest_ * std::ssize(rows_);
+    batch->counted_tokens = batch->real_tokens = tokens;
+    return 0;
+  }
+
+ private:
+  std::vector<int32_t> ids_, positions_, borders_;
+  std::vector<int64_t> rows_;
+  int64_t longest_ = 0, done_ = 0;
+  const int64_t batches_;
+};
+
+// The sequences of rows of these lengths.
+inline std::vector<int64_t> sequences_of(std::span<const int64_t> rows,
+                                         const config::TrainingArguments& arguments) {
+  std::vector<int64_t> sequences;
+  for (int64_t i = 0; i < config::sequences_per_row(arguments); ++i)
+    sequences.insert(sequences.end(), rows.begin(), rows.end());
+  return sequences;
+}
+
+}  // namespace trl::entry

@@ -1,0 +1,32 @@
+// Measures a model on rows as an evaluation of a training run does, without a run: nothing is trained, and
+// nothing is written.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "train/evaluation.h"
+
+namespace trl::train {
+
+class Evaluator {
+ public:
+  struct Setup {
+    config::TrainingArguments arguments;
+    model::Model* model = nullptr;
+    std::string model_path = {};                      // for messages
+    kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
+    base::LogSink* log = nullptr;                     // or null
+  };
+  explicit Evaluator(Setup setup);
+
+  // The numbers of a trainer, and eval_perplexity behind eval_loss if it means something.
+  telemetry::Record evaluate(engine::BatchSource& rows);
+
+ private:
+  const Setup setup_;
+  const std::shared_ptr<void> int8_;  // frozen_compute: int8
+  const std::unique_ptr<Method> method_;
+  const std::optional<data::TreeLimits> share_;
+};
+
+}  // namespace trl::train

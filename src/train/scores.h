@@ -1,0 +1,21 @@
+// The scores of a reward model.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "model/model.h"
+
+namespace trl::train {
+
+// The token that is padding to transformers, which scores the last that is none; -1: none.
+int32_t padding_of(const model::Model& model);
+
+// Scores these rows of hidden states, with the head as the last forward left it: float32 [rows], on the host.
+at::Tensor scores_at(const at::Tensor& hidden, const std::vector<int32_t>& rows, model::Model& model,
+                     at::ScalarType compute);
+
+// Scores each text with the adapter in use; at most `batch` texts go through the model at a time. No graph.
+std::vector<float> scores(model::Model& model, std::span<const std::span<const int32_t>> texts,
+                          at::ScalarType compute, int64_t batch);
+
+}  // namespace trl::train
