@@ -163,7 +163,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.tokens = special_tokens(tokenizer_->get(), config_);
   spec.new_tokens = new_tokens_;
   if (choice) spec.levers = choice->levers;
-  spec.prediction = &expected_.prediction;
+  told_ = expected_;
+  spec.prediction = &told_.prediction;
   engine::Trainer* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -184,21 +185,21 @@ void Trainer::settle_evaluation() {
 
 // Of the process, in which others may have taken memory too.
 void Trainer::tell_memory() {
-  if (expected_.prediction.peak == 0) return;
+  if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
     const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} ({})", text(measured), text(predicted));
   };
   std::string of;
-  if (expected_.size.rows > 0)
-    of = fmt::format(" of {} of up to {} at a time", telemetry::count_text(expected_.size.rows, "row"),
-                     telemetry::count_text(expected_.size.longest, "token"));
+  if (told_.size.rows > 0)
+    of = fmt::format(" of {} of up to {} at a time", telemetry::count_text(told_.size.rows, "row"),
+                     telemetry::count_text(told_.size.longest, "token"));
   std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
-                                 both(expected_.prediction.peak, base::peak_resident_bytes()));
+                                 both(told_.prediction.peak, base::peak_resident_bytes()));
   for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
     const auto kind = static_cast<base::MemoryKind>(i);
     line += fmt::format(", {} {}", base::measured_kind_name(kind),
-                        both(expected_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
+                        both(told_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
   }
   runtime_->log()->write(base::LogLevel::info, "plan", line);
 }
@@ -216,9 +217,9 @@ bool Trainer::step_locked() {
   if (!stepped) {
     if (samples_) samples_->take_last();
     if (!cap_) {
-      expected_ = peak_of_what_ran(config_, expected_, train_batches_->largest(),
-                                   eval_batches_ ? eval_batches_->largest() : BatchSize(), embedding_rows_,
-                                   new_tokens_);
+      told_ = peak_of_what_ran(config_, expected_, train_batches_->largest(),
+                               eval_batches_ ? eval_batches_->largest() : BatchSize(), embedding_rows_,
+                               new_tokens_);
     }
     error.check(trainer_->finish(error));
     interrupt_.answered();
