@@ -32,7 +32,7 @@ class Lister {
     }
     for (const auto& [index, ids] : selection_.tokens) {
       const Module& module = modules_[index];
-      add(index, Role::tokens, ".token_adapter.trainable_tokens_delta",
+      add(index, Role::tokens, std::string(kTokenRows),
           {std::ssize(ids), module.head ? module.in : module.out});
     }
     for (size_t index = 0; index < modules_.size(); ++index) add_table(index);

@@ -14,6 +14,7 @@
 namespace trl::adapter {
 
 inline constexpr std::string_view kWeightsFile = "adapter_model.safetensors";
+inline constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";  // ends a name
 
 enum class Role : uint8_t {
   a,          // lora_A, of an embedding lora_embedding_A

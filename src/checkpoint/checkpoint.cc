@@ -72,10 +72,17 @@ struct Copy {
   const memory::PagedMemory* paged = nullptr;  // where `to` lies in a file
 };
 
+// Accepts bfloat16 for the float32 rows of an adapter's tokens, and for their states: checkpoints of older
+// versions have them in the type of the model.
+bool widens(const std::string& name, const at::Tensor& to, const io::TensorView& from) {
+  return to.scalar_type() == at::kFloat && from.type == io::ElementType::bf16 &&
+         name.find(adapter::kTokenRows) != name.npos;
+}
+
 Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView* from,
              const std::string& file) {
   if (from == nullptr) fail(Status::format, "{}: tensor {} is missing", file, name);
-  if (from->shape != to.sizes().vec() || from->type != element_type(to)) {
+  if (from->shape != to.sizes().vec() || (from->type != element_type(to) && !widens(name, to, *from))) {
     fail(Status::invalid_argument, "{}: tensor {} is {} [{}], this run has {} [{}]", file, name,
          from->type_name, fmt::join(from->shape, ", "), io::element_name(element_type(to)),
          fmt::join(to.sizes().vec(), ", "));
@@ -85,7 +92,13 @@ Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView
 
 void apply(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
-    tensor::copy_bytes(copy.to, copy.from->data);
+    if (copy.from->type == element_type(copy.to)) {
+      tensor::copy_bytes(copy.to, copy.from->data);
+    } else {
+      at::Tensor wide = at::empty(copy.to.sizes(), at::kFloat);
+      io::read_floats(copy.from->type, copy.from->data, 0, wide.numel(), wide.data_ptr<float>());
+      copy.to.copy_(wide);
+    }
     if (copy.paged != nullptr)
       copy.paged->release(copy.to.data_ptr(), static_cast<int64_t>(copy.to.nbytes()));
   }

@@ -44,7 +44,7 @@ int64_t planned_evaluation(const engine::PlanSpec& spec) {
   const tensor::Rehearsal rehearsal;
   base::NullLog log;
   const auto model = open_model(spec.model, &log, at::kCPU);
-  if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows, spec.model.seed);
+  if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows);
   if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
     model->adapters().use(&model->adapters().open("default", *adapter, &log));
   retype_adapter(*model, config);

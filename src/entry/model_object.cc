@@ -35,7 +35,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
                 spec.path, spec.seed);
   if (spec.embedding_rows > 0) {
     const int64_t before = model_->config().vocab_size;
-    model_->resize_embeddings(spec.embedding_rows, spec.seed);
+    model_->resize_embeddings(spec.embedding_rows);
     if (before != spec.embedding_rows)
       log.info("model", "the embedding now has {} rows; before it had {}", spec.embedding_rows, before);
   }

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "config/lora_config.h"
 #include "config/quantization.h"
-#include "model/score_head.h"
 
 namespace trl::entry {
 
@@ -86,9 +85,7 @@ void add_adapter(model::Model& model, const std::string& path, const config::Con
   if (model.adapters().find("default") == nullptr) {
     lora->base_model_name_or_path = adapter::model_name(path);
     train_tokens(*lora, model, new_tokens, log);
-    model.adapters()
-        .add("default", *lora, factor_type(model, config), &log)
-        .start(model::generator_after_opening(model.config(), static_cast<uint64_t>(config.get_int("seed"))));
+    model.adapters().add("default", *lora, factor_type(model, config), &log).start(model.generator());
   } else {
     retype_adapter(model, config);
   }

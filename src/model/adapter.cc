@@ -115,7 +115,11 @@ void merge(const kernels::Projection& p, Merged as) {
 
 Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
                  const std::vector<Slot>& slots, at::ScalarType type, at::Device device)
-    : name_(std::move(name)), config_(std::move(config)), selection_(std::move(selection)), slots_(slots) {
+    : name_(std::move(name)),
+      type_(type),
+      config_(std::move(config)),
+      selection_(std::move(selection)),
+      slots_(slots) {
   for (const adapter::Target& target : selection_.targets) {
     const Slot& slot = slots_[target.module];
     if (slot.low_rank == nullptr)
@@ -125,7 +129,7 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
     terms_.back().factors.dropout.rate = config_.lora_dropout;
   }
   tensors_ = adapter::tensors(config_, selection_, modules_of(slots_));
-  for (const adapter::Tensor& tensor : tensors_) add(tensor, type, device);
+  for (const adapter::Tensor& tensor : tensors_) add(tensor, device);
   if (!selection_.head_is_saved) return;
   const auto saved = std::find_if(replaced_.begin(), replaced_.end(), [&](const Replacement& one) {
     return one.place == embedding_of(slots_).weight;
@@ -134,9 +138,9 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
   replaced_.push_back({head.weight, saved->own, head.layer});
 }
 
-void Adapter::add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device) {
+void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
   const Slot& slot = slots_[tensor.module];
-  const auto own = [&] { return make(tensor, type, device); };
+  const auto own = [&] { return make(tensor, type_, device); };
   switch (tensor.role) {
     case Role::a:
       term(tensor.module).factors.a = own();
@@ -173,7 +177,7 @@ void Adapter::add_tokens(const adapter::Tensor& tensor) {
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == tensor.module; });
   Parameter& table = **slot.weight;
-  Parameter* const rows = make(tensor, table.dtype(), table.device());
+  Parameter* const rows = make(tensor, at::promote_types(type_, table.dtype()), table.device());
   const at::Tensor ids = at::tensor(at::IntArrayRef(found->second), at::kLong).to(table.device());
   set(*rows, table.read()->index_select(0, ids));
   tokens_.push_back({tensor.module, {rows, found->second}});

@@ -22,12 +22,13 @@ enum class Merged { saving, numbers };
 
 class Adapter {
  public:
-  // type: of the parameters that are the adapter's own; copies of the model's have theirs. Their values are
-  // not set yet. slots outlive the adapter.
+  // type: of the parameters that are the adapter's own, float32 or bfloat16; copies of the model's have
+  // theirs, and rows of tokens the wider of both. Their values are not set yet. slots outlive the adapter.
   Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
           const std::vector<Slot>& slots, at::ScalarType type, at::Device device);
 
   const std::string& name() const { return name_; }
+  at::ScalarType type() const { return type_; }
   const config::LoraConfig& config() const { return config_; }
   const adapter::Selection& selection() const { return selection_; }
   const std::vector<Slot>& slots() const { return slots_; }
@@ -37,7 +38,7 @@ class Adapter {
   // then computes with what is left of those, in a copy, while the adapter is in use. Throws
   // Error(invalid_config) where such a weight is stored in blocks.
   void start(uint64_t seed);
-  void start(at::Generator generator);  // where it has drawn before (score_head.h)
+  void start(at::Generator generator);  // that has drawn before (Model::generator)
   // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
   void load(const std::string& directory);
 
@@ -90,7 +91,7 @@ class Adapter {
     size_t slot;
     kernels::OwnRows rows;
   };
-  void add(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
+  void add(const adapter::Tensor& tensor, at::Device device);
   void take_tables(const adapter::AdapterFile& file);
   bool parts_tied_head() const;
   void add_tokens(const adapter::Tensor& tensor);
@@ -108,6 +109,7 @@ class Adapter {
   void leave();
 
   const std::string name_;
+  const at::ScalarType type_;
   const config::LoraConfig config_;
   const adapter::Selection selection_;
   const std::vector<Slot>& slots_;

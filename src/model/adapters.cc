@@ -46,8 +46,7 @@ Adapter& Adapters::open(const std::string& name, const std::string& directory, b
 
 Adapter& Adapters::copy(const std::string& name, const Adapter& of) {
   check_new(name);
-  const at::ScalarType type = of.terms_.empty() ? at::kFloat : of.terms_.front().factors.a->dtype();
-  Adapter& made = insert(name, of.config(), of.selection(), type, nullptr);
+  Adapter& made = insert(name, of.config(), of.selection(), of.type(), nullptr);
   made.copy(of);
   return made;
 }

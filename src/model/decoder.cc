@@ -1,11 +1,12 @@
 #include "model/decoder.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "memory/recompute.h"
 #include "model/embedding_rows.h"
-#include "model/score_head.h"
 #include "model/special_tokens.h"
 #include "tensor/device.h"
 
@@ -39,7 +40,10 @@ std::vector<int64_t> rows_of(const kernels::Segments& segments) {
 Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
                  at::Device device, const config::Quantization& quantization, Held held, base::LogSink* log,
                  uint64_t seed)
-    : files_(std::move(files)), dtype_(dtype), device_(device) {
+    : files_(std::move(files)),
+      dtype_(dtype),
+      device_(device),
+      generator_(at::detail::createCPUGenerator(seed)) {
   Loader loader(config(), *source, dtype, device, quantization, held, loaded_);
   embedding_ = loader.embedding();
   positions_ = loader.positions();
@@ -49,7 +53,7 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   }
   layer_parameters_.push_back(loaded_.all.size());
   norm_ = loader.final_norm();
-  head_ = config().labels > 0 ? loader.score(seed) : loader.head(embedding_);
+  head_ = config().labels > 0 ? loader.score(generator_) : loader.head(embedding_);
   carried_ = loader.carried();
   source->check();
   if (!carried_.empty() || held != Held::numbers) source_ = std::move(source);
@@ -64,11 +68,11 @@ std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialToke
   return changes;
 }
 
-void Decoder::resize_embeddings(int64_t rows, uint64_t seed) {
+void Decoder::resize_embeddings(int64_t rows) {
   if (rows == config().vocab_size) return;
   for (Parameter* const table : {embedding_, head_})
     if (table->encoded() != nullptr) table->decode();
-  EmbeddingRows resize(rows, generator_after_opening(config(), seed));
+  EmbeddingRows resize(rows, generator_);
   const auto on = [&](at::Tensor values) { return device_.is_cpu() ? values : values.to(device_); };
   embedding_->replace(on(resize.embedding(tensor::on_host(*embedding_->read()))));
   if (embedding_->padding_row >= rows) embedding_->padding_row = -1;

@@ -22,7 +22,8 @@ class Decoder final : public Model {
   const base::Json& generation_config_json() const override { return files_.generation_config_json; }
   const std::vector<int32_t>& end_ids() const override { return files_.end_ids; }
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) override;
-  void resize_embeddings(int64_t rows, uint64_t seed) override;
+  at::Generator generator() override { return generator_; }
+  void resize_embeddings(int64_t rows) override;
   std::vector<Parameter*> parameters() override;
   std::vector<Carried> carried() const override;
   std::vector<StoredPart> stored(const Parameter& parameter) const override;
@@ -66,6 +67,7 @@ class Decoder final : public Model {
   ModelFiles files_;
   at::ScalarType dtype_;
   at::Device device_;
+  at::Generator generator_;
   LoadedParameters loaded_;
   std::vector<std::string> carried_;
   std::shared_ptr<const WeightSource> source_;  // of what is carried or stays where it lies; else null

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "model/normal_draws.h"
 #include "tensor/blas_threads.h"
 #include "tensor/counted.h"
 #include "tensor/in_parts.h"
@@ -44,7 +45,7 @@ EmbeddingRows::EmbeddingRows(int64_t rows, at::Generator generator)
     : rows_(rows), generator_(std::move(generator)) {}
 
 at::Tensor EmbeddingRows::embedding(const at::Tensor& weight) {
-  skip(weight, [&](at::Tensor& piece) { piece.normal_(0, 1, generator_); });
+  skip(weight, [&](const at::Tensor& piece) { draw_normal(piece, weight.scalar_type(), 1, generator_); });
   return resized(weight);
 }
 
@@ -56,7 +57,7 @@ at::Tensor EmbeddingRows::head(const at::Tensor& weight) {
 template <typename Draw>
 void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
   if (tensor::Rehearsal::current() != nullptr) return;
-  at::Tensor piece = at::empty({2 * kPieceDraws}, weight.options());
+  at::Tensor piece = at::empty({2 * kPieceDraws}, at::kFloat);
   for (int64_t left = rows_ * weight.size(1); left > 0;) {
     const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;  // never fewer than 16 in the end
     base::poll();

@@ -7,7 +7,7 @@ namespace trl::model {
 
 class EmbeddingRows {
  public:
-  // generator: as it stands when the model is open (score_head.h)
+  // generator: Model::generator()
   EmbeddingRows(int64_t rows, at::Generator generator);
   // weight: [old rows, hidden], float32 or bfloat16, on the CPU -> [rows, hidden] of the same type. New rows
   // are drawn from the normal distribution with the mean and 1e-9 times the covariance of the old ones; where
@@ -18,7 +18,7 @@ class EmbeddingRows {
  private:
   at::Tensor resized(const at::Tensor& weight);
   void draw_new_rows(const at::Tensor& weight, at::Tensor new_rows);
-  // Draws the initial values of nn.Embedding and nn.Linear, which are not used.
+  // Draws the initial values of nn.Embedding and nn.Linear, which are not used. draw: into a float32 tensor.
   template <typename Draw>
   void skip(const at::Tensor& weight, Draw draw);
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/number.h"
@@ -86,12 +84,11 @@ tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
 }
 
 // Of a language model that becomes a classifier its own head is left.
-tensor::Parameter* Loader::score(uint64_t seed) {
+tensor::Parameter* Loader::score(at::Generator& generator) {
   used_.insert(stored_name(source_, *config_.family, std::string(names_.head) + ".weight"));
   if (!config_.new_head) return matrix(std::string(names_.score), config_.labels, config_.hidden_size);
   const std::string name = std::string(names_.score) + ".weight";
-  at::Generator generator = at::detail::createCPUGenerator(seed);
-  const at::Tensor drawn = new_score_head(config_, generator);
+  const at::Tensor drawn = new_score_head(config_, dtype_, generator);
   at::Tensor values = tensor::empty(drawn.sizes(), dtype_, tensor::MemoryKind::weights, device_);
   values.copy_(drawn);
   auto parameter = std::make_unique<tensor::Parameter>(name, values);

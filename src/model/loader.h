@@ -36,7 +36,7 @@ class Loader {
   tensor::Parameter* embedding();
   tensor::Parameter* positions();  // null: the family learns none
   tensor::Parameter* head(tensor::Parameter* embedding);
-  tensor::Parameter* score(uint64_t seed);  // a classifier's head
+  tensor::Parameter* score(at::Generator& generator);  // a classifier's head; a new one is drawn
   Norm final_norm();
   std::unique_ptr<DecoderLayer> layer(int64_t index);
   std::vector<std::string> carried();  // names of weights that are saved as they came

@@ -74,8 +74,8 @@ class Model {
   // or else the embedding's tensor says; float16 and block types become float32; "keep": float32, but the
   // matrices of a GGUF file stay there, mapped, and are decoded where they are read. log: gets a line for
   // tensors that are not used; may be null. head: a classifier (...ForSequenceClassification) is opened where
-  // scores are asked for, and where a reward is, a language model too, whose head is drawn from `seed` then
-  // (score_head.h). quantization: of the linear layers, but of the head and the routers.
+  // scores are asked for, and where a reward is, a language model too, whose head is drawn from generator()
+  // then (score_head.h). seed: of that. quantization: of the linear layers, but of the head and the routers.
   static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
@@ -100,9 +100,12 @@ class Model {
   virtual const std::vector<int32_t>& end_ids() const = 0;
   // From here on both files, and end_ids(), name these tokens (special_tokens.h). Returns what changed.
   virtual std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) = 0;
-  // Gives the embedding, and a head of its own, this many rows (embedding_rows.h). Before anything holds a
-  // parameter's value; seed: of the run.
-  virtual void resize_embeddings(int64_t rows, uint64_t seed) = 0;
+  // Gives torch's random numbers as they go on after set_seed. New values are drawn from them in TRL's order:
+  // a head, then rows of embeddings, then the factors of an adapter.
+  virtual at::Generator generator() = 0;
+  // Gives the embedding, and a head of its own, this many rows (embedding_rows.h), drawn from generator().
+  // Before anything holds a parameter's value.
+  virtual void resize_embeddings(int64_t rows) = 0;
   virtual std::vector<Parameter*> parameters() = 0;  // its own, each once, in the order of the layers
   std::vector<Parameter*> all_parameters();          // and those of its adapters
   // From here on a trainer trains this adapter alone, and a forward takes it that names none.

@@ -43,13 +43,13 @@ TEST(EmbeddingRows, OfAModelKeepItsHeadTiedAndForgetAPaddingRowThatGoes) {
   TRL_NEED_GOLDEN("models/qwen2/model.safetensors");
   const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
   EXPECT_EQ(model->head().padding_row, 473);
-  model->resize_embeddings(400, 42);
+  model->resize_embeddings(400);
   EXPECT_EQ(model->config().vocab_size, 400);
   EXPECT_EQ(model->config_json()["vocab_size"], 400);
   EXPECT_EQ(model->head().size(0), 400);
   EXPECT_EQ(model->head().padding_row, -1);
   const auto apart = Model::open(test::golden_path("models/qwen3"), "float32");
-  apart->resize_embeddings(576, 42);
+  apart->resize_embeddings(576);
   EXPECT_EQ(apart->parameters().front()->size(0), 576);
   EXPECT_EQ(apart->head().size(0), 576);
   EXPECT_FALSE(at::equal(*apart->parameters().front()->read(), *apart->head().read()));

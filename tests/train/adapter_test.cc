@@ -1,5 +1,10 @@
 // Training of adapters: whole runs against TRL's with PEFT, and what a run keeps, saves and resumes.
+#include <cstring>
+#include <filesystem>
+
 #include "adapter/config_file.h"
+#include "adapter/tensors.h"
+#include "checkpoint/manifest.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 #include "model/golden_batch.h"
@@ -259,6 +264,78 @@ TEST(AdapterRun, ResumesToTheSameBits) {
     for (size_t i = 0; i < want.size(); ++i)
       EXPECT_TRUE(at::equal(*want[i]->read(), *saved.parameters()[i]->read())) << want[i]->name;
   }
+}
+
+// As versions before wrote it of a bfloat16 model: the rows of tokens, and their states, are bfloat16 too.
+void write_older(const std::string& from, const std::string& to) {
+  base::StagedDirectory staged(to);
+  for (const std::string& name : base::list_directory(from)) {
+    if (name == checkpoint::kManifestName) continue;
+    if (!name.ends_with(".safetensors")) {
+      staged.write(name, base::read_file(from + "/" + name));
+      continue;
+    }
+    const io::Safetensors file(from + "/" + name);
+    std::vector<at::Tensor> narrow;
+    std::vector<io::NamedTensor> tensors;
+    for (const auto& [tensor, view] : file.tensors()) {
+      tensors.push_back({tensor, view.type, view.shape, view.data});
+      if (tensor.find(adapter::kTokenRows) == std::string::npos) continue;
+      ASSERT_EQ(view.type, io::ElementType::f32);
+      at::Tensor values = at::empty(view.shape, at::kFloat);
+      std::memcpy(values.data_ptr(), view.data, view.bytes);
+      narrow.push_back(values.to(at::kBFloat16));
+      tensors.back().type = io::ElementType::bf16;
+      tensors.back().data = narrow.back().data_ptr();
+    }
+    EXPECT_FALSE(narrow.empty());
+    staged.write(name, [&](base::FileWriter& writer) { io::write_safetensors(writer, tensors); });
+  }
+  checkpoint::write_manifest(staged, checkpoint::read_manifest(from)->run);
+  staged.commit_whole();
+}
+
+TEST(AdapterRun, ResumesFromACheckpointWithNarrowTokenRows) {
+  TRL_NEED_TINY_RUN();
+  TRL_NEED_GOLDEN("models/qwen2_bf16/model.safetensors");
+  constexpr const char* kTokens =
+      R"({"r": 2, "target_modules": ["q_proj"], "trainable_token_indices": [7, 30]})";
+  const test::Scratch scratch;
+  const auto run_in = [&](const std::string& output) {
+    return test::SftRun(test::tiny_config({{"max_steps", "4"},
+                                           {"save_strategy", "steps"},
+                                           {"save_steps", "2"},
+                                           {"dtype", "bfloat16"},
+                                           {"output_dir", output.c_str()}}),
+                        test::golden_path("models/qwen2_bf16"),
+                        test::golden_path("data/datasets/train_lm.jsonl"), {0, 63});
+  };
+  const auto rows_of = [](test::SftRun& run) {
+    for (tensor::Parameter* p : run.model().adapters().get("default").parameters())
+      if (p->name.ends_with(adapter::kTokenRows)) return p->read()->clone();
+    return at::Tensor();
+  };
+  test::SftRun whole = run_in(scratch / "whole");
+  Trainer& trainer = start_adapter(whole, kTokens);
+  EXPECT_EQ(rows_of(whole).scalar_type(), at::kFloat);
+  while (trainer.step()) {
+  }
+  const std::string half = scratch / "whole/checkpoint-2", older = scratch / "older/checkpoint-2";
+  std::filesystem::create_directories(scratch / "older");
+  write_older(half, older);
+  test::SftRun again = run_in(scratch / "again");
+  Trainer& resumed = start_adapter(again, kTokens);
+  resumed.resume(older);
+  const at::Tensor begun = rows_of(again);
+  EXPECT_EQ(begun.scalar_type(), at::kFloat);
+  const io::Safetensors file(half + "/adapter_model.safetensors");
+  const at::Tensor rows =
+      test::golden_tensor(file, "base_model.model.model.embed_tokens" + std::string(adapter::kTokenRows));
+  EXPECT_TRUE(at::equal(begun, rows.to(at::kBFloat16).to(at::kFloat)));
+  while (resumed.step()) {
+  }
+  EXPECT_TRUE(at::allclose(rows_of(again), rows_of(whole), 1e-2, 1e-3));
+  EXPECT_FALSE(at::equal(rows_of(again), begun));
 }
 
 // A mixture of experts with the tokenizer of the small qwen2.

@@ -9,7 +9,6 @@
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
 #include "kernels/pick_rows.h"
-#include "model/score_head.h"
 #include "support/error_of.h"
 #include "support/weights.h"
 #include "train/recorded_run.h"
@@ -70,7 +69,7 @@ tensor::Parameter* trained_head(model::Model& model) {
 void add_adapter(test::SftRun& run, const Json& want) {
   const config::LoraConfig lora = config::read_lora_config(want["lora"], "test", Status::format);
   model::Adapter& adapter = run.model().adapters().add("default", lora, at::kFloat);
-  adapter.start(model::generator_after_opening(run.model().config(), 42));
+  adapter.start(run.model().generator());
   run.model().train_only(adapter);
   for (const auto& [name, first] : want["begin"]["factors"].items()) {
     for (tensor::Parameter* p : adapter.parameters())

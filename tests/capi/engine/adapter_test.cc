@@ -1,4 +1,7 @@
 // Adapters through the C API: trained, saved alone and merged, added to a model, used, merged and removed.
+#include <algorithm>
+#include <numeric>
+
 #include "engine/run.h"
 
 namespace {
@@ -325,9 +328,8 @@ host::Dataset chat_rows() {
   return host::rows(lines);
 }
 
-// What SFTTrainer 1.16 records for these rows, seeded again before PEFT draws its factors: the new tokens and
-// the head are trained, and the file holds the embedding that was given rows for them. The tied model has the
-// same tokens in its head, where TRL fails.
+// The new tokens and the head are trained, and the file holds the embedding that was given rows for them. The
+// tied model has the same tokens in its head, where TRL fails.
 TEST(Adapter, TrainsTheTokensOfATemplateModel) {
   NEED_MODEL();
   NEED_GOLDEN("models/llama3/model.safetensors");
@@ -343,13 +345,6 @@ TEST(Adapter, TrainsTheTokensOfATemplateModel) {
     const host::Trainer trainer = host::trainer(with_new_tokens(model, scratch / "out"), rows.get());
     Error error;
     ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-    const Json history = host::state(trainer.get())["log_history"];
-    const double losses[] = {6.24914026260376, 5.835827350616455, 5.646633625030518},
-                 norms[] = {24.744312286376953, 12.93554401397705, 8.610161781311035};
-    for (size_t i = 0; i < 3 && !tied; ++i) {
-      EXPECT_NEAR(history[i]["loss"].get<double>(), losses[i], 1e-4);
-      EXPECT_NEAR(history[i]["grad_norm"].get<double>(), norms[i], 1e-3);
-    }
     ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     ASSERT_EQ(trl_trainer_save(trainer.get(), (scratch / "merged").c_str(),
                                host::config({{"save.kind", "merged"}}).get(), error),
@@ -363,6 +358,114 @@ TEST(Adapter, TrainsTheTokensOfATemplateModel) {
     EXPECT_EQ(greedy(open_model(scratch / "out").get()), merged);
     const host::Model base = open_model(host::golden(model));
     EXPECT_EQ(trl_model_add_adapter(base.get(), "mine", (scratch / "out").c_str(), error), TRL_E_FORMAT);
+  }
+}
+
+host::Settings of_case(const Json& want, const std::string& out) {
+  const bool reward = want["lora"]["task_type"] == "SEQ_CLS";
+  host::Settings settings =
+      host::with(with_new_tokens("models/" + want["model"].get<std::string>(), out),
+                 {{"method", reward ? "reward" : "sft"},
+                  {"chat_template_path", host::golden("models/" + want["source"].get<std::string>())},
+                  {"lora_task_type", want["lora"]["task_type"].get<std::string>()},
+                  {"per_device_train_batch_size", "2"},
+                  {"save_strategy", "no"},
+                  {"max_steps", "4"}});
+  for (const auto& [key, value] : want["args"].items())
+    settings.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  return settings;
+}
+
+// One of the rows of the tokens: float32, whatever the model is.
+std::vector<float> token_row(const std::string& directory, const Json& want) {
+  const std::string file = directory + "/adapter_model.safetensors";
+  const std::string name = want["name"];
+  EXPECT_EQ(host::parse(header_of(file))[name]["dtype"], "F32");
+  const host::Tensor rows = host::read_safetensors(file).at(name);
+  EXPECT_EQ(Json(rows.shape), want["shape"]);
+  const auto first = rows.values.begin() + want["row"].get<int64_t>() * rows.shape[1];
+  return {first, first + rows.shape[1]};
+}
+
+// left_out: how many of the values that differ most do not count.
+double distance(const std::vector<float>& a, const std::vector<float>& b, size_t left_out = 0) {
+  std::vector<double> squares;
+  for (size_t i = 0; i < a.size(); ++i) squares.push_back((double{a[i]} - b[i]) * (double{a[i]} - b[i]));
+  std::sort(squares.begin(), squares.end());
+  return std::sqrt(std::accumulate(squares.begin(), squares.end() - static_cast<int64_t>(left_out), 0.0));
+}
+
+// Compares the first factors, which are drawn after the rows of new tokens, and four steps with TRL's
+// (tests/parity/record_template_adapters.py).
+TEST(Adapter, BesideNewTokensIsTrls) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/llama3/model.safetensors");
+  const Json cases = host::golden_json("template_model/adapters.json");
+  EXPECT_EQ(cases.size(), 5u);
+  for (const Json& want : cases) {
+    SCOPED_TRACE(want["name"].get<std::string>());
+    const bool narrow = want["args"]["bf16"];
+    std::string lines;
+    for (int i = 0; i < 8; ++i) lines += want["rows"][i % 2].dump() + "\n";
+    const auto rows = host::rows(lines);
+    const host::Scratch scratch;
+    const host::Trainer trainer = host::trainer(of_case(want, scratch / "out"), rows.get());
+    Error error;
+    const std::string begin = scratch / "begin", end = scratch / "end";
+    ASSERT_EQ(trl_trainer_save(trainer.get(), begin.c_str(), nullptr, error), TRL_OK) << error.message();
+    const auto tensors = host::read_safetensors(begin + "/adapter_model.safetensors");
+    for (const auto& [name, values] : want["factors"].items()) {
+      for (size_t i = 0; i < values.size(); ++i)
+        EXPECT_NEAR(tensors.at(name).values[i], values[i].get<double>(), 1e-8) << name;
+    }
+    const Json& tokens = want["tokens"];
+    const std::vector<float> first = tokens["begin"], last = tokens["end"];
+    EXPECT_LE(distance(token_row(begin, tokens), first), 1e-7);
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    const Json history = host::state(trainer.get())["log_history"];
+    for (size_t i = 0; i < want["records"].size(); ++i) {
+      for (const char* key : {"loss", "grad_norm"})
+        EXPECT_TRUE(host::close(history[i][key], want["records"][i][key],
+                                trl::test::Limit{1e-6, narrow ? 2e-2 : 1e-4}))
+            << i << " " << key << " " << history[i][key] << " for " << want["records"][i][key];
+    }
+    ASSERT_EQ(trl_trainer_save(trainer.get(), end.c_str(), nullptr, error), TRL_OK) << error.message();
+    // The first steps of Adam are signs of gradients: where those are bfloat16 noise, a value goes the other
+    // way.
+    const double change = distance(first, last);
+    EXPECT_LE(distance(token_row(end, tokens), last, narrow ? 2 : 0), (narrow ? 0.1 : 1e-3) * change);
+  }
+}
+
+// A new adapter changes nothing, and with a learning rate of 0 that stays so: no answer is preferred to
+// another, as in TRL, whose accuracies are 0 then.
+TEST(Adapter, WithDoraBeginsAsTheModel) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/qwen2_bf16/model.safetensors");
+  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_pref.jsonl"));
+  for (const host::Settings& more : std::vector<host::Settings>{{},
+                                                                {{"bf16", "true"}},
+                                                                {{"fused_kernels", "off"}},
+                                                                {{"dtype", "bfloat16"}},
+                                                                {{"load_in_4bit", "true"}}}) {
+    SCOPED_TRACE(more.empty() ? "" : more.front().first);
+    const host::Scratch scratch;
+    const host::Settings settings =
+        host::with(host::tiny(scratch / "out"), {{"method", "dpo"},
+                                                 {"use_peft", "true"},
+                                                 {"use_dora", "true"},
+                                                 {"lora_target_modules", "all-linear"},
+                                                 {"learning_rate", "0"},
+                                                 {"max_steps", "3"},
+                                                 {"save_strategy", "no"}});
+    const host::Trainer trainer = host::trainer(host::with(settings, more), rows.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    const Json history = host::state(trainer.get())["log_history"];
+    for (size_t i = 0; i < 3; ++i) {
+      for (const char* key : {"rewards/accuracies", "rewards/chosen", "rewards/rejected", "rewards/margins"})
+        EXPECT_EQ(history[i][key].get<double>(), 0) << i << " " << key;
+    }
   }
 }
 
