@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/gemm.h"
+#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -130,6 +131,7 @@ void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
 }  // namespace
 
 at::Tensor row_norms(const Projection& p) {
+  if (!fused(p.weight->device())) return plain::row_norms(p);
   at::Tensor norms = tensor::empty({p.out()}, at::kFloat, MemoryKind::activations);
   each_block(
       p, [&](int64_t first, const at::Tensor& rows) { write_norms(rows, norms.data_ptr<float>() + first); });
@@ -164,7 +166,7 @@ at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tens
       cpu().convert(at_byte(y, r * width + first), type_of(y), piece.data(), Type::f32, count);
       for (int64_t i = 0; i < count; ++i) {
         const auto at = static_cast<size_t>(i);
-        piece[at] = factor[i] * (piece[at] - own[at]) + own[at];
+        piece[at] += (factor[i] - 1) * (piece[at] - own[at]);
       }
       cpu().convert(piece.data(), Type::f32, at_byte(scaled, r * width + first), type_of(y), count);
     }

@@ -5,15 +5,15 @@
 
 namespace trl::kernels {
 
-// The norms of the rows of weight + scale b a: float32 [out].
+// The norms of the rows of weight + scale b a, summed in double: float32 [out].
 at::Tensor row_norms(const Projection& p);
 
 // The weight becomes what it makes with the terms, its magnitudes included; of a table too, taken as a
 // transposed weight.
 void merge(const Projection& p);
 
-// gain (y - bias) + bias, column by column, in y's type. gain: float32 [out]; bias: of any type, or
-// undefined.
+// Multiplies y - bias by the gain, column by column, in y's type; a gain of 1 leaves every bit of y. gain:
+// float32 [out]; bias: of any type, or undefined.
 at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias);
 
 // What the columns of dy (y - bias) add up to: float32 [out], the gradient of the gain.

@@ -22,6 +22,7 @@ inline at::ScalarType wide_type(const at::Tensor& x) {
 at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias = {});
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute);
+at::Tensor row_norms(const Projection& p);
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options);
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);

@@ -67,8 +67,9 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   return values;
 }
 
-// What the terms add to y, what a projection without a bias makes of x; both of the type of the products.
-at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p) {
+// Adds the terms to y, the output of the projection with this bias. Terms that add nothing leave every bit of
+// it.
+at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p, const at::Tensor& bias) {
   const LowRank& term = p.low_rank;
   const at::Tensor anchor = x.requires_grad() ? x : graph_start();
   const at::Tensor a = weight(anchor, *term.a), b = weight(anchor, *term.b);
@@ -78,13 +79,20 @@ at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p
   at::Tensor sum = y + product(reduced * term.scale, b.to(compute));
   if (term.bias != nullptr) sum = sum + (weight(anchor, *term.bias) * term.scale).to(y.scalar_type());
   if (term.magnitude == nullptr) return sum;
-  const at::Tensor base = p.weight->read()->detach();
-  const at::Tensor whole = (p.transposed ? base.t() : base) + b.detach().mm(a.detach()) * term.scale;
-  const at::Tensor gain = weight(anchor, *term.magnitude) / whole.square().sum(1).sqrt();
-  return sum * gain.to(y.scalar_type());
+  const at::Tensor gain = weight(anchor, *term.magnitude) / row_norms(p);
+  const at::Tensor alone = bias.defined() ? sum - bias : sum;
+  return sum + alone * (gain - 1).to(y.scalar_type());
 }
 
 }  // namespace
+
+at::Tensor row_norms(const Projection& p) {
+  const at::Tensor base = p.weight->read()->detach();
+  const at::ScalarType wide = wide_type(base);
+  const at::Tensor a = p.low_rank.a->read()->to(wide), b = p.low_rank.b->read()->to(wide);
+  const at::Tensor whole = (p.transposed ? base.t() : base).to(wide) + b.mm(a) * p.low_rank.scale;
+  return at::norm(whole, 2, {1}, false, at::kDouble).to(wide);
+}
 
 at::Tensor weight(const at::Tensor& x, Parameter& w) {
   return records(x) && w.has_gradient() ? WeightLeaf::apply(x, &w) : *w.read();
@@ -105,12 +113,8 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
     at::Tensor bias;
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
     const at::Tensor w = weight(x, *p.weight).to(compute), matrix = p.transposed ? w.t() : w;
-    if (p.low_rank.a == nullptr) {
-      outputs.push_back(product(operand, matrix, bias));
-      continue;
-    }
-    const at::Tensor y = adapted(product(operand, matrix), operand, p);
-    outputs.push_back(bias.defined() ? y + bias : y);
+    const at::Tensor y = product(operand, matrix, bias);
+    outputs.push_back(p.low_rank.a == nullptr ? y : adapted(y, operand, p, bias));
   }
   return outputs;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/magnitude.h"
 #include "model/adapter.h"
 #include "model/lora_start.h"
 #include "tensor/counted.h"
@@ -80,11 +81,11 @@ void Adapter::start(Term& term, LoraStart& values) {
   write_values(*factors.a, first.a);
   write_values(*factors.b, first.b);
   if (factors.bias != nullptr) write_values(*factors.bias, first.bias);
-  if (factors.magnitude != nullptr) {
-    const at::Tensor base = first.base.defined() ? first.base : matrix_of(slots_[term.slot]);
-    write_values(*factors.magnitude, (base + factors.scale * first.b.mm(first.a)).square().sum(1).sqrt());
-  }
   if (first.base.defined()) keep_rest(term, first.a, first.b);
+  if (factors.magnitude == nullptr) return;
+  kernels::Projection begun = projection(term);
+  if (term.rest != nullptr) begun.weight = term.rest;
+  write_values(*factors.magnitude, kernels::row_norms(begun));  // a forward divides by the same
 }
 
 // In a rehearsal a and b are undefined.

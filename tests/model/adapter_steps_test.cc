@@ -110,6 +110,43 @@ TEST(AdapterSteps, AreThoseOfPeft) {
   }
 }
 
+struct Begun {
+  const char *family, *dtype;
+  Json targets;
+  config::Quantization quantization = {};
+};
+
+// Nothing changes while b is zero, because each magnitude is the norm that it is divided by: beside a bias,
+// with transposed weights, in both types, and with weights in blocks.
+TEST(NewDora, LeavesEveryBitOfTheModel) {
+  const Begun all[] = {{"gpt2", "float32", {"c_attn", "c_fc", "c_proj"}},
+                       {"gpt2", "bfloat16", {"c_attn", "c_fc"}},
+                       {"llama_bias_linear", "float32", "all-linear"},
+                       {"llama_bias_linear", "bfloat16", "all-linear"},
+                       {"llama_bias_linear", "float32", "all-linear", {.form = config::WeightForm::int8}},
+                       {"cohere", "float32", "all-linear"}};
+  for (const Begun& one : all) {
+    const test::Scratch directory;
+    open_changed(one.family, Json::object(), directory);
+    const auto model =
+        Model::open(directory.path(), one.dtype, nullptr, at::kCPU, Head::language, one.quantization);
+    const Json fields = {{"r", 4}, {"use_dora", true}, {"target_modules", one.targets}};
+    Adapter& adapter = model->adapters().add(
+        "default", config::read_lora_config(fields, "test", Status::format), at::kFloat);
+    adapter.start(42);
+    const ForwardInput input = rows_of(static_cast<int32_t>(model->config().vocab_size)).input;
+    for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", one.family, one.dtype, static_cast<int>(path)));
+      const kernels::PathScope scope(path);
+      const at::NoGradGuard no_grad;
+      const auto hidden = [&](Adapter* with) {
+        return model->forward(input, {.adapter = with}).hidden.clone();
+      };
+      EXPECT_TRUE(at::equal(hidden(&adapter), hidden(nullptr)));
+    }
+  }
+}
+
 // What is merged gives what the adapter gives, even if embedding and head were one and become two.
 TEST(AdapterSteps, MergedAndSavedModelsGiveTheSame) {
   const Json& recorded = test::golden_json("adapters/steps.json");
