@@ -37,6 +37,15 @@ Json modules_or_null(const config::ModuleNames& modules) {
   return list_or_null(names);
 }
 
+// Writes a list in the form in which it was given, unless something was added to it since.
+void restore_forms(const LoraConfig& config, std::map<std::string, Json>& fields) {
+  for (const auto& [name, given] : config.as_given) {
+    Json& value = fields[name];
+    const bool same = given.is_array() || given.empty() || given == "" ? value.is_null() : value.size() == 1;
+    if (same) value = given;
+  }
+}
+
 Json init_name(const LoraConfig& config) {
   switch (config.init_lora_weights) {
     case config::LoraInit::standard:
@@ -139,6 +148,7 @@ std::string config_text(const LoraConfig& config, const Selection& selection,
   fields["fan_in_fan_out"] = has_conv1d(selection, modules);
   fields["ensure_weight_tying"] = config.ensure_weight_tying;
   fields["init_lora_weights"] = init_name(config);
+  restore_forms(config, fields);
   Json sorted = Json::object();
   for (auto& [name, value] : fields) sorted[name] = std::move(value);
   return sorted.dump(2, ' ', true);

@@ -123,12 +123,25 @@ void read_origin(LoraFields& fields, LoraConfig& out) {
   fields.refuse("task_type", shown(out.task_type) + " is not accepted; give CAUSAL_LM or SEQ_CLS");
 }
 
-void check_together(const LoraFields& fields, const LoraConfig& config) {
+// Keeps the forms that PEFT saves: [] is not null, and 0 of layers_to_transform is not [0].
+void keep_forms(LoraFields& fields, LoraConfig& config) {
+  for (const char* const name :
+       {"target_parameters", "exclude_modules", "modules_to_save", "layers_to_transform", "layers_pattern",
+        "trainable_token_indices", "layer_replication", "alora_invocation_tokens"}) {
+    const base::Json* const value = fields.find(name);
+    const bool single =
+        name == std::string_view("layers_to_transform") || name == std::string_view("layers_pattern");
+    if (value != nullptr && (value->empty() || (single && !value->is_array())))
+      config.as_given[name] = *value;
+  }
+}
+
+void check_together(LoraFields& fields, const LoraConfig& config) {
   const bool pattern = config.target_modules && config.target_modules->pattern;
   if (pattern && !config.layers_to_transform.empty())
     fields.refuse("layers_to_transform",
                   "it is for a list of target_modules, and target_modules is an expression");
-  if (!config.layers_pattern.empty() && config.layers_to_transform.empty())
+  if (!config.layers_pattern.empty() && fields.find("layers_to_transform") == nullptr)
     fields.refuse("layers_pattern", "it has an effect only with layers_to_transform");
   const bool plain_init =
       config.init_lora_weights == LoraInit::standard || config.init_lora_weights == LoraInit::random;
@@ -143,9 +156,9 @@ void check_together(const LoraFields& fields, const LoraConfig& config) {
 // A new head is trained whole, under both names that transformers has for it.
 void save_classifier(LoraConfig& config) {
   if (config.task_type != "SEQ_CLS") return;
-  for (const char* const head : {"classifier", "score"}) {
+  for (const std::string_view head : kClassifierHeads) {
     std::vector<std::string>& saved = config.modules_to_save;
-    if (std::find(saved.begin(), saved.end(), head) == saved.end()) saved.push_back(head);
+    if (std::find(saved.begin(), saved.end(), head) == saved.end()) saved.emplace_back(head);
   }
 }
 
@@ -232,6 +245,7 @@ LoraConfig read_lora_config(const base::Json& object, std::string_view origin, S
   read_modules(fields, start);
   read_numbers(fields, start);
   read_origin(fields, start);
+  keep_forms(fields, start);
   fields.finish();
   check_together(fields, start);
   save_classifier(start);

@@ -2,6 +2,7 @@
 // peft_config, or from the adapter_config.json of a saved adapter.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,8 @@ struct LoraConfig {
   std::string base_model_name_or_path;      // empty: null
   std::string revision;                     // of the base; empty: null
   std::vector<std::string_view> by_flag;    // fields that a flag of TRL's gave
+  // Fields that hold lists and were given as an empty one, or as the only value of one: saved as they came.
+  std::map<std::string, base::Json, std::less<>> as_given;
 
   // The name of a field for messages: that of its flag where it has one and peft_config does not give it.
   std::string_view key(std::string_view field) const;
@@ -67,6 +70,9 @@ struct LoraConfig {
   // What keeps it from adapters of parameters (target_parameters); empty: nothing.
   std::string unfit_for_parameters() const;
 };
+
+// transformers' names of the head of a classifier: SEQ_CLS trains it whole.
+inline constexpr std::string_view kClassifierHeads[] = {"classifier", "score"};
 
 // The fields of `object` over those of `start`. origin: the option ("peft_config") or the file, with which
 // messages begin. Throws `status` (with the origin as its key where that is invalid_config) for an unknown

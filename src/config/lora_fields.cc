@@ -99,6 +99,7 @@ void LoraFields::texts(std::string_view name, std::vector<std::string>& out) {
   const base::Json* const value = find(name);
   if (value == nullptr) return;
   if (!value->is_array() && !value->is_string()) refuse_value(name, *value, "a list of names");
+  if (*value == "") return out.clear();
   out = list_of_texts(name, value->is_array() ? *value : base::Json::array({*value}));
 }
 

@@ -23,7 +23,7 @@ class LoraFields {
   void number(std::string_view name, std::string_view range, double& out);
   void flag(std::string_view name, bool& out);
   void text(std::string_view name, std::string& out);
-  void texts(std::string_view name, std::vector<std::string>& out);  // a text counts as a list of one
+  void texts(std::string_view name, std::vector<std::string>& out);  // a text is a list of one, or of none
   void integers(std::string_view name, std::vector<int64_t>& out);   // an integer counts as a list of one
   void modules(std::string_view name, std::optional<ModuleNames>& out);
   void pattern(std::string_view name, std::vector<std::pair<std::string, int64_t>>& out);

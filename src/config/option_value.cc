@@ -75,10 +75,24 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   return std::to_string(static_cast<int64_t>(*number));
 }
 
+// "[a, b]", "a,b" or "a b"
+base::Json list_of(const Option& option, std::string_view key, std::string_view text) {
+  base::Json items = base::Json::array();
+  if (text.starts_with('[')) {
+    items = parse_flow(text, key);
+    if (!items.is_array()) fail_value(option, key, text);
+    return items;
+  }
+  std::string spaced(text);
+  std::replace(spaced.begin(), spaced.end(), ',', ' ');
+  for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
+  return items;
+}
+
 std::string canonical_words(const Option& option, std::string_view key, std::string_view text,
                             const std::vector<std::string_view>& words, std::string_view trainer) {
-  const base::Json list = parse_flow(text, key);
-  if (!list.is_array() || list.empty()) fail_value(option, key, text, trainer);
+  const base::Json list = list_of(option, key, text);
+  if (list.empty()) fail_value(option, key, text, trainer);
   for (const base::Json& item : list) {
     if (!item.is_string() || !contains(words, item.get_ref<const std::string&>()))
       fail_value(option, key, text, trainer, as_text(item));
@@ -91,7 +105,7 @@ std::string canonical_words(const Option& option, std::string_view key, std::str
 std::string canonical_choice(const Option& option, std::string_view key, std::string_view text,
                              std::string_view trainer) {
   const std::vector<std::string_view> words = choices(option);
-  if (text.starts_with('[') && is_list_somewhere(option))
+  if (text.find_first_of("[, ") != text.npos && is_list_somewhere(option))
     return canonical_words(option, key, text, words, trainer);
   if (contains(words, text)) return std::string(text);
   if (const std::optional<bool> flag = parse_bool(text)) {
@@ -125,17 +139,9 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
     if (!name.is_string()) fail_value(option, key, text);
     return name.dump();
   }
-  if (text.starts_with('[')) {
-    const base::Json list = parse_flow(text, key);
-    if (!list.is_array()) fail_value(option, key, text);
-    for (const base::Json& item : list) {  // mappings are those of datasets, lists are conversations
-      const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
-      items.push_back(kept ? item : base::Json(item.dump()));
-    }
-  } else {
-    std::string spaced(text);
-    std::replace(spaced.begin(), spaced.end(), ',', ' ');
-    for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
+  for (const base::Json& item : list_of(option, key, text)) {
+    const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
+    items.push_back(kept ? item : base::Json(item.dump()));  // mappings: of datasets; lists: conversations
   }
   if (path) return items.dump();
   const std::vector<std::string_view> words = split_words(option.accepted, '|');

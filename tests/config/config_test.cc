@@ -502,7 +502,7 @@ TEST(Config, TheMethodDecidesDefaultsAndChoices) {
   config.check_method();
   config.set("loss_type", "dft");
   config.check_method();
-  for (const char* const of_dpo : {"hinge", "[sigmoid, sft]"}) {
+  for (const char* const of_dpo : {"hinge", "nll,dft", "sigmoid sft"}) {
     config.set("loss_type", of_dpo);
     try {
       config.check_method();

@@ -47,7 +47,10 @@ TEST(Load, ReadsYaml) {
 
 TEST(Load, ReadsListsOfWords) {
   for (const char* text : {"loss_type: [sigmoid, sft]\nloss_weights: [1.0, 0.5]\nmethod: dpo\n",
-                           "method: dpo\nloss_type:\n- sigmoid\n- sft\nloss_weights:\n- 1\n- 0.5\n"}) {
+                           "method: dpo\nloss_type:\n- sigmoid\n- sft\nloss_weights:\n- 1\n- 0.5\n",
+                           "method: dpo\nloss_type: sigmoid,sft\nloss_weights: 1,0.5\n",
+                           "method: dpo\nloss_type: 'sigmoid,  sft'\nloss_weights: 1 0.5\n",
+                           "method: dpo\nloss_type: sigmoid sft\nloss_weights: '1, 0.5'\n"}) {
     const TrainingArguments arguments = training_arguments(loaded(text));
     EXPECT_EQ(arguments.preference.losses,
               (std::vector<std::pair<std::string, double>>{{"sigmoid", 1}, {"sft", 0.5}}));

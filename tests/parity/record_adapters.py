@@ -156,6 +156,12 @@ FILES = [
     ("qwen3_moe", dict(target_modules=["q_proj", "gate_proj", "up_proj", "gate"], r=2)),
     ("mixtral", dict(target_modules="all-linear", r=2)),
     ("llama", dict(target_modules=["q_proj"], target_parameters=["k_proj.weight"], r=2)),
+    ("llama", dict(target_modules=["q_proj"], layers_to_transform=0)),
+    ("llama", dict(target_modules=["q_proj"], layers_to_transform=1, layers_pattern="layers")),
+    ("llama", dict(target_modules=["q_proj"], layers_to_transform=[0], layers_pattern="")),
+    ("llama", dict(target_modules=["q_proj"], layers_to_transform=[], layers_pattern="layers", exclude_modules=[], target_parameters=[],
+                   modules_to_save=[], trainable_token_indices={}, layer_replication=[], alora_invocation_tokens=[])),
+    ("qwen2 SEQ_CLS", dict(target_modules=["v_proj"], task_type="SEQ_CLS", modules_to_save=[])),
 ]
 
 
