@@ -18,8 +18,9 @@ class Batches final : public engine::BatchSource {
   explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
   void settle();  // waits for what decides how many batches there are; before any other call. Throws.
   int64_t longest_row() { return stream_->longest_row(); }  // waits for all rows; -1: not known (streaming)
-  void tell() { stream_->tell(); }                          // at the end of the run
-  const BatchSize& largest() const { return largest_; }     // of those that were read
+  std::optional<data::LongRow> longer_than(int64_t tokens) { return stream_->longer_than(tokens); }
+  void tell() { stream_->tell(); }                       // at the end of the run
+  const BatchSize& largest() const { return largest_; }  // of those that were read
   int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
   int64_t rows() noexcept override { return rows_; }
   uint64_t fingerprint() noexcept override { return fingerprint_; }

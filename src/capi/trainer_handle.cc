@@ -12,6 +12,7 @@
 #include "capi/limit_check.h"
 #include "capi/memory_budget.h"
 #include "capi/model_handle.h"
+#include "capi/position_check.h"
 #include "capi/prepare.h"
 #include "capi/reference_check.h"
 #include "capi/run_check.h"
@@ -142,6 +143,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   }
   train_batches_->settle();
   if (eval_batches_) settle_evaluation();
+  check_positions(config_, model_->learned_positions(), *train_batches_, eval_batches_.get());
 
   const auto files = tokenizer_->get().files();
   std::vector<engine::NamedBytes> named;

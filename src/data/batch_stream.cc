@@ -22,6 +22,19 @@ class InOrder final : public BatchStream {
     const std::vector<uint32_t> lengths = examples_->lengths();
     return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
   }
+  std::optional<LongRow> longer_than(int64_t tokens) override {
+    const std::vector<uint32_t> lengths = examples_->lengths();
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] <= tokens) continue;
+      const Example row = examples_->read(static_cast<int64_t>(i));
+      const auto longest = std::max_element(row.seq_lengths.begin(), row.seq_lengths.end());
+      if (*longest <= tokens) continue;
+      const auto place = static_cast<size_t>(longest - row.seq_lengths.begin());
+      const bool each = row.source_rows.size() == row.seq_lengths.size();
+      return LongRow{row.source_rows[each ? place : 0], *longest};
+    }
+    return std::nullopt;
+  }
   void tell() override { examples_->tell(); }
 
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override {

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
 OrderOptions eval_order(const config::TrainingArguments& training, const config::DataArguments& data);
 BatchLayout layout_of(const config::DataArguments& data);
 
+// A row of the dataset, and the tokens of its longest sequence.
+struct LongRow {
+  int64_t row, tokens;
+};
+
 // exclusive.
 class BatchStream {
  public:
@@ -29,7 +35,9 @@ class BatchStream {
   virtual int64_t batches_per_epoch() = 0;  // -1: not known
   virtual uint64_t fingerprint() = 0;       // 0: not known
   virtual int64_t longest_row() = 0;        // tokens of the longest prepared row; -1: not known
-  virtual void tell() = 0;                  // as Examples::tell
+  // The first row with a sequence of more tokens; waits for all. Of rows that are streamed none is known.
+  virtual std::optional<LongRow> longer_than(int64_t tokens) = 0;
+  virtual void tell() = 0;  // as Examples::tell
   // Its first `skip` batches behind it. evaluations_before: as engine::BatchSource has it.
   virtual void start_epoch(int64_t epoch, int64_t skip = 0,
                            std::span<const int64_t> evaluations_before = {}) = 0;

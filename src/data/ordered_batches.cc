@@ -15,6 +15,13 @@ int64_t OrderedBatches::longest_row() {
   return longest;
 }
 
+std::optional<LongRow> OrderedBatches::longer_than(int64_t tokens) {
+  for (int64_t i = 0; i < rows(); ++i) {
+    if (const int64_t own = length(i); own > tokens) return LongRow{source_row(i), own};
+  }
+  return std::nullopt;
+}
+
 void OrderedBatches::start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) {
   if (epoch != epoch_)
     order_ = {EpochOrder(settled(), epoch, {}, evaluations_before), options_.prefix_window};

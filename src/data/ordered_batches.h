@@ -13,6 +13,7 @@ class OrderedBatches : public BatchStream {
   int64_t batches_per_epoch() final { return data::batches_per_epoch(settled()); }
   uint64_t fingerprint() final { return rows_.fingerprint(); }
   int64_t longest_row() final;
+  std::optional<LongRow> longer_than(int64_t tokens) final;
   void tell() final { rows_.tell(); }
   void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) final;
   void start_pass(int64_t batch_size) final;
@@ -23,7 +24,8 @@ class OrderedBatches : public BatchStream {
   OrderedBatches(const OrderOptions& order, Preparation& rows) : rows_(rows), options_(order) {}
 
  private:
-  virtual int64_t length(int64_t row) const = 0;                  // tokens of its longest sequence
+  virtual int64_t length(int64_t row) const = 0;  // tokens of its longest sequence
+  virtual int64_t source_row(int64_t row) const = 0;
   virtual std::vector<int32_t> beginning(int64_t row) const = 0;  // tokens that its sequences have in common
   virtual void make(std::span<const int64_t> rows, HostBatch& out) const = 0;
 

@@ -36,6 +36,8 @@ class PairBatches final : public OrderedBatches {
     return std::min(length, truncation_.max_length.value_or(length));
   }
 
+  int64_t source_row(int64_t row) const override { return (*pairs_)[row].source_row; }
+
   std::vector<int32_t> beginning(int64_t row) const override {
     PreferenceExample pair = (*pairs_)[row];
     const auto same = std::mismatch(pair.chosen_ids.begin(), pair.chosen_ids.end(), pair.rejected_ids.begin(),

@@ -31,6 +31,7 @@ class AsRead final : public BatchStream {
   int64_t batches_per_epoch() override { return -1; }
   uint64_t fingerprint() override { return 0; }
   int64_t longest_row() override { return -1; }
+  std::optional<LongRow> longer_than(int64_t) override { return std::nullopt; }
   void tell() override {
     if (std::exchange(reported_, true) || counts_.read == 0) return;
     kind_->report(counts_, name() + " (as far as it was read)");

@@ -52,6 +52,8 @@ class UnpairedBatches final : public OrderedBatches {
     return std::min(length, truncation_.max_length.value_or(length));
   }
 
+  int64_t source_row(int64_t row) const override { return (*list_)[row].source_row; }
+
   std::vector<int32_t> beginning(int64_t row) const override { return (*list_)[row].prompt_ids; }
 
   void make(std::span<const int64_t> rows, HostBatch& out) const override {

@@ -212,6 +212,8 @@ class Model {
   virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
   virtual std::span<const int32_t> end_ids() noexcept = 0;  // eos_token_id; valid while the model lives
   virtual int64_t parameter_count() noexcept = 0;
+  // The most tokens of a sequence; 0: any number of them.
+  virtual int64_t learned_positions() noexcept = 0;
   // Weights, config.json, generation_config.json and `files`, or the adapter in use and `files`, written
   // aside and moved into `directory`.
   virtual int32_t save(std::string_view directory, SaveKind kind, std::span<const NamedBytes> files,

@@ -26,6 +26,7 @@ class ModelObject final : public engine::Model {
   int64_t parameter_count() noexcept override { return parameter_count_; }
   int32_t save(std::string_view directory, engine::SaveKind kind, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;
+  int64_t learned_positions() noexcept override { return model_->config().learned_positions(); }
   int32_t add_adapter(std::string_view name, std::string_view directory,
                       engine::ErrorSink& error) noexcept override;
   int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;

@@ -335,6 +335,10 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   return config;
 }
 
+int64_t ModelConfig::learned_positions() const {
+  return family->names.positions.empty() ? 0 : max_position_embeddings;
+}
+
 std::vector<int32_t> parse_end_ids(const Json& json, std::string_view origin) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
   return ConfigKeys(json, origin).ids("eos_token_id");

@@ -76,6 +76,9 @@ struct ModelConfig {
   std::optional<RopeConfig> sliding_rope;  // of layers with a window, where theirs is another one
 
   DropoutRates dropout;
+
+  // The most tokens of a sequence; 0: positions are not learned, and it may have any number of them.
+  int64_t learned_positions() const;
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing

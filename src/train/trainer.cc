@@ -14,6 +14,7 @@
 #include "tensor/parts.h"
 #include "tensor/rehearsal.h"
 #include "train/batch_parts.h"
+#include "train/faulty_weights.h"
 #include "train/frozen_layers.h"
 #include "train/offloading.h"
 #include "train/step_profile.h"
@@ -60,6 +61,24 @@ std::string row_list(const std::vector<const MicroBatch*>& batches) {
   }
   if (rows > kNamed) out += fmt::format(" and {} more", rows - kNamed);
   return out;
+}
+
+// Names a weight that is not finite, if there is one, and says how the run can be mended. steps: made so far.
+std::string advice(model::Model& model, int64_t steps, double learning_rate) {
+  const std::string weight = faulty_weight(model);
+  if (!weight.empty() && steps == 0) return weight + ": give a model whose weights are finite";
+  return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
+                     learning_rate);
+}
+
+// Refuses rows beyond the learned positions whose lengths were not known before the run.
+void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
+  const int64_t positions = model.learned_positions();
+  if (positions == 0 || batch.reach <= positions) return;
+  fail_key("max_length",
+           "max_length: one of the dataset rows {} has {} tokens, and the model has learned {} positions: "
+           "give max_length: {}, so that longer rows are cut",
+           row_list({&batch}), batch.reach, positions, positions);
 }
 
 // What is done with checkpoints of another run.
@@ -275,10 +294,9 @@ Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, 
                setup_.model->check_files();
                if (finite || arguments().on_nonfinite == config::OnNonfinite::proceed) return;
                throw Error(Status::invalid_argument,
-                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); try a "
-                                       "lower learning_rate than {:g}",
+                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); {}",
                                        p.name, state_.global_step + 1, row_list(all_of(window)),
-                                       arguments().learning_rate),
+                                       advice(*setup_.model, state_.global_step, arguments().learning_rate)),
                            "on_nonfinite");
              }};
   Pass pass = run();
@@ -332,6 +350,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
     pass.num_tokens += batch.counted_tokens;
     pass.tokens_seen += tokens_seen(batch);
     if (pass.skipped) continue;
+    check_positions(batch, setup_.model->config());
     const RunPosition place{state_.global_step, &batch - window.data()};
     const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
     const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors);
@@ -377,11 +396,10 @@ bool Trainer::accepts(double value, std::string_view what,
                       const std::vector<const MicroBatch*>& batches) const {
   using config::OnNonfinite;
   if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
-  const std::string line = fmt::format(
-      "the {} of step {} is {} (dataset rows {}); the weights are as before the step; try a "
-      "lower learning_rate than {:g}",
-      what, state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
-      arguments().learning_rate);
+  const std::string line =
+      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step; {}", what,
+                  state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
+                  advice(*setup_.model, state_.global_step, arguments().learning_rate));
   if (arguments().on_nonfinite == OnNonfinite::error)
     throw Error(Status::invalid_argument, line, "on_nonfinite");
   if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);

@@ -95,7 +95,7 @@ TEST(Nonfinite, skip_leaves_the_step_out) {
   EXPECT_EQ(
       got.log_lines.lines[0],
       "on_nonfinite skip: the loss of step 2 is nan (dataset rows 4, 5, 6, 7); the weights are as before the "
-      "step; try a lower learning_rate than 0.001");
+      "step; model.norm.weight[0] is nan; try a lower learning_rate than 0.001");
 }
 
 TEST(Nonfinite, skip_in_what_is_logged) {

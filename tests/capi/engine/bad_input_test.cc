@@ -371,4 +371,94 @@ TEST(BadConfig, IsRefusedByKey) {
   }
 }
 
+// A GPT-2 of one layer, all zeros, that has learned 16 positions.
+std::string small_gpt2(const host::Scratch& directory) {
+  Json header = Json::object();
+  uint64_t bytes = 0;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    uint64_t size = 4;
+    for (const int64_t length : shape) size *= static_cast<uint64_t>(length);
+    header["transformer." + name] = {
+        {"dtype", "F32"}, {"shape", shape}, {"data_offsets", {bytes, bytes + size}}};
+    bytes += size;
+  };
+  add("wte.weight", {512, 8});
+  add("wpe.weight", {16, 8});
+  for (const char* norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"}) {
+    add(norm + std::string(".weight"), {8});
+    add(norm + std::string(".bias"), {8});
+  }
+  const std::vector<std::tuple<std::string, int64_t, int64_t>> linear = {
+      {"attn.c_attn", 8, 24}, {"attn.c_proj", 8, 8}, {"mlp.c_fc", 8, 32}, {"mlp.c_proj", 32, 8}};
+  for (const auto& [name, in, out] : linear) {
+    add("h.0." + name + ".weight", {in, out});
+    add("h.0." + name + ".bias", {out});
+  }
+  const std::string text = header.dump();
+  const uint64_t size = text.size();
+  const std::filesystem::path model = directory / "gpt2";
+  host::write_file(model / "model.safetensors",
+                   std::string(reinterpret_cast<const char*>(&size), 8) + text + std::string(bytes, '\0'));
+  const Json config = {{"model_type", "gpt2"}, {"architectures", {"GPT2LMHeadModel"}},
+                       {"n_embd", 8},          {"n_head", 2},
+                       {"n_layer", 1},         {"n_positions", 16},
+                       {"vocab_size", 512}};
+  host::write_file(model / "config.json", config.dump());
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    host::write_file(model / file, host::read_file(host::golden("models/qwen2/") + file));
+  return model;
+}
+
+std::string ids_of(int count) {
+  std::string ids = "[7";
+  for (int i = 1; i < count; ++i) ids += ", 7";
+  return ids + "]";
+}
+
+// Before the first step, unless rows are streamed; TRL stops with an index error in the step that has the
+// row.
+TEST(BadInput, RowsBeyondTheLearnedPositionsAreNamed) {
+  NEED_MODEL();
+  const host::Scratch directory;
+  const std::string model = small_gpt2(directory);
+  std::string rows, pairs;
+  for (const int tokens : {5, 9, 20, 5}) {
+    rows += R"({"input_ids": )" + ids_of(tokens) + "}\n";
+    pairs += R"({"chosen_ids": [7, 8], "rejected_ids": )" + ids_of(tokens) + "}\n";
+  }
+  const auto refused = [&](const std::string& lines, const host::Settings& more) {
+    const host::Settings settings =
+        host::with(host::with(host::tiny(directory / "out"),
+                              {{"model_name_or_path", model}, {"max_steps", "2"}, {"save_strategy", "no"}}),
+                   more);
+    trl_trainer* trainer = nullptr;
+    Error error;
+    const host::Dataset dataset = host::rows(lines);
+    trl_status status =
+        trl_trainer_create(nullptr, host::config(settings).get(), dataset.get(), nullptr, &trainer, error);
+    if (status == TRL_OK) status = trl_trainer_train(trainer, nullptr, nullptr, error);
+    trl_trainer_destroy(trainer);
+    EXPECT_EQ(status == TRL_OK, error.message()[0] == '\0');
+    EXPECT_EQ(std::string(error.key()), status == TRL_OK ? "" : "max_length");
+    return std::string(error.message());
+  };
+  const std::string what =
+      "dataset row 2 has 20 tokens, and the model has learned 16 positions: give max_length: 16, so "
+      "that longer rows are cut";
+  EXPECT_EQ(refused(rows, {}), "max_length: 1024: " + what);
+  EXPECT_EQ(refused(rows, {{"max_length", "null"}}), "max_length: null: " + what);
+  EXPECT_EQ(refused(rows, {{"max_length", "16"}}), "");
+  EXPECT_EQ(refused(pairs, {{"method", "reward"}}), "max_length: 1024: " + what);
+  EXPECT_EQ(refused(rows, {{"packing", "true"}, {"max_length", "19"}}),
+            "max_length: 19: dataset row 2 has 19 tokens, and the model has learned 16 positions: give "
+            "max_length: 16, so "
+            "that longer rows are cut");
+  const std::string shorter = R"({"input_ids": )" + ids_of(9) + "}\n";  // three of them in one packed row
+  EXPECT_EQ(refused(shorter + shorter + shorter, {{"packing", "true"}, {"max_length", "30"}}), "");
+  EXPECT_EQ(refused(rows, {{"dataset_streaming", "true"}, {"train_sampling_strategy", "sequential"}}),
+            "max_length: one of the dataset rows 0, 1, 2, 3 has 20 tokens, and the model has learned 16 "
+            "positions: give "
+            "max_length: 16, so that longer rows are cut");
+}
+
 }  // namespace
