@@ -234,6 +234,18 @@ class Selector {
     layers.check();
     const bool excludes = config_.exclude_modules.pattern || !config_.exclude_modules.names.empty();
     if (excludes && !any_excluded) out_.warnings.push_back("exclude_modules: no module was excluded");
+    if (any_excluded) warn_of_unmatched("exclude_modules", config_.exclude_modules.names);
+  }
+
+  // Names that were mistyped beside others: PEFT accepts them.
+  void warn_of_unmatched(std::string_view key, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const bool found = std::any_of(entries_.begin(), entries_.end(),
+                                     [&](const Entry& entry) { return ends_after_dot(entry.name, name); });
+      if (!found)
+        out_.warnings.push_back(fmt::format("{}: '{}' does not match any module; the model has {}", key, name,
+                                            there_are(modules_)));
+    }
   }
 
   void select_parameters() {
@@ -287,6 +299,7 @@ class Selector {
     const std::string asked = asked_for();
     const bool modules = std::any_of(out_.targets.begin(), out_.targets.end(),
                                      [](const Target& target) { return !target.parameter; });
+    if (modules && config_.target_modules) warn_of_unmatched(targets_key(), config_.target_modules->names);
     if (!out_.targets.empty() && !modules && !asked.empty()) {
       out_.warnings.push_back(
           fmt::format("{}: {} does not match any module, so only {} get an adapter; the model has {}",

@@ -35,7 +35,9 @@ class WholeModules {
   // PEFT compares with the plain end of a name here; a module that holds others is saved with all of them.
   void select_saved() {
     const std::vector<Entry> named = entries(modules_);
+    std::vector<std::string_view> missing;
     for (const std::string& name : config_.modules_to_save) {
+      const size_t before = out_.saved.size();
       for (const Entry& entry : named) {
         if (!entry.name.ends_with(name)) continue;
         for (const Module& module : modules_) {
@@ -43,13 +45,18 @@ class WholeModules {
             out_.saved.push_back(index(module));
         }
       }
+      if (out_.saved.size() == before) missing.push_back(name);
     }
     std::sort(out_.saved.begin(), out_.saved.end());
     out_.saved.erase(std::unique(out_.saved.begin(), out_.saved.end()), out_.saved.end());
-    if (config_.modules_to_save.empty() || !out_.saved.empty()) return;
-    const std::vector<std::string_view> names(config_.modules_to_save.begin(), config_.modules_to_save.end());
-    fail_key("modules_to_save", "modules_to_save: {} does not match any module; the model has {}",
-             base::join(names), base::join(last_names()));
+    for (const std::string_view head : config::kClassifierHeads) {  // SEQ_CLS names both, and a model has one
+      if (config_.task_type == "SEQ_CLS" && !out_.saved.empty()) std::erase(missing, head);
+    }
+    if (missing.empty()) return;
+    const std::string message = fmt::format("modules_to_save: {} does not match any module; the model has {}",
+                                            base::join(missing), base::join(last_names()));
+    if (out_.saved.empty()) fail_key("modules_to_save", "{}", message);
+    out_.warnings.push_back(message);
   }
 
   std::vector<std::string_view> last_names() const {

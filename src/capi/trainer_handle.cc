@@ -92,7 +92,9 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   const std::optional<int64_t> budget = memory_budget(config_);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   check_run(config_, arguments);
-  for (const std::string& warning : config::by_reason(config_.warnings()))
+  std::vector<std::string> warnings = config_.warnings();
+  for (std::string& line : config::idle_options(config_)) warnings.push_back(std::move(line));
+  for (const std::string& warning : config::by_reason(warnings))
     runtime_->log()->write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
     runtime_->log()->write(base::LogLevel::info, "config", note);

@@ -9,15 +9,6 @@ namespace trl::config {
 
 std::vector<std::string> run_notes(const Config& config) {
   std::vector<std::string> notes;
-  if (!config.get_bool("use_peft")) {
-    for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules",
-                            "lora_modules_to_save", "lora_task_type", "use_rslora", "use_dora"}) {
-      if (config.is_set(key))
-        notes.push_back(fmt::format("{}: it has an effect only with use_peft: true", key));
-    }
-  }
-  if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
-    notes.push_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
   for (std::string& note : recompute_notes(config)) notes.push_back(std::move(note));
   const DataArguments data = data_arguments(config);
   if (data.padding_free && data.packing == Packing::wrapped) {

@@ -133,6 +133,9 @@ void refuse_evaluation(const TrainingArguments& arguments);
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config,
                                                                 const TrainingArguments& arguments);
 
+// Warnings for the log at the start of a run: options that were given and have no effect on it.
+std::vector<std::string> idle_options(const Config& config);
+
 // Lines for the log at the start of a run that are not warnings.
 std::vector<std::string> run_notes(const Config& config);
 

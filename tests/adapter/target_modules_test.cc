@@ -189,6 +189,24 @@ TEST(Targets, PatternsThatMatchNothingAreToldOf) {
                                 "alpha_pattern: 'up_proj' does not match any module that gets an adapter"}));
 }
 
+TEST(Targets, NamesThatMatchNothingBesideOthersAreToldOf) {
+  const auto warnings = [](const char* config) { return select_in("llama", config).warnings; };
+  const std::string linear =
+      "does not match any module; the model has embed_tokens, q_proj, k_proj, v_proj, o_proj, "
+      "gate_proj, up_proj, down_proj";
+  EXPECT_EQ(warnings(R"({"target_modules": ["q_proj", "v_porj", "layers.9.k_proj"]})"),
+            (std::vector<std::string>{"target_modules: 'v_porj' " + linear,
+                                      "target_modules: 'layers.9.k_proj' " + linear}));
+  EXPECT_EQ(warnings(R"({"target_modules": ["q_proj", "v_proj"], "exclude_modules": ["v_proj", "wte"]})"),
+            std::vector<std::string>{"exclude_modules: 'wte' " + linear});
+  const std::vector<std::string> saved =
+      warnings(R"({"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_haed"]})");
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_TRUE(saved[0].starts_with("modules_to_save: lm_haed does not match any module; the model has"));
+  EXPECT_TRUE(warnings(R"({"target_modules": "all-linear"})").empty());
+  EXPECT_TRUE(warnings("{}").empty());
+}
+
 // TRL makes a list of one an expression, which must match whole names.
 TEST(Targets, ModulesThatMatchNothingBesideParametersAreToldOf) {
   const Selection selection =

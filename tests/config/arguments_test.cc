@@ -288,8 +288,47 @@ TEST(Arguments, FrozenLayersAreKeptOnlyWhereTheyAlwaysMakeTheSame) {
   refused("neftune_noise_alpha", "5", "neftune_noise_alpha: 5");
   refused("fused_kernels", "off", "leave out fused_kernels: off");
   refused("cache_frozen_layers", "~/states", "'~' is not expanded");
-  EXPECT_EQ(run_notes(config_with({{"cache_frozen_layers_zstd", "true"}})).front(),
+  EXPECT_EQ(idle_options(config_with({{"cache_frozen_layers_zstd", "true"}})).front(),
             "cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
+}
+
+TEST(Arguments, OptionsWithoutAnEffectAreToldOf) {
+  using Lines = std::vector<std::string>;
+  const auto lines = [](const Settings& settings) { return idle_options(config_with(settings)); };
+  EXPECT_EQ(lines({}), Lines{});
+  for (const char* key :
+       {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_parameters",
+        "lora_modules_to_save", "lora_task_type", "use_rslora", "use_dora", "autocast_adapter_dtype"}) {
+    const char* const value = std::string_view(key).find("lora_") == 0 ? "1" : "true";
+    const Settings task = {{key, std::string_view(key) == "lora_task_type" ? "CAUSAL_LM" : value}};
+    EXPECT_EQ(lines(task), Lines{std::string(key) + ": it has an effect only with use_peft: true"});
+    EXPECT_EQ(lines({task.front(), {"use_peft", "true"}}), Lines{}) << key;
+  }
+  const auto dpo = [&](Settings settings) {
+    settings.insert(settings.begin(), {"method", "dpo"});
+    return lines(settings);
+  };
+  const Lines smoothing = {
+      "label_smoothing: it has an effect only with loss_type exo_pair, robust, aot or aot_unpaired"};
+  EXPECT_EQ(dpo({{"label_smoothing", "0.1"}}), smoothing);
+  EXPECT_EQ(dpo({{"label_smoothing", "0.1"}, {"loss_type", "hinge sft"}}), smoothing);
+  EXPECT_EQ(dpo({{"label_smoothing", "0.1"}, {"loss_type", "sft,robust"}}), Lines{});
+  EXPECT_EQ(dpo({{"label_smoothing", "0.1"}, {"loss_type", "aot"}}), Lines{});
+  EXPECT_EQ(dpo({{"label_smoothing", "0"}}), Lines{});
+  EXPECT_EQ(dpo({{"discopop_tau", "0.1"}}),
+            Lines{"discopop_tau: it has an effect only with loss_type discopop"});
+  EXPECT_EQ(dpo({{"f_alpha_divergence_coef", "0.1"}}),
+            Lines{"f_alpha_divergence_coef: it has an effect only with f_divergence_type alpha_divergence"});
+  EXPECT_EQ(dpo({{"ref_model_sync_steps", "2"}}),
+            Lines{"ref_model_sync_steps: it has an effect only with sync_ref_model: true"});
+  const Lines weights = {"loss_weights: all of them are 0, so nothing is learned from the preferences"};
+  EXPECT_EQ(dpo({{"loss_weights", "[0]"}}), weights);
+  EXPECT_EQ(dpo({{"loss_type", "[sigmoid, sft]"}, {"loss_weights", "0.0, 0"}}), weights);
+  EXPECT_EQ(dpo({{"loss_type", "[sigmoid, sft]"}, {"loss_weights", "[0, 1]"}}), Lines{});
+  EXPECT_EQ(lines({{"method", "kto"}, {"desirable_weight", "0"}, {"undesirable_weight", "0"}}),
+            Lines{"desirable_weight: it is 0, and so is undesirable_weight: nothing is learned from the "
+                  "completions"});
+  EXPECT_EQ(lines({{"method", "kto"}, {"desirable_weight", "0"}}), Lines{});
 }
 
 TEST(Arguments, NotesSayThatNoCheckpointsAreWritten) {
