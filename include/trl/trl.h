@@ -1436,7 +1436,7 @@ TRL_API trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* con
  * The configuration names the method (`method`), the model (`model_name_or_path`) and all of TRL's options; a
  * copy is taken, later changes have no effect. Its warnings go to the log. With `resume_from_checkpoint` the
  * trainer begins at the step at which that checkpoint was written; a damaged one is refused with
- * TRL_E_FORMAT.
+ * TRL_E_FORMAT. A row beyond the positions that the model has learned is TRL_E_INVALID_CONFIG (max_length).
  *
  * @param runtime [in] nullable.
  * @param config [in] copied.
