@@ -1,7 +1,11 @@
 #include "train/faulty_weights.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
 #include "base/interrupt.h"
-#include "tensor/device.h"
 
 namespace trl::train {
 

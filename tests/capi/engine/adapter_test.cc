@@ -1,5 +1,6 @@
 // Adapters through the C API: trained, saved alone and merged, added to a model, used, merged and removed.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "engine/run.h"

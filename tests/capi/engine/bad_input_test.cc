@@ -2,6 +2,7 @@
 // behind.
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #include "engine/run.h"
 
