@@ -62,11 +62,8 @@ void check_splits(const DatasetEntry& entry, const std::vector<config::SplitPart
     const bool whole = parts.size() == 1 && part.name == "test" && entry.data_files.empty() &&
                        splits == std::vector<std::string>{"train"};
     if (whole || has_split(entry, part.name)) continue;
-    throw Error(Status::not_found,
-                fmt::format("{}: '{}': {} has no split '{}'; there are: {}", entry.split_key, entry.split,
-                            entry.data_files.empty() ? folder_of(entry) : "data_files", part.name,
-                            fmt::join(splits, ", ")),
-                entry.split_key);
+    fail_key(entry.split_key, "{}: '{}': {} has no split '{}'; it has: {}", entry.split_key, entry.split,
+             entry.data_files.empty() ? folder_of(entry) : "data_files", part.name, fmt::join(splits, ", "));
   }
 }
 
@@ -144,7 +141,7 @@ void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
   fail_key(
       "dataset_splits",
-      "dataset_splits: '{}': {} has no files of that split; there are: {}. List splits to train on alone, or "
+      "dataset_splits: '{}': {} has no files of that split; it has: {}. List splits to train on alone, or "
       "give eval_dataset_name or test_split_size",
       entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
 }

@@ -486,10 +486,10 @@ case_rows_of_a_pipe() {
   local code=0; wait $waiting || code=$?; [ "$code" -ne 0 ] && [ "$code" -lt 137 ] || die "exit code $code"; says err "stopping"
 }
 case_splits_that_do_not_exist() {
-  run 1 sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir m --dataset_train_split trian
-  says err "dataset_train_split: 'trian': $rows has no split 'trian'; there are: train"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
-  run 1 rows --model_name_or_path "$model" --dataset_name "$rows" --eval_strategy steps --dataset_test_split validation
-  says err "dataset_test_split: 'validation': $rows has no split 'validation'; there are: train"
+  run 2 sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir m --dataset_train_split trian
+  says err "dataset_train_split: 'trian': $rows has no split 'trian'; it has: train"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
+  run 2 rows --model_name_or_path "$model" --dataset_name "$rows" --eval_strategy steps --dataset_test_split validation
+  says err "dataset_test_split: 'validation': $rows has no split 'validation'; it has: train"
   run 0 eval --model_name_or_path "$model" --dataset_name "$rows" --bf16 false
 }
 case_generate_reads_rows_as_prompts() {

@@ -151,12 +151,12 @@ TEST_F(Mixtures, EvaluationRows) {
   };
   EXPECT_EQ(named_split("dataset_test_split", directory_.file("splits")),
             "dataset_test_split: 'validation': " + directory_.file("splits") +
-                " has no split 'validation'; there are: test, train");
+                " has no split 'validation'; it has: test, train");
   EXPECT_EQ(named_split("dataset_train_split", directory_.file("splits")),
             "dataset_train_split: 'validation': " + directory_.file("splits") +
-                " has no split 'validation'; there are: test, train");
-  EXPECT_EQ(named_split("dataset_test_split", path("a")), "dataset_test_split: 'validation': " + path("a") +
-                                                              " has no split 'validation'; there are: train");
+                " has no split 'validation'; it has: test, train");
+  EXPECT_EQ(named_split("dataset_test_split", path("a")),
+            "dataset_test_split: 'validation': " + path("a") + " has no split 'validation'; it has: train");
   EXPECT_EQ(open({{"dataset_name", path("a")}, {"eval_strategy", "epoch"}}).eval, nullptr);  // the default
   EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}}).eval, nullptr);
   const OpenedRows whole =
@@ -240,7 +240,7 @@ TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
               {"dataset_test_split", "validation"},
               {"eval_strategy", "epoch"}});
       }).second,
-      "dataset_test_split: 'validation': data_files has no split 'validation'; there are: held_out, train");
+      "dataset_test_split: 'validation': data_files has no split 'validation'; it has: held_out, train");
 
   directory_.write("card/README.md",
                    "---\nconfigs:\n- config_name: only\n  data_files: \"**/x1.jsonl\"\n---\n");
@@ -266,7 +266,7 @@ TEST_F(Mixtures, ASplitThatDoesNotExistIsAnError) {
     const auto [status, message] = test::error_of([&] {
       open({{"dataset_name", name}, {"dataset_train_split", split}});
     });
-    EXPECT_EQ(status, Status::not_found);
+    EXPECT_EQ(status, Status::invalid_config);
     return message;
   };
   base::make_directories(directory_.file("plain"));
@@ -275,7 +275,7 @@ TEST_F(Mixtures, ASplitThatDoesNotExistIsAnError) {
     for (const char* split : {"trian", "validation", "train_sft"}) {
       EXPECT_EQ(
           error(name, split),
-          fmt::format("dataset_train_split: '{0}': {1} has no split '{0}'; there are: train", split, name));
+          fmt::format("dataset_train_split: '{0}': {1} has no split '{0}'; it has: train", split, name));
     }
     EXPECT_NO_THROW(open({{"dataset_name", name}, {"dataset_train_split", "train"}}));
   }
@@ -288,11 +288,11 @@ TEST_F(Mixtures, ASplitThatDoesNotExistIsAnError) {
     return test::error_of([&] { open({{"datasets", Json::array({entry})}}); }).second;
   };
   EXPECT_EQ(entry_error({{"path", path("a")}, {"split", "validation"}}),
-            "datasets: 'validation': " + path("a") + " has no split 'validation'; there are: train");
+            "datasets: 'validation': " + path("a") + " has no split 'validation'; it has: train");
   EXPECT_EQ(test::error_of([&] {
               open({{"dataset_mixer", Json{{path("a"), 1}}}, {"dataset_splits", Json{"train_sft"}}});
             }).second,
-            "dataset_splits: 'train_sft': " + path("a") + " has no split 'train_sft'; there are: train");
+            "dataset_splits: 'train_sft': " + path("a") + " has no split 'train_sft'; it has: train");
 }
 
 // A pipe is read once: its parts, and each epoch, are of the rows that were kept.
@@ -336,7 +336,7 @@ TEST_F(Mixtures, PartsOfSplits) {
   const auto error = [&](const std::string& split) { return test::error_of([&] { rows(split); }).second; };
   EXPECT_EQ(error("train[5:5]+test[10:]"), "datasets: the split keeps no row: 'train' has 37, 'test' has 10");
   EXPECT_EQ(error("train+nosuch[:5]"),
-            "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'; there are: test, train");
+            "datasets: 'train+nosuch[:5]': " + folder + " has no split 'nosuch'; it has: test, train");
 
   // A mixture takes its shares of what the splits keep.
   const Json shares = Json::array({{{"path", folder}, {"split", "train[30:]"}, {"fraction", 0.5}},
@@ -364,9 +364,9 @@ TEST_F(Mixtures, PartsOfOneFile) {
   EXPECT_GE(test.size(), 1u);
   EXPECT_EQ(parts("train", "test").eval, nullptr);
   EXPECT_EQ(test::error_of([&] { parts("train", "dev[:5]"); }).second,
-            "dataset_test_split: 'dev[:5]': " + path("a") + " has no split 'dev'; there are: train");
+            "dataset_test_split: 'dev[:5]': " + path("a") + " has no split 'dev'; it has: train");
   EXPECT_EQ(test::error_of([&] { parts("train+test", "test"); }).second,
-            "dataset_train_split: 'train+test': " + path("a") + " has no split 'test'; there are: train");
+            "dataset_train_split: 'train+test': " + path("a") + " has no split 'test'; it has: train");
 }
 
 // As alignment-handbook reads its dataset_mixer: shares cut the training rows alone.
@@ -391,10 +391,10 @@ TEST_F(Mixtures, SplitsOfADatasetMixer) {
   EXPECT_EQ(open({{"dataset_mixer", mixer}, {"dataset_splits", {"train_sft", "test_nope"}}}).eval, nullptr);
   const auto error = [&](const Json& names) { return test::error_of([&] { splits(names); }).second; };
   EXPECT_EQ(error({"train_nope"}), "dataset_splits: 'train_nope': " + directory_.file("h") +
-                                       " has no split 'train_nope'; there are: test, train");
+                                       " has no split 'train_nope'; it has: test, train");
   EXPECT_EQ(error({"train_sft", "test_nope"}),
             "dataset_splits: 'test_nope': " + directory_.file("h") +
-                " has no files of that split; there are: test, train. List splits to train on alone, or give "
+                " has no files of that split; it has: test, train. List splits to train on alone, or give "
                 "eval_dataset_name or test_split_size");
   EXPECT_EQ(test::error_of([&] {
               open({{"dataset_mixer", Json{{path("a"), 1}}},
