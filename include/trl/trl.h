@@ -245,7 +245,7 @@ TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error)
 /**
  * Sets one key.
  *
- * The value is checked at once: an unknown key fails with the nearest spelling, a bad value with what is
+ * The value is checked at once: an unknown key fails with the key that was meant, a bad value with what is
  * accepted, a value that this build cannot honour with the reason. Older names of TRL are understood. Lists
  * and maps are written as JSON or YAML. "null" sets no value where trl_option_nullable is 1, and so do "",
  * except of output_dir, and "none" in any case of its letters; but "none" is itself a value of the keys that
@@ -343,6 +343,20 @@ TRL_API trl_status trl_config_load_text(trl_config* config, const char* text, si
  */
 TRL_API trl_status trl_config_describe(const trl_config* config, const char** out_json,
                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * The warnings about what was set, which a trainer writes to its log: keys that have no effect in this build,
+ * keys that a file gives twice.
+ *
+ * @param config [in] not changed.
+ * @param out_json [out] a JSON list of texts; borrowed until config is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char** out_json,
+                                           trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a configuration. What was created from it keeps its own copy.
@@ -503,6 +517,17 @@ TRL_API const char* trl_option_trainers(const trl_option* option) TRL_NOEXCEPT;
  * @since 0.1
  */
 TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
+
+/**
+ * Names that other tools have for an option, such as "lr". They are not accepted: an error about one names
+ * the option.
+ *
+ * @param option [in] from trl_option_next.
+ * @return names with commas between, borrowed for the life of the process; "" when there are none; NULL for
+ * what is not an option. Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_option_other_names(const trl_option* option) TRL_NOEXCEPT;
 
 /**
  * What an option does, in a sentence or two.
@@ -1791,8 +1816,9 @@ TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokeniz
 TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
                                               trl_error** error) TRL_NOEXCEPT;
 
-/* One new token of prompt number `prompt`. text holds whole characters; it is empty while one is unfinished,
-   and valid during the call. Returns 0 to continue; anything else ends this prompt's completion. */
+/* One new token of completion number `prompt`, which is the prompt's unless there are several of each. text
+   holds whole characters; it is empty while one is unfinished, and valid during the call. Returns 0 to
+   continue; anything else ends this prompt's completion. */
 typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
 
 /**
@@ -1802,7 +1828,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * that conversation then, with the row's `tools`; the answers at the end of `messages` are left out.
  *
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
- * the default. A completion ends at the model's end tokens or at max_new_tokens.
+ * the default. A completion ends at the model's end tokens or at max_new_tokens. With num_return_sequences n,
+ * completion j of prompt i has the number i * n + j, in callbacks and in out_completions.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -1840,7 +1867,7 @@ TRL_API void trl_generator_destroy(trl_generator* generator) TRL_NOEXCEPT;
  * tokenizer has tokens for single bytes.
  *
  * @param completions [in] not changed.
- * @param index [in] the prompt's number.
+ * @param index [in] the completion's number: the prompt's, if there is one of each.
  * @param out_size [out] nullable; bytes without the NUL at the end.
  * @return borrowed until completions is destroyed; NULL for an index out of range.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
@@ -1853,7 +1880,7 @@ TRL_API const char* trl_completions_text(const trl_completions* completions, siz
  * The token ids of a completion, with the end token when it was reached.
  *
  * @param completions [in] not changed.
- * @param index [in] the prompt's number.
+ * @param index [in] the completion's number: the prompt's, if there is one of each.
  * @param out_count [out] how many ids.
  * @return borrowed until completions is destroyed; NULL for an index out of range.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.

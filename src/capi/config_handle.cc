@@ -1,7 +1,9 @@
 // trl_config_*: key-value configuration.
 #include "capi/config_handle.h"
 
+#include "base/json.h"
 #include "capi/guard.h"
+#include "config/warnings.h"
 
 using namespace trl::capi;
 
@@ -83,6 +85,18 @@ trl_status trl_config_describe(const trl_config* config, const char** out_json, 
         const auto shared = get(config, "config");
         need(out_json, "out_json");
         *out_json = shared->keep(shared->copy().to_json());
+      },
+      out_json);
+}
+
+trl_status trl_config_get_warnings(const trl_config* config, const char** out_json,
+                                   trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(config, "config");
+        need(out_json, "out_json");
+        *out_json = shared->keep(trl::base::Json(trl::config::by_reason(shared->copy().warnings())).dump());
       },
       out_json);
 }

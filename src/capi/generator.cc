@@ -54,24 +54,53 @@ engine::Sampling sampling_of(const config::Config& options, const std::string& a
   return sampling;
 }
 
+// How often each prompt is completed.
+int64_t sequences(const config::Config& options) {
+  constexpr std::string_view kKey = "generate.num_return_sequences";
+  const int64_t count = options.get_int(kKey);
+  if (count > 1 && options.get_double("generate.temperature") == 0)
+    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
+             kKey, count);
+  return count;
+}
+
+// The ids of a prompt in the chat template; a system message of its own stays in the place of `system`.
+std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
+                              const std::optional<std::string>& system) {
+  auto [messages, tools] = conversation_of(prompt);
+  if (system && (messages.empty() || messages[0].value("role", "") != "system"))
+    messages.insert(messages.begin(), base::Json{{"role", "system"}, {"content", *system}});
+  return conversation_ids(tokenizer, messages, tools);
+}
+
+// The ids of each prompt, as often as it is completed.
+std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
+                                             std::span<const std::string_view> prompts,
+                                             const config::Config& options) {
+  const bool chat = options.get_bool("generate.chat");
+  const std::optional<std::string> system = options.get_text("generate.system");
+  if (system && !chat)
+    fail_key("generate.system",
+             "generate.system: it needs generate.chat: true: a prompt as it stands has no messages");
+  const int64_t times = sequences(options);
+  std::vector<std::vector<int32_t>> all;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const std::vector<int32_t> ids =
+        chat ? chat_ids(tokenizer, prompts[i], system) : text_ids(tokenizer, prompts[i]);
+    if (ids.empty())
+      fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", i,
+           prompts[i].empty() ? "is empty and " : "");
+    all.insert(all.end(), static_cast<size_t>(times), ids);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Completion> Generator::run(engine::Model& model, std::span<const std::string_view> prompts,
                                        const config::Config& options, trl_token_fn on_token,
                                        void* user_data) {
-  std::vector<std::vector<int32_t>> ids;
-  const bool chat = options.get_bool("generate.chat");
-  for (const std::string_view prompt : prompts) {
-    if (chat) {
-      const auto [messages, tools] = conversation_of(prompt);
-      ids.push_back(conversation_ids(*tokenizer_, messages, tools));
-    } else {
-      ids.push_back(text_ids(*tokenizer_, prompt));
-    }
-    if (ids.back().empty())
-      fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", ids.size() - 1,
-           prompt.empty() ? "is empty and " : "");
-  }
+  const std::vector<std::vector<int32_t>> ids = prompt_ids(*tokenizer_, prompts, options);
   std::vector<std::string> stops = options.get_list("generate.stop");
   std::erase(stops, "");
   const std::string adapter = options.get_text("generate.adapter").value_or("");

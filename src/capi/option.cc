@@ -4,14 +4,15 @@
 
 #include "capi/guard.h"
 #include "config/option.h"
+#include "config/other_names.h"
 
 using namespace trl::capi;
 
 // One row of the table as NUL-terminated texts, made once and leaked.
 struct trl_option {
   const trl::config::Option* option;
-  std::string name, section, group, origin, default_value, accepted, trainers, aliases, doc, since,
-      unsupported, taken, ignored;
+  std::string name, section, group, origin, default_value, accepted, trainers, aliases, other_names, doc,
+      since, unsupported, taken, ignored;
 };
 
 namespace {
@@ -25,8 +26,8 @@ const std::vector<trl_option>& table() {
       made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.group),
                        std::string(o.origin), std::string(o.default_value), std::string(o.accepted),
                        trl::config::trainer_names(o.trainers, ","), std::string(o.aliases),
-                       std::string(o.doc), std::string(o.since), std::string(o.unsupported),
-                       std::string(o.no_ops), std::string(o.warning)});
+                       std::string(trl::config::other_names(o)), std::string(o.doc), std::string(o.since),
+                       std::string(o.unsupported), std::string(o.no_ops), std::string(o.warning)});
     }
     return made;
   }();
@@ -77,6 +78,9 @@ const char* trl_option_trainers(const trl_option* option) noexcept {
 }
 const char* trl_option_aliases(const trl_option* option) noexcept {
   return field(option, &trl_option::aliases);
+}
+const char* trl_option_other_names(const trl_option* option) noexcept {
+  return field(option, &trl_option::other_names);
 }
 const char* trl_option_doc(const trl_option* option) noexcept { return field(option, &trl_option::doc); }
 const char* trl_option_since(const trl_option* option) noexcept { return field(option, &trl_option::since); }

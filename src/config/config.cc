@@ -6,29 +6,20 @@
 #include "base/number.h"
 #include "config/attention.h"
 #include "config/datasets.h"
+#include "config/gone_values.h"
 #include "config/optim_names.h"
 #include "config/option_value.h"
+#include "config/other_names.h"
 #include "config/yaml.h"
 
 namespace trl::config {
 
 namespace {
 
-// An unknown key is told with the nearest that the trainer has; without a trainer, with the nearest of all.
+// trainer: of which an unknown key is told the nearest; empty: of all.
 const Option& known(std::string_view key, std::string_view trainer = {}) {
   if (const Option* option = find_option(key)) return *option;
-  std::vector<std::string_view> names;
-  for (const Option& option : options()) {
-    if (option.section == "trl and accelerate launch") continue;
-    if (!trainer.empty() && !is_of(option, trainer)) continue;
-    names.push_back(option.name);
-    for (const std::string_view alias : alias_list(option)) names.push_back(alias);
-  }
-  std::string plain(key);
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  const std::string_view near = base::nearest(plain, names);
-  if (near.empty() || key.empty()) fail_key(key, "{}: unknown key", shown(key));
-  fail_key(key, "{}: unknown key; the nearest is {}", shown(key), near);
+  throw Error(Status::invalid_config, unknown_key(key, trainer), std::string(key));
 }
 
 // What the value is called today. A name that is an alias and has old values takes these alone.
@@ -209,9 +200,12 @@ void Config::check_method() const {
     const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
     const bool list = default_of(option, trainer).starts_with('[');
     for (const std::string& word : get_list(name)) {
-      if (std::find(words.begin(), words.end(), word) == words.end() || (value.starts_with('[') && !list))
-        fail_key(name, "{}: {} is not accepted for {}; give {}", name, shown(value), trainer,
-                 accepted_text(option, trainer));
+      if (std::find(words.begin(), words.end(), word) != words.end() && (list || !value.starts_with('[')))
+        continue;
+      if (const std::string_view gone = gone_value(name, word); !gone.empty())
+        fail_key(name, "{}: {} is not accepted for {}: {}", name, shown(word), trainer, gone);
+      fail_key(name, "{}: {} is not accepted for {}; give {}", name, shown(value), trainer,
+               accepted_text(option, trainer));
     }
   }
 }

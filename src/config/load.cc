@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/option.h"
 #include "config/option_value.h"
+#include "config/other_names.h"
 #include "config/yaml.h"
 
 namespace trl::config {
@@ -16,6 +17,24 @@ bool takes(const Option& option, const base::Json& value) {
   if (value.is_array()) return option.type == OptionType::list || is_list_somewhere(option);
   if (value.is_object()) return option.type == OptionType::map;
   return true;
+}
+
+// One error for all keys that are not in the table: each was written for another tool, or misspelt.
+void refuse_unknown(const std::vector<YamlEntry>& entries, std::string_view origin,
+                    std::string_view trainer) {
+  std::vector<const YamlEntry*> unknown;
+  for (const YamlEntry& entry : entries) {
+    if (find_option(entry.key) == nullptr) unknown.push_back(&entry);
+  }
+  if (unknown.empty()) return;
+  std::string text =
+      fmt::format("{}:{}: {}", origin, unknown[0]->line, unknown_key(unknown[0]->key, trainer));
+  if (unknown.size() > 1) {
+    text = fmt::format("{}: {} keys are unknown", origin, unknown.size());
+    for (const YamlEntry* entry : unknown)
+      text += fmt::format("; line {}: {}", entry->line, unknown_key(entry->key, trainer));
+  }
+  throw Error(Status::invalid_config, text, unknown[0]->key);
 }
 
 }  // namespace
@@ -29,7 +48,9 @@ void Config::load_text(std::string_view text, std::string_view origin) {
   Config loaded = *this;
   const int source = ++loaded.sources_;
   std::map<std::string, int64_t> lines;  // by name: a dash is an underscore
-  for (const YamlEntry& entry : parse_yaml_mapping(text, origin, loaded.warnings_)) {
+  const std::vector<YamlEntry> entries = parse_yaml_mapping(text, origin, loaded.warnings_);
+  refuse_unknown(entries, origin, method());
+  for (const YamlEntry& entry : entries) {
     const auto [first, is_new] = lines.emplace(underscored(entry.key), entry.line);
     if (!is_new) {
       loaded.warnings_.push_back(

@@ -21,7 +21,8 @@ through the C API. Generated from `src/config/options.def`: do not edit.
   `false`, `no`, `off`, `0`. A list is `[a, b]`, `a,b` or `a b`; a mapping is `{a: 1, b: 2}`.
 - *Works*: every accepted value does what TRL's documentation says. *Refused*: the values named are taken, any other is
   an error with the reason. *Warns*: any value is taken, and one warning says what will not happen.
-- A value of an unknown key is an error that names the nearest key.
+- An unknown key is an error that names the key that was meant: the nearest, or that of a name which axolotl,
+  LLaMA-Factory or others use (`lr`, `cutoff_len`).
 
 ## Values with another name now
 

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "config/byte_size.h"
+#include "config/gone_values.h"
 #include "config/option_set.h"
 #include "config/yaml.h"
 
@@ -32,20 +33,36 @@ bool is_null(const Option& option, std::string_view text) {
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
-// The words that a value of the option may be, or that the elements of a list may be.
+// The words that a value of the option may be, or that the elements of a list may be, without those that this
+// build refuses.
 std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
   if (option.type != OptionType::choice && option.type != OptionType::list) return {};
-  return split_words(accepted_of(option, trainer), '|');
+  std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+  if (option.unsupported.empty()) return words;
+  const std::vector<std::string_view> taken = split_words(option.no_ops, '|');
+  std::erase_if(words, [&](std::string_view word) {
+    return word != default_of(option, trainer) && !contains(taken, word);
+  });
+  return words;
+}
+
+// "one of a, b"
+std::string offered(const Option& option, std::string_view trainer) {
+  const std::vector<std::string_view> words = words_of(option, trainer);
+  if (option.unsupported.empty() || words.empty()) return accepted_text(option, trainer);
+  return fmt::format("one of {}{}", base::join(words), option.nullable ? ", or null" : "");
 }
 
 [[noreturn]] void fail_value(const Option& option, std::string_view key, std::string_view text,
                              std::string_view trainer = {}, std::string_view word = {}) {
-  const std::vector<std::string_view> words = words_of(option, trainer);
-  const std::string_view near = base::nearest(word.empty() ? text : word, words);
+  if (word.empty()) word = text;
+  if (const std::string_view gone = gone_value(option.name, word); !gone.empty())
+    fail_key(key, "{}: {} is not accepted here: {}", key, shown(word), gone);
+  const std::string_view near = base::nearest(word, words_of(option, trainer));
   if (near.empty())
-    fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), accepted_text(option, trainer));
+    fail_key(key, "{}: {} is not accepted; give {}", key, shown(text), offered(option, trainer));
   fail_key(key, "{}: {} is not accepted; did you mean {}? Accepted: {}", key, shown(text), near,
-           accepted_text(option, trainer));
+           offered(option, trainer));
 }
 
 // YAML 1.1 and Python allow 1_000.

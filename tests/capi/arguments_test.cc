@@ -56,6 +56,11 @@ std::vector<Case> cases() {
          return with_out<const char>(
              [&](const char** o) { return trl_config_get_origin(as<trl_config>(h), "seed", o, e); });
        }},
+      {"trl_config_get_warnings",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_config_get_warnings(as<trl_config>(h), o, e); });
+       }},
       {"trl_dataset_open_config",
        [](void* h, trl_error** e) {
          trl_dataset* eval = static_cast<trl_dataset*>(out());
@@ -469,7 +474,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_has_feature" || name == "trl_config_create" || name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 100);
+  EXPECT_EQ(functions, 102);
 }
 
 }  // namespace

@@ -129,6 +129,23 @@ TEST(Config, GettersRunConcurrently) {
   for (auto& reader : readers) reader.join();
 }
 
+TEST(Config, WarningsAreOfWhatWasSet) {
+  const auto config = host::config({{"run_name", "a"}, {"project", "b"}});
+  const std::string text = "seed: 1\nmax_steps: 2\nseed: 3\n";
+  ASSERT_EQ(trl_config_load_text(config.get(), text.data(), text.size(), nullptr), TRL_OK);
+  const char* json = nullptr;
+  ASSERT_EQ(trl_config_get_warnings(config.get(), &json, nullptr), TRL_OK);
+  const std::string warnings = json;
+  EXPECT_NE(warnings.find("text:3: seed: the key is given twice, first in line 1; this one counts"),
+            std::string::npos)
+      << warnings;
+  EXPECT_NE(warnings.find("run_name, project: "), std::string::npos) << warnings;
+  EXPECT_EQ(get(config.get(), "seed"), "3");
+  const auto none = host::config({});
+  ASSERT_EQ(trl_config_get_warnings(none.get(), &json, nullptr), TRL_OK);
+  EXPECT_STREQ(json, "[]");
+}
+
 TEST(Option, TheWalkCoversTheTable) {
   std::set<std::string> names;
   int trl = 0, ours = 0, sft = 0, refused = 0, ignored = 0;
@@ -171,6 +188,7 @@ TEST(Option, OneRowHasWhatTrlSays) {
   EXPECT_STREQ(trl_option_default(found), "1024");
   EXPECT_NE(std::string(trl_option_aliases(found)).find("max_seq_length"), std::string::npos);
   EXPECT_NE(std::string(trl_option_trainers(found)).find("sft"), std::string::npos);
+  EXPECT_NE(std::string(trl_option_other_names(found)).find("cutoff_len"), std::string::npos);
   EXPECT_STREQ(trl_option_default_for(found, "dpo"), "1024");
   EXPECT_EQ(trl_option_default_for(found, "grpo"), nullptr) << "GRPO has no max_length";
   EXPECT_EQ(trl_option_default_for(found, "sfd"), nullptr);
@@ -193,6 +211,7 @@ TEST(Option, WhatIsNoOptionHasNothing) {
     EXPECT_EQ(trl_option_doc_for(wrong, "sft"), nullptr);
     EXPECT_EQ(trl_option_trainers(wrong), nullptr);
     EXPECT_EQ(trl_option_aliases(wrong), nullptr);
+    EXPECT_EQ(trl_option_other_names(wrong), nullptr);
     EXPECT_EQ(trl_option_doc(wrong), nullptr);
     EXPECT_EQ(trl_option_since(wrong), nullptr);
     EXPECT_EQ(trl_option_unsupported_reason(wrong), nullptr);

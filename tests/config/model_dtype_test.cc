@@ -30,7 +30,7 @@ TEST(ModelDtype, RefusesWhatTheKeyRefuses) {
             "model_init_kwargs: dtype: 'float16' is refused: float16 weights are not in this build: give "
             "float32, bfloat16 or auto");
   EXPECT_EQ(dtype_refusal({{"model_init_kwargs", "{torch_dtype: int8}"}}),
-            "model_init_kwargs: torch_dtype: 'int8' is not accepted; give one of auto, bfloat16, float16, "
+            "model_init_kwargs: torch_dtype: 'int8' is not accepted; give one of auto, bfloat16, "
             "float32, keep, or null");
   EXPECT_EQ(dtype_refusal({{"dtype", "float32"}, {"model_init_kwargs", "{dtype: bfloat16}"}}),
             "model_init_kwargs: dtype: 'bfloat16' contradicts dtype: 'float32': give one of them");

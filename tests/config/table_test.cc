@@ -113,6 +113,8 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "runtime.threads",
                                       "runtime.host_memory_limit",
                                       "generate.max_new_tokens",
+                                      "generate.system",
+                                      "generate.num_return_sequences",
                                       "save.kind",
                                       "sample_prompts",
                                       "sample_steps",

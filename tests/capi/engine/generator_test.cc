@@ -188,25 +188,76 @@ TEST(Generate, AStopTextEndsBeforeItself) {
   EXPECT_STREQ(trl_completions_finish_reason(cut.get(), 0), "stop_sequence");
 }
 
+// The messages in the model's template, up to the answer.
+std::string rendered(const std::string& messages) {
+  trl_tokenizer* made = nullptr;
+  EXPECT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Tokenizer tokenizer(made);
+  const std::string json = R"({"messages": )" + messages + R"(, "add_generation_prompt": true})";
+  char text[512];
+  size_t size = 0;
+  EXPECT_EQ(trl_tokenizer_apply_chat_template(tokenizer.get(), json.data(), json.size(), text, sizeof text,
+                                              &size, nullptr),
+            TRL_OK);
+  return {text, size};
+}
+
 TEST(Generate, ChatIsOneUserMessage) {
   NEED_MODEL();
   const auto model = open();
   const auto g = generator(model.get());
   const host::Settings few = {{"generate.max_new_tokens", "8"}};
   const auto chat = run(g.get(), {"Hello"}, host::with(few, {{"generate.chat", "true"}}));
-  trl_tokenizer* made = nullptr;
-  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
-            TRL_OK);
-  const host::Tokenizer tokenizer(made);
-  const std::string json =
-      R"({"messages": [{"role": "user", "content": "Hello"}], "add_generation_prompt": true})";
-  char rendered[512];
-  size_t size = 0;
-  ASSERT_EQ(trl_tokenizer_apply_chat_template(tokenizer.get(), json.data(), json.size(), rendered,
-                                              sizeof rendered, &size, nullptr),
-            TRL_OK);
-  EXPECT_EQ(tokens(run(g.get(), {rendered}, few), 0), tokens(chat, 0));
+  EXPECT_EQ(tokens(run(g.get(), {rendered(R"([{"role": "user", "content": "Hello"}])").c_str()}, few), 0),
+            tokens(chat, 0));
   EXPECT_NE(tokens(run(g.get(), {"Hello"}, few), 0), tokens(chat, 0));
+}
+
+TEST(Generate, ASystemMessageComesFirst) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings few = {{"generate.max_new_tokens", "8"}, {"generate.system", "Be brief."}};
+  const auto chat = run(g.get(), {"Hello"}, host::with(few, {{"generate.chat", "true"}}));
+  const std::string both =
+      rendered(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}])");
+  EXPECT_EQ(tokens(run(g.get(), {both.c_str()}, {few[0]}), 0), tokens(chat, 0));
+  Error error;
+  const char* const prompt = "Hello";
+  EXPECT_EQ(trl_generator_generate(g.get(), &prompt, nullptr, 1, host::config(few).get(), nullptr, nullptr,
+                                   nullptr, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "generate.system");
+}
+
+TEST(Generate, SeveralCompletionsOfAPromptFollowEachOther) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings one = {{"generate.max_new_tokens", "12"}, {"generate.temperature", "1.5"}};
+  const host::Settings three = host::with(one, {{"generate.num_return_sequences", "3"}});
+  Stream stream;
+  const auto all = run(g.get(), {"The", "row 3"}, three, &stream);
+  ASSERT_EQ(stream.texts.size(), 6u);
+  std::set<std::vector<int32_t>> of_the_first;
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(stream.texts[i], text(all, i));
+    if (i < 3) of_the_first.insert(tokens(all, i));
+  }
+  EXPECT_EQ(of_the_first.size(), 3u);
+  size_t size = 0;
+  EXPECT_EQ(trl_completions_text(all.get(), 6, &size), nullptr);
+  EXPECT_EQ(tokens(all, 0), tokens(run(g.get(), {"The"}, one), 0));
+  EXPECT_EQ(tokens(all, 4),
+            tokens(run(g.get(), {"The", "The", "The", "The", "row 3"}, one), 4));  // by its number
+  Error error;
+  const char* const prompt = "The";
+  EXPECT_EQ(trl_generator_generate(g.get(), &prompt, nullptr, 1,
+                                   host::config({{"generate.num_return_sequences", "2"}}).get(), nullptr,
+                                   nullptr, nullptr, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "generate.num_return_sequences");
 }
 
 TEST(Generate, BadPromptsAreRefused) {
