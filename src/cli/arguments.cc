@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <nlohmann/json.hpp>
 
 #include "cli/help.h"
 #include "cli/keys.h"
-#include "cli/nearest_flag.h"
+#include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/refused_words.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {
@@ -40,15 +42,16 @@ class Flags {
     app_.set_help_flag();
     app_.add_flag("--help,-h", help_);
     app_.add_flag("--help-all,--help_all", help_all_);
-    app_.add_option("--config", file_)->take_last();
+    if (line.takes_config) app_.add_option("--config", files_)->allow_extra_args(false);
     app_.add_option("--hub", hub_)->take_last();
     for (const TextFlag& text : line.texts) {
       app_.add_option(spellings(text.name), *text.value)->take_last();
       texts_.push_back(text.value);
     }
     for (const ListFlag& list : line.lists) {
-      app_.add_option(spellings(list.name), *list.values)->expected(1, 1 << 20);
-      lists_.push_back(list.values);
+      CLI::Option* const option = app_.add_option(spellings(list.name), *list.values);
+      option->expected(list.given != nullptr ? 0 : 1, 1 << 20);
+      lists_.push_back({list, option});
     }
     for (const Switch& one : line.switches) app_.add_flag(spellings(one.name), *one.value);
     for (const trl_option* key : keys_of(line)) add(key);
@@ -71,21 +74,17 @@ class Flags {
       throw Failure(kUsage, error.what());
     }
     if (help_ || help_all_) return true;
-    unmark(file_);
+    for (std::string& file : files_) unmark(file);
     for (std::optional<std::string>* own : texts_) {
       if (own->has_value()) unmark(**own);
     }
-    for (std::vector<std::string>* own : lists_) {
-      for (std::string& word : *own) unmark(word);
+    for (const auto& [list, option] : lists_) {
+      for (std::string& word : *list.values) unmark(word);
+      if (list.given != nullptr) *list.given = option->count() > 0;
     }
     Error error;
-    if (app_.count("--config") > 0) {
-      if (file_.empty()) throw Failure(kUsage, "--config: a file is expected, and the name is empty");
-      const trl_status status = trl_config_load(config.get(), file_.c_str(), error.out());
-      if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
-      check(status, error);
-    }
-    for (std::string& word : app_.remaining()) refuse(unmark(word));
+    load(config, error);
+    take_words();
     for (const Flag& flag : flags_) {
       if (flag.option->count() > 0)
         check(trl_config_set(config.get(), flag.key.c_str(), text(flag).c_str(), error.out()), error);
@@ -98,8 +97,44 @@ class Flags {
     return help_all_ ? full_help(line_, width) : short_help(line_, width);
   }
   const std::string& hub() const { return hub_; }
+  // Warns of a key that the file gives twice. Other warnings are about a run, which writes them.
+  void warn_of_file(const Config& config) const {
+    Error error;
+    const char* json = nullptr;
+    check(trl_config_get_warnings(config.get(), &json, error.out()), error);
+    for (const auto& text : nlohmann::json::parse(json).get<std::vector<std::string>>()) {
+      if (!files_.empty() && text.starts_with(files_[0] + ":")) warn_once(text);
+    }
+  }
 
  private:
+  void load(Config& config, Error& error) const {
+    if (files_.empty()) return;
+    if (files_.size() > 1)
+      throw Failure(kUsage,
+                    fmt::format("--config: it is given twice, {} and {}: give one file with the keys of both",
+                                files_[0], files_[1]));
+    const std::string& file = files_[0];
+    if (file.empty()) throw Failure(kUsage, "--config: a file is expected, and the name is empty");
+    const trl_status status = trl_config_load(config.get(), file.c_str(), error.out());
+    if (status == TRL_E_FORMAT) throw Failure(kUsage, trl_error_message(error.get()));
+    check(status, error);
+  }
+
+  void take_words() {
+    LeftWords left{line_, {}, names(), {}};
+    for (std::string& word : app_.remaining()) left.words.push_back(unmark(word));
+    if (line_.word != nullptr && !left.words.empty() && !left.words[0].starts_with('-')) {
+      *line_.word = left.words[0];
+      left.words.erase(left.words.begin());
+    }
+    if (left.words.empty()) return;
+    for (const std::string& name : left.flags) {
+      if (app_.count("--" + name) > 0) left.given.push_back(name);
+    }
+    refuse(left);
+  }
+
   void add(const trl_option* o) {
     const std::string name = trl_option_name(o);
     const int32_t type = type_of(o, line_.trainer);
@@ -157,23 +192,6 @@ class Flags {
     return text + "\"";
   }
 
-  // For a word that is not a flag of this command: its nearest flag is named, or that it is a key elsewhere.
-  [[noreturn]] void refuse(const std::string& word) const {
-    if (!word.starts_with("--")) throw Failure(kUsage, "unexpected argument '" + word + "'");
-    std::string key =
-        word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2);
-    std::replace(key.begin(), key.end(), '-', '_');
-    const std::string what = fmt::format("--{}: not an option of trl {}", key, line_.name);
-    if (const trl_option* o = find_key(key)) {
-      if (!line_.trainer.empty() && !contains(trl_option_trainers(o), line_.trainer))
-        throw Failure(kUsage, fmt::format("{}; it is one of {}", what, trl_option_trainers(o)));
-      throw Failure(kUsage, what);
-    }
-    const std::string near = nearest_flag(key, names());
-    if (!near.empty()) throw Failure(kUsage, fmt::format("{}; did you mean --{}?", what, near));
-    throw Failure(kUsage, fmt::format("{}; trl {} --help-all lists them", what, line_.name));
-  }
-
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const CLI::Option* option : app_.get_options()) {
@@ -186,9 +204,10 @@ class Flags {
   CLI::App app_;
   const CommandLine& line_;
   bool help_ = false, help_all_ = false;
-  std::string file_, hub_;
+  std::vector<std::string> files_;
+  std::string hub_;
   std::vector<std::optional<std::string>*> texts_;
-  std::vector<std::vector<std::string>*> lists_;
+  std::vector<std::pair<ListFlag, CLI::Option*>> lists_;
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
 };
 
@@ -215,8 +234,12 @@ CommandLine outline_of(int (*command)(const Words&), const Words& words) {
   g_outline = nullptr;
   if (!line) throw std::logic_error("a command that parses nothing");
   for (TextFlag& text : line->texts) text.value = nullptr;  // the command's, which has ended
-  for (ListFlag& list : line->lists) list.values = nullptr;
+  for (ListFlag& list : line->lists) {
+    list.values = nullptr;
+    list.given = nullptr;
+  }
   for (Switch& one : line->switches) one.value = nullptr;
+  line->word = line->hub = nullptr;
   return *line;
 }
 
@@ -226,9 +249,12 @@ bool parse(const CommandLine& line, const Words& words, Config& config) {
     return true;
   }
   Flags flags(line);
-  if (!flags.parse(words, config)) return resolve_names(config, flags.hub(), line.opens), false;
-  print(flags.help_text());
-  return true;
+  if (flags.parse(words, config)) return print(flags.help_text()), true;
+  set_log_level(config);
+  flags.warn_of_file(config);
+  if (line.hub != nullptr) *line.hub = flags.hub();
+  resolve_names(config, flags.hub(), line.opens);
+  return false;
 }
 
 }  // namespace trl::cli

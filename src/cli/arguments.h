@@ -24,6 +24,7 @@ struct ListFlag {  // each time it is given it adds words
   const char* name;
   const char* help;
   std::vector<std::string>* values;
+  bool* given = nullptr;  // it may also stand without a word
 };
 struct Switch {  // without a value
   const char* name;
@@ -41,6 +42,9 @@ struct CommandLine {
   std::vector<ListFlag> lists{};
   bool takes_flags = true;
   Opens opens = Opens::models;  // of the models that are named
+  bool takes_config = true;     // --config
+  std::string* word = nullptr;  // receives a word without a flag; null: there is none
+  std::string* hub = nullptr;   // receives the value of --hub
 };
 // The trainer that --method names, whose keys are flags then; without it, sft.
 std::string trainer_of(const Words& words);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -12,6 +13,8 @@
 #include "cli/line_reader.h"
 #include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
+#include "cli/word_wrap.h"
 
 namespace trl::cli {
 
@@ -46,9 +49,26 @@ int32_t stop_if_interrupted(void*, const char*, int64_t, int64_t) {
   return g_interrupted ? TRL_PROGRESS_STOP : 0;
 }
 
-int32_t on_token(void* answer, size_t, int32_t, const char* text, size_t size) {
-  static_cast<std::string*>(answer)->append(text, size);
-  return !g_interrupted && print({text, size}) ? 0 : 1;
+struct Answer {
+  std::string text;
+  WordWrap shown;
+};
+
+int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
+  auto& answer = *static_cast<Answer*>(any);
+  const int width = isatty(STDOUT_FILENO) != 0 ? columns(STDOUT_FILENO) : 0;
+  answer.text.append(text, size);
+  return !g_interrupted && print(answer.shown.add({text, size}, width)) ? 0 : 1;
+}
+
+// An adapter may have a tokenizer of its own, with tokens that were added for it.
+std::string tokenizer_path(const Config& config) {
+  const std::string adapter = get(config, "adapter_name_or_path");
+  std::error_code error;
+  for (const char* file : {"/tokenizer.json", "/tokenizer.model"}) {
+    if (!adapter.empty() && std::filesystem::exists(adapter + file, error)) return adapter;
+  }
+  return get(config, "model_name_or_path");
 }
 
 class Chat {
@@ -57,7 +77,9 @@ class Chat {
     Error error;
     const std::string path = get(config, "model_name_or_path");
     open_runtime(config, runtime_);
-    open_tokenizer(config, runtime_, tokenizer_);
+    check(trl_tokenizer_open(runtime_.get(), tokenizer_path(config).c_str(), config.get(), tokenizer_.out(),
+                             error.out()),
+          error);
     conversation_.add("user", "Hello");
     render();  // a tokenizer without a template is told before anything is typed
     conversation_.take_back();
@@ -104,14 +126,15 @@ class Chat {
   void answer(const std::string& question) {
     conversation_.add("user", question);
     Error error;
-    std::string text;
+    Answer given;
     g_interrupted = false;
     try {
       const std::string prompt = render();
       const char* const begin = prompt.data();
       const size_t size = prompt.size();
       const trl_status status = trl_generator_generate(generator_.get(), &begin, &size, 1, config_.get(),
-                                                       on_token, &text, nullptr, error.out());
+                                                       on_token, &given, nullptr, error.out());
+      print(given.shown.rest());
       if (g_interrupted) usleep(20000);  // the terminal discards what is written while it handles Ctrl-C
       print(g_interrupted ? " [interrupted]\n" : "\n");
       if (status != TRL_E_CANCELLED || !g_interrupted) check(status, error);
@@ -120,7 +143,7 @@ class Chat {
       spdlog::error("{}", failure.what());
       return;
     }
-    conversation_.add("assistant", text);
+    conversation_.add("assistant", given.text);
   }
 
   void save(const std::string& path) {
@@ -147,21 +170,24 @@ int chat(const Words& words) {
   Config config;
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
-  std::optional<std::string> system;
   const CommandLine line{
       "chat",
       "Talk with a model or an adapter. Greedy unless --temperature is above 0. /help lists what else can be "
       "typed; Ctrl-C ends an answer, Ctrl-D the chat.",
       "",
       {"generate", "runtime"},
-      {"model_name_or_path", "dtype", "eos_token", "pad_token", "chat_template", "chat_template_path"},
-      {{"system", "What the model is told before the conversation", &system}}};
+      model_keys(),
+      {}};
   if (parse(line, words, config)) return 0;
   if (get(config, "model_name_or_path").empty())
     throw Failure(kUsage, "--model_name_or_path is needed: a model directory, an adapter's, or a GGUF file");
   if (get(config, "generate.chat") == "true")
     throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
-  Chat chat(config, system.value_or(""));
+  if (get(config, "generate.num_return_sequences") != "1")
+    throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
+  const std::string system = get(config, "generate.system");  // a message of the conversation here
+  check(trl_config_set(config.get(), "generate.system", "null", error.out()), error);
+  Chat chat(config, system);
   LineReader reader("> ");
   const CtrlC ctrl_c;
   if (reader.on_terminal()) print("/help lists the commands.\n");

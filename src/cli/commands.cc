@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "cli/handles.h"
 #include "cli/nearest_flag.h"
 
@@ -9,12 +13,16 @@ namespace trl::cli {
 
 namespace {
 
-// TRL's other trainers, which a later version may have.
-bool is_trainer_to_come(const std::string& name) {
-  for (const char* trainer : {"grpo", "rloo", "gkd", "online_dpo", "ppo", "online-dpo"}) {
-    if (name == trainer) return true;
-  }
-  return false;
+// Commands of TRL that a later version may have; the empty text: none.
+std::string to_come(const std::string& name) {
+  constexpr std::string_view kTrainers[] = {"grpo", "rloo", "gkd", "online_dpo", "ppo", "distillation"};
+  std::string plain = name;
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  if (std::find(std::begin(kTrainers), std::end(kTrainers), plain) != std::end(kTrainers))
+    return "this trainer is not in this version of libtrl yet; the trainers are sft, dpo, kto and reward";
+  if (plain == "vllm_serve")
+    return "this command is not in this version of libtrl yet; trl generate and trl chat run a model";
+  return "";
 }
 
 }  // namespace
@@ -35,7 +43,7 @@ const std::vector<Command>& commands() {
       {"chat", chat, "talk with a model on the terminal"},
       {"eval", eval, "measure a model on rows: loss, perplexity, accuracy"},
       {"convert", convert, "turn a model directory into a GGUF file, or back"},
-      {"download", download, "bring a model or a dataset of the hub to this machine", false},
+      {"download", download, "bring a model or a dataset of the hub to this machine"},
       {"options", options, "list the keys that --config and the flags take", false},
       {"env", env, "print versions and what this machine offers", false},
       {"completion", completion, "print the completion script of a shell", false},
@@ -52,12 +60,8 @@ const Command& command_named(const std::string& name) {
     if (name == command.name) return command;
     names.emplace_back(command.name);
   }
-  if (is_trainer_to_come(name)) {
-    throw Failure(kUsage,
-                  fmt::format("trl {}: this trainer is not in this version of libtrl yet; the trainers are "
-                              "sft, dpo, kto and reward",
-                              name));
-  }
+  if (const std::string why = to_come(name); !why.empty())
+    throw Failure(kUsage, fmt::format("trl {}: {}", name, why));
   const std::string near = nearest_flag(name, names);
   throw Failure(kUsage,
                 fmt::format("unknown command '{}'; {}", name,

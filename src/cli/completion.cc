@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/keys.h"
 #include "cli/output.h"
+#include "cli/refused_words.h"
 
 namespace trl::cli {
 
@@ -39,8 +40,8 @@ std::vector<Completed> flags_of(const Command& command) {
   const CommandLine line = outline_of(command.run);
   std::vector<Completed> flags = {{"help", "one screen of help", {}, false},
                                   {"help-all", "every option, by topic", {}, false},
-                                  {"config", "a YAML or JSON file with these keys", {}, true},
                                   {"hub", "off: no network, the local cache alone", {"on", "off"}, true}};
+  if (line.takes_config) flags.push_back({"config", "a YAML or JSON file with these keys", {}, true});
   for (const TextFlag& text : line.texts) flags.push_back({text.name, first_sentence(text.help), {}, true});
   for (const ListFlag& list : line.lists) flags.push_back({list.name, first_sentence(list.help), {}, true});
   for (const Switch& one : line.switches) flags.push_back({one.name, first_sentence(one.help), {}, false});
@@ -179,6 +180,7 @@ std::string fish() {
 }  // namespace
 
 int completion(const Words& words) {
+  refuse_flags("completion", words);
   const std::string shell = words.size() == 1 ? words[0] : "";
   if (shell == "bash") return print(bash()), 0;
   if (shell == "zsh") return print(zsh()), 0;

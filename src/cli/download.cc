@@ -1,49 +1,73 @@
 // trl download: a model or a dataset of the hub into the local Hugging Face cache.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/handles.h"
+#include "cli/hub/named.h"
 #include "cli/hub/resolve.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 
 namespace trl::cli {
 
+namespace {
+
+// A flag and an address must not say different things.
+void need_same(const char* flag, const std::optional<std::string>& given, bool in_address,
+               const std::string& has) {
+  if (given && in_address && *given != has)
+    throw Failure(kUsage,
+                  fmt::format("--{} {}: the address says {}; leave one of them out", flag, *given, has));
+}
+
+hub::Named what(const std::string& name, const std::optional<std::string>& revision,
+                const std::optional<std::string>& type, const hub::Settings& settings) {
+  if (type && *type != "model" && *type != "dataset")
+    throw Failure(kUsage, fmt::format("--repo_type: '{}' is not accepted; give model or dataset", *type));
+  if (name.empty()) throw Failure(kUsage, "a name is needed: trl download owner/name");
+  const auto asked = type == "dataset" ? hub::Repo::Type::dataset : hub::Repo::Type::model;
+  std::optional<hub::Named> named = hub::named(name, asked, settings.endpoint);
+  if (!named)
+    throw Failure(kUsage,
+                  fmt::format("'{}' is not a name of the hub; give owner/name, or the address of a model or "
+                              "a dataset there",
+                              name));
+  need_same("repo_type", type, named->has_type, named->repo.type_name());
+  need_same("revision", revision, named->has_revision, named->repo.revision);
+  if (revision) named->repo.revision = *revision;
+  named->repo.by_download = true;
+  return *named;
+}
+
+}  // namespace
+
 int download(const Words& words) {
-  CLI::App app(
-      "Download a model or a dataset of the hub into the local Hugging Face cache, and print where it is.",
-      "trl download");
-  std::string name, revision = "main", type = "model", hub;
-  bool help = false;
-  app.set_help_flag();
-  app.add_flag("--help,-h", help, "Show this and quit");
-  app.add_option("name", name, "owner/name; of a model with several GGUF files owner/name/file.gguf")
-      ->type_name("");
-  app.add_option("--revision", revision, "A branch, a tag or a commit [main]")->type_name("TEXT");
-  app.add_option("--repo_type,--repo-type", type, "model or dataset [model]")->type_name("TEXT");
-  app.add_option("--hub", hub, "off: no network; what the cache holds is looked up alone")
-      ->type_name("on|off");
-  try {
-    app.parse(Words(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kUsage, error.what());
-  }
-  if (help) return print(app.help()), 0;
-  hub::Repo repo;
+  Config config;
+  Error error;
+  check(trl_config_create(config.out(), error.out()), error);
+  std::string name, hub_value;
+  std::optional<std::string> revision, type;
+  CommandLine line{
+      "download",
+      "Download a model or a dataset of the hub into the local Hugging Face cache, and print where it is. "
+      "NAME is "
+      "owner/name, of a model with several GGUF files owner/name/file.gguf, or the address of its page.",
+      "",
+      {},
+      {},
+      {{"revision", "A branch, a tag or a commit [main]", &revision},
+       {"repo_type", "model or dataset [model]", &type}}};
+  line.takes_config = false;
+  line.word = &name;
+  line.hub = &hub_value;
+  if (parse(line, words, config)) return 0;
+  const hub::Settings settings = hub::settings(hub_value);
+  const hub::Named named = what(name, revision, type, settings);
   hub::Want want;
-  if (type != "model" && type != "dataset")
-    throw Failure(kUsage, fmt::format("--repo_type: '{}' is not accepted; give model or dataset", type));
-  if (type == "dataset") repo.type = hub::Repo::Type::dataset;
-  if (type == "dataset" || !hub::split_file(name, repo.id, want.file)) repo.id = name;
-  if (!hub::is_repo_id(repo.id))
-    throw Failure(kUsage, name.empty() ? "a name is needed: trl download owner/name"
-                                       : fmt::format("'{}' is not a name of the hub; give owner/name", name));
-  repo.revision = revision;
+  want.file = named.file;
   const Interrupt interrupt("stopped: what was downloaded is kept, and the same command resumes");
-  print(hub::resolve(hub::settings(hub), repo, want, true).path + "\n");
+  print(hub::resolve(settings, named.repo, want, true).path + "\n");
   return 0;
 }
 

@@ -7,10 +7,12 @@
 #include "cli/commands.h"
 #include "cli/handles.h"
 #include "cli/output.h"
+#include "cli/refused_words.h"
 
 namespace trl::cli {
 
 int env(const Words& words) {
+  refuse_flags("env", words);
   if (!words.empty()) throw Failure(kUsage, "usage: trl env");
   utsname system{};
   uname(&system);

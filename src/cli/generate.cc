@@ -14,32 +14,75 @@ namespace trl::cli {
 
 namespace {
 
-struct Stream {
-  bool prints;
-  std::string text;
-};
+// The completions of all prompts on stdout: text as it comes, under numbers if there are several, or JSON.
+class Completed {
+ public:
+  Completed(const Config& config, size_t prompts, bool json)
+      : config_(config),
+        times_(std::stoul(get(config, "generate.num_return_sequences"))),
+        of_(prompts * times_),
+        json_(json) {}
 
-int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
-  auto& stream = *static_cast<Stream*>(any);
-  stream.text.append(text, size);
-  return !stream.prints || print({text, size}) ? 0 : 1;
-}
+  // False: stdout cannot be written any more.
+  bool complete(const Generator& generator, const std::string& prompt) {
+    Error error;
+    const char* const text = prompt.c_str();
+    const size_t size = prompt.size();
+    texts_.assign(times_, "");
+    const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config_.get(),
+                                                     on_token, this, nullptr, error.out());
+    done_ += times_;
+    bool written = json_ || ((status != TRL_OK || begin(done_)) && end());
+    check(status, error);
+    for (size_t i = 0; json_ && written && i < times_; ++i) written = print_json(prompt, texts_[i]);
+    return written;
+  }
 
-// False: stdout cannot be written any more.
-bool complete(const Generator& generator, const Config& config, const std::string& prompt, bool json) {
-  Error error;
-  const char* const text = prompt.c_str();
-  const size_t size = prompt.size();
-  Stream stream{!json, ""};
-  const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config.get(), on_token,
-                                                   &stream, nullptr, error.out());
-  if (json && status == TRL_OK) {
-    const nlohmann::ordered_json line = {{"prompt", prompt}, {"completion", stream.text}};
+ private:
+  static int32_t on_token(void* any, size_t index, int32_t, const char* text, size_t size) {
+    auto& out = *static_cast<Completed*>(any);
+    out.texts_[index].append(text, size);
+    return out.json_ || (out.begin(out.done_ + index + 1) && print({text, size})) ? 0 : 1;
+  }
+
+  // Brings the output to the completion of this number, counted from 1.
+  bool begin(size_t number) {
+    while (begun_ < number) {
+      if (!end()) return false;
+      const char* const space = begun_ > 0 ? "\n" : "";
+      is_open_ = true;
+      ++begun_;
+      if (of_ > 1 && !print(fmt::format("{}--- {} of {}\n", space, begun_, of_))) return false;
+    }
+    return true;
+  }
+
+  bool end() {
+    const bool written = !is_open_ || print("\n");
+    is_open_ = false;
+    return written;
+  }
+
+  static bool print_json(const std::string& prompt, const std::string& completion) {
+    const nlohmann::ordered_json line = {{"prompt", prompt}, {"completion", completion}};
     return print(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
-  if ((!stream.text.empty() || status == TRL_OK) && !json && !print("\n")) return false;
-  check(status, error);
-  return true;
+
+  const Config& config_;
+  const size_t times_, of_;
+  const bool json_;
+  std::vector<std::string> texts_;  // of the prompt at hand
+  size_t done_ = 0, begun_ = 0;     // completions
+  bool is_open_ = false;            // a completion's line is not ended yet
+};
+
+// --chat, or --system unless --chat false stands beside it.
+bool takes_chat(const Config& config) {
+  Error error;
+  const char* origin = nullptr;
+  check(trl_config_get_origin(config.get(), "generate.chat", &origin, error.out()), error);
+  return get(config, "generate.chat") == "true" ||
+         (!get(config, "generate.system").empty() && std::string_view(origin) == "default");
 }
 
 }  // namespace
@@ -53,12 +96,12 @@ int generate(const Words& words) {
   bool json = false;
   const CommandLine line{
       "generate",
-      "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; of several "
-      "prompts, each under its number, or with --json as a line of its own.",
+      "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; "
+      "of several, each under its number, or with --json as a line of its own. --system stands for --chat, "
+      "too.",
       "",
       {"generate", "runtime"},
-      {"model_name_or_path", "adapter_name_or_path", "dtype", "eos_token", "pad_token", "chat_template",
-       "chat_template_path"},
+      model_keys(),
       {{"prompts",
         "A file of prompts: a text a line, or rows to train on (JSON Lines or a JSON list) with prompt, "
         "messages, "
@@ -69,7 +112,7 @@ int generate(const Words& words) {
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
-  bool chat = get(config, "generate.chat") == "true";
+  bool chat = takes_chat(config);
   const std::vector<std::string> prompts = read_prompts(given, file, chat);
   if (chat) check(trl_config_set(config.get(), "generate.chat", "true", error.out()), error);
 
@@ -80,11 +123,9 @@ int generate(const Words& words) {
   Generator generator;
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   clear_line();
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    if (prompts.size() > 1 && !json &&
-        !print(fmt::format("{}--- {} of {}\n", i > 0 ? "\n" : "", i + 1, prompts.size())))
-      return 0;
-    if (!complete(generator, config, prompts[i], json)) return 0;
+  Completed output(config, prompts.size(), json);
+  for (const std::string& prompt : prompts) {
+    if (!output.complete(generator, prompt)) return 0;
   }
   return 0;
 }

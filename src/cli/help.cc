@@ -119,13 +119,12 @@ std::string full_help(const CommandLine& line, int width) {
                          "What this build does not do is marked: refused, refused in part, ignored.",
                          0, width) +
                      "\n";
-  text += "\nThe command\n" +
-          lines(line,
-                {{"help, -h", "", "one screen of help"},
-                 {"help-all", "", "this"},
-                 {"config", "FILE", "a YAML or JSON file with any of these keys; flags win over it"},
-                 {"hub", "off", "looks up names of the hub in the local cache alone, without the network"}},
-                width);
+  std::vector<ScreenLine> command = {{"help, -h", "", "one screen of help"}, {"help-all", "", "this"}};
+  if (line.takes_config)
+    command.push_back({"config", "FILE", "a YAML or JSON file with any of these keys; flags win over it"});
+  command.push_back(
+      {"hub", "off", "looks up names of the hub in the local cache alone, without the network"});
+  text += "\nThe command\n" + lines(line, command, width);
   text += lines(line, own_flags(line), width);
   std::string topic_before;
   for (const trl_option* key : keys_of(line)) {

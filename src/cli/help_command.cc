@@ -6,6 +6,7 @@
 #include "cli/handles.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/refused_words.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {
@@ -25,6 +26,7 @@ std::string overview(int width) {
 
 int help_command(const Words& words) {
   if (words.empty()) return print(overview(columns(STDOUT_FILENO))), 0;
+  refuse_flags("help", words);
   if (words.size() > 1) throw Failure(kUsage, "usage: trl help [COMMAND]");
   const Command& command = command_named(words[0]);
   if (command.takes_flags) return command.run({"--help"});
@@ -38,6 +40,7 @@ int help_command(const Words& words) {
 }
 
 int version(const Words& words) {
+  refuse_flags("version", words);
   if (!words.empty()) throw Failure(kUsage, "usage: trl version");
   print(fmt::format("trl {}\n", trl_version_string()));
   return 0;

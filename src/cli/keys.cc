@@ -129,10 +129,17 @@ std::string type_name(int32_t type) {
 
 std::vector<std::string> words_of(const trl_option* option, const std::string& trainer) {
   const int32_t type = type_of(option, trainer);
-  if (type == TRL_TYPE_BOOLEAN) return {"true", "false"};
   const std::string accepted = accepted_of(option, trainer);
-  if ((type != TRL_TYPE_CHOICE && type != TRL_TYPE_LIST) || accepted == "path") return {};
-  return split(accepted, '|');
+  std::vector<std::string> words;
+  if (type == TRL_TYPE_BOOLEAN) words = {"true", "false"};
+  if ((type == TRL_TYPE_CHOICE || type == TRL_TYPE_LIST) && accepted != "path") words = split(accepted, '|');
+  if (*trl_option_unsupported_reason(option) == '\0') return words;
+  std::vector<std::string> taken = split(trl_option_taken(option), '|');
+  taken.push_back(default_of(option, trainer));
+  std::erase_if(words, [&](const std::string& word) {
+    return std::find(taken.begin(), taken.end(), word) == taken.end();
+  });
+  return words;
 }
 
 std::vector<std::string> aliases_of(const trl_option* option) {

@@ -26,8 +26,8 @@ std::string accepted_of(const trl_option* option, const std::string& trainer);
 std::string doc_of(const trl_option* option, const std::string& trainer);
 int32_t type_of(const trl_option* option, const std::string& trainer);  // some are a list to one trainer
 std::string type_name(int32_t type);                                    // "integer"
-std::vector<std::string> words_of(const trl_option* option,
-                                  const std::string& trainer);  // a choice's, a list's
+// A choice's, a list's or a boolean's, without those that this build refuses.
+std::vector<std::string> words_of(const trl_option* option, const std::string& trainer);
 std::vector<std::string> aliases_of(const trl_option* option);
 
 // What this build makes of a key: "" where it works, "refused", "refused in part" or "ignored".

@@ -8,6 +8,7 @@
 #include "cli/help.h"
 #include "cli/keys.h"
 #include "cli/output.h"
+#include "cli/refused_words.h"
 #include "cli/screens.h"
 
 namespace trl::cli {
@@ -78,13 +79,15 @@ std::string page_of(const Command& command) {
   std::string text = title("trl-" + line.name, command.summary) + ".SH SYNOPSIS\n\\fB" + roff(usage(line)) +
                      "\\fR\n.SH DESCRIPTION\n" + roff(line.summary) + "\n";
   if (line.takes_flags) {
-    text +=
-        ".PP\nEvery key is a flag and a line of the file that \\-\\-config names. Dashes and underscores are "
-        "the same.\n.SH OPTIONS\n";
-    text += entry("--help, -h", "", "One screen of help.") +
-            entry("--help-all", "", "Every option, by topic.") +
-            entry("--config", "FILE", "A YAML or JSON file with any of these keys; flags win over it.") +
-            entry("--hub", "off", "Looks up names of the hub in the local cache alone, without the network.");
+    text += line.takes_config
+                ? ".PP\nEvery key is a flag and a line of the file that \\-\\-config names. Dashes and "
+                  "underscores are the same.\n"
+                : ".PP\nDashes and underscores are the same.\n";
+    text += ".SH OPTIONS\n" + entry("--help, -h", "", "One screen of help.") +
+            entry("--help-all", "", "Every option, by topic.");
+    if (line.takes_config)
+      text += entry("--config", "FILE", "A YAML or JSON file with any of these keys; flags win over it.");
+    text += entry("--hub", "off", "Looks up names of the hub in the local cache alone, without the network.");
     for (const TextFlag& own : line.texts) text += entry(fmt::format("--{}", own.name), "text", own.help);
     for (const ListFlag& own : line.lists) text += entry(fmt::format("--{}", own.name), "text ...", own.help);
     for (const Switch& own : line.switches) text += entry(fmt::format("--{}", own.name), "", own.help);
@@ -135,6 +138,7 @@ int man(const Words& words) {
       write_page(fmt::format("{}/trl-{}.1", words[1], command.name), page_of(command));
     return 0;
   }
+  refuse_flags("man", words, {"output"});
   if (words.size() > 1) throw Failure(kUsage, "usage: trl man [COMMAND]");
   print(words.empty() ? overview() : page_of(command_named(words[0])));
   return 0;

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/hub/hub_error.h"
+#include "cli/hub/named.h"
 #include "cli/hub/resolve.h"
 #include "cli/signals.h"
 
@@ -29,13 +31,6 @@ void set(Config& config, const char* key, const std::string& value) {
   check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
 }
 
-bool has_key(const char* key) {
-  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-    if (std::string_view(trl_option_name(o)) == key) return true;
-  }
-  return false;
-}
-
 // Empty: the directory is not that of an adapter alone, or does not say.
 std::string adapter_base(const std::string& directory) {
   if (!is_local(directory + "/adapter_config.json") || is_local(directory + "/config.json")) return "";
@@ -51,18 +46,18 @@ class Names {
 
   void model(const char* key, const char* revision_key, Want::Part part) {
     const std::string name = get(config_, key);
-    Repo repo;
+    if (is_local(name)) return;
+    const std::optional<hub::Named> named = hub::named(name, Repo::Type::model, endpoint(name));
+    if (!named || named->repo.type != Repo::Type::model) return;
+    Repo repo = named->repo;
     Want want;
     want.part = part;
-    if (is_local(name)) return;
-    if (!hub::split_file(name, repo.id, want.file)) repo.id = name;
-    if (!hub::is_repo_id(repo.id)) return;
-    if (revision_key != nullptr) {
-      repo.revision = get(config_, revision_key);
-      if (repo.revision.empty()) repo.revision = "main";
-    }
-    set(config_, key, resolved(key, repo, want));
-    if (repo.revision != "main") revised_.push_back(revision_key);
+    want.file = named->file;
+    const std::string revision =
+        revision_key != nullptr && !named->has_revision ? get(config_, revision_key) : "";
+    if (!revision.empty()) repo.revision = revision;
+    set(config_, key, resolved(key, name, repo, want));
+    if (!revision.empty() && revision != "main") revised_.push_back(revision_key);
   }
 
   // The directory of an adapter says which model it is of, and that may be a name too. opened: the adapter is
@@ -73,7 +68,7 @@ class Names {
     Repo repo{Repo::Type::model, base};
     if (base.empty() || is_local(base) || !hub::is_repo_id(base)) return;
     if (!opened && !get(config_, "convert.base").empty()) return;
-    set(config_, opened ? key : "convert.base", resolved(key, repo, {}));
+    set(config_, opened ? key : "convert.base", resolved(key, base, repo, {}));
     if (opened) set(config_, "adapter_name_or_path", adapter);
   }
 
@@ -98,33 +93,43 @@ class Names {
   }
 
  private:
-  static bool is_name(const std::string& name) {
-    return !is_local(name) && hub::is_repo_id(name) && name != "json" && name != "csv" && name != "text" &&
-           name != "parquet";
+  // The hub's, which only an address is compared with; empty: the name is none.
+  std::string endpoint(const std::string& name) const {
+    return hub::is_address(name) ? hub::settings(hub_).endpoint : std::string();
   }
+  std::optional<hub::Named> named_dataset(const std::string& name) const {
+    if (is_local(name) || name == "json" || name == "csv" || name == "text" || name == "parquet") return {};
+    return hub::named(name, Repo::Type::dataset, endpoint(name));
+  }
+  bool is_name(const std::string& name) const { return named_dataset(name).has_value(); }
 
   std::string dataset_path(const char* key, const std::string& name, const std::string& configuration) {
-    Repo repo{Repo::Type::dataset, name};
-    if (has_key("dataset_revision")) {
+    const hub::Named named = named_dataset(name).value();
+    Repo repo = named.repo;
+    if (!named.has_revision) {
       repo.revision = get(config_, "dataset_revision");
       if (repo.revision != "main") revised_.push_back("dataset_revision");
     }
     Want want;
     want.part = Want::Part::rows;
+    want.file = named.file;
     want.configured = true;
     want.parquet = trl_has_feature("parquet") != 0;
     want.config = configuration;
-    return resolved(key, repo, want);
+    return resolved(key, name, repo, want);
   }
 
-  std::string resolved(const char* key, const Repo& repo, const Want& want) {
-    const hub::Settings settings = hub::settings(hub_);
+  std::string resolved(const char* key, const std::string& name, const Repo& repo, const Want& want) {
+    hub::Settings settings = hub::settings(hub_);
+    settings.why = fmt::format("{}: there is no file or directory {}; ", key, name);
     try {
       const hub::Resolved found = hub::resolve(settings, repo, want, false);
       spdlog::info("{}: {} is {}", key, repo.shown(), found.path);
       return found.path;
-    } catch (const hub::HubError& error) {
+    } catch (const hub::UnfitError& error) {
       throw hub::HubError(fmt::format("{}: {}", key, error.what()));
+    } catch (const hub::HubError& error) {
+      throw hub::HubError(fmt::format("{}on the hub: {}", settings.why, error.what()));
     }
   }
 

@@ -22,8 +22,7 @@ void on_log(void*, int32_t level, const char* component, const char* text, size_
   const std::string_view line(text, size);
   const bool debugs = spdlog::get_level() <= spdlog::level::debug;
   if (level == TRL_LOG_INFO && is_event(component, line) && !debugs) return;
-  static std::set<std::string, std::less<>> warned;  // each warning is written once
-  if (level == TRL_LOG_WARNING && !warned.emplace(line).second) return;
+  if (level == TRL_LOG_WARNING) return warn_once(line);
   const spdlog::level::level_enum known = kLevels[level < 0 || level > 3 ? 3 : level];
   if (!spdlog::should_log(known)) return;
   clear_line();
@@ -42,13 +41,28 @@ spdlog::level::level_enum level_of(const Config& config) {
 
 }  // namespace
 
+void set_log_level(const Config& config) { spdlog::set_level(level_of(config)); }
+
+void warn_once(std::string_view text) {
+  static std::set<std::string, std::less<>> warned;
+  if (!warned.emplace(text).second || !spdlog::should_log(spdlog::level::warn)) return;
+  clear_line();
+  spdlog::warn("{}", text);
+}
+
 void open_runtime(const Config& config, Runtime& runtime) {
   Error error;
-  spdlog::set_level(level_of(config));
+  set_log_level(config);
   check(trl_runtime_create(config.get(), runtime.out(), error.out()), error);
   check(trl_runtime_set_log(runtime.get(), on_log, nullptr, nullptr, error.out()), error);
   if (shows_progress(config))
     check(trl_runtime_set_progress(runtime.get(), show_phase, nullptr, nullptr, error.out()), error);
+}
+
+std::vector<std::string> model_keys() {
+  return {"model_name_or_path", "model_revision",      "adapter_name_or_path", "dtype",   "load_in_4bit",
+          "load_in_8bit",       "bnb_4bit_quant_type", "use_bnb_nested_quant", "use_cpu", "eos_token",
+          "pad_token",          "chat_template",       "chat_template_path"};
 }
 
 void need_tokenizer(const Config& config) {

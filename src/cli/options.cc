@@ -1,7 +1,9 @@
-// trl options [TRAINER | KEY]: the option table, one paragraph a key, or all that is known of one key.
+// trl options [TRAINER | KEY | WORD]: the option table, one paragraph a key, all that is known of one key, or
+// the keys that have to do with a word.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 
 #include "cli/commands.h"
@@ -76,6 +78,7 @@ std::string whole(const trl_option* o, int width) {
   text += line("trainers", with_commas(trl_option_trainers(o), ','));
   text += line("topic", fmt::format("{} ({})", topic(o), trl_option_section(o)));
   text += line("also", aliases);
+  text += line("elsewhere", with_commas(trl_option_other_names(o), ','));
   text += line("state", mark(o).empty() ? "works" : state(o));
   std::map<std::string, std::string> docs;  // text, trainers
   for (const char* trainer : {"sft", "dpo", "kto", "reward"}) {
@@ -88,29 +91,57 @@ std::string whole(const trl_option* o, int width) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& word) {
+// The paragraphs of the keys for which is_meant holds.
+std::string those(int width, const std::function<bool(const trl_option*)>& is_meant) {
+  std::string text;
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+    if (is_meant(o)) text += paragraph(o, "", width);
+  }
+  return text;
+}
+
+// Keys with the word in their names, also in those that they have elsewhere; if there are none, in their
+// texts.
+std::string found(const std::string& word, int width) {
+  const auto has = [&](const char* text) {
+    return std::string_view(text).find(word) != std::string_view::npos;
+  };
+  const std::string named = those(width, [&](const trl_option* o) {
+    return has(trl_option_name(o)) || has(trl_option_aliases(o)) || has(trl_option_other_names(o));
+  });
+  return !named.empty() ? named : those(width, [&](const trl_option* o) { return has(trl_option_doc(o)); });
+}
+
+// The key that the word was meant to be, or a trainer; empty: none is near.
+std::string near_name(const std::string& word) {
   std::vector<std::string> names = {"sft", "dpo", "kto", "reward"};
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
     names.emplace_back(trl_option_name(o));
     for (const std::string& alias : aliases_of(o)) names.push_back(alias);
   }
-  const std::string near = nearest_flag(word, names);
-  throw Failure(kUsage, fmt::format("'{}' is neither a trainer nor a key; {}", word,
-                                    near.empty() ? "try: trl options sft" : "did you mean " + near + "?"));
+  return nearest_flag(word, names);
 }
 
 }  // namespace
 
 int options(const Words& words) {
-  if (words.size() > 1) throw Failure(kUsage, "usage: trl options [TRAINER | KEY]");
+  if (words.size() > 1) throw Failure(kUsage, "usage: trl options [TRAINER | KEY | WORD]");
   const int width = columns(STDOUT_FILENO);
   std::string word = words.empty() ? "" : words[0];
   if (word.starts_with("--")) word.erase(0, 2);
   const std::string of_trainer = list(word, width);
   if (!of_trainer.empty()) return print(of_trainer), 0;
   const trl_option* const key = find_key(word);
-  if (key == nullptr) refuse(word);
-  print(whole(key, width));
+  if (key != nullptr) return print(whole(key, width)), 0;
+  if (const std::string near = near_name(word); !near.empty())
+    throw Failure(kUsage, fmt::format("'{}' is neither a trainer nor a key; did you mean {}?", word, near));
+  const std::string matches = word.size() > 1 ? found(word, width) : "";
+  if (matches.empty())
+    throw Failure(
+        kUsage,
+        fmt::format("'{}' is neither a trainer nor a key, and no key has to do with it; try: trl options sft",
+                    word));
+  print(matches);
   return 0;
 }
 

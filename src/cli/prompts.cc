@@ -22,12 +22,6 @@ std::string all_of(std::istream& in) {
   return std::move(text).str();
 }
 
-std::string standard_input() {
-  std::string text = all_of(std::cin);
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
 using PromptRow = nlohmann::ordered_json;
 
 struct Prompt {
@@ -109,6 +103,12 @@ std::string file_text(const std::string& path) {
 }
 
 }  // namespace
+
+std::string standard_input() {
+  std::string text = all_of(std::cin);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
 
 std::vector<std::string> read_prompts(const std::vector<std::string>& given,
                                       const std::optional<std::string>& file, bool& chat) {

@@ -12,4 +12,6 @@ namespace trl::cli {
 std::vector<std::string> read_prompts(const std::vector<std::string>& given,
                                       const std::optional<std::string>& file, bool& chat);
 
+std::string standard_input();  // all of it, without the line end at its end
+
 }  // namespace trl::cli

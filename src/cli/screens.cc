@@ -91,23 +91,28 @@ std::map<std::string, Screen> made() {
                           {"prompts", "FILE", "a file of prompts: JSON Lines, or a text a line"},
                           {"json", "", "a line of JSON for each prompt"},
                           {"chat", "", "put each prompt into the chat template"},
+                          {"system", "TEXT", "the system message before each prompt"},
+                          {"num_return_sequences", "N", "completions of each prompt"},
                           {"max_new_tokens", "N", "tokens after which a completion ends"},
                           {"temperature", "X", "0: always the likeliest token"},
                           {"top_p", "X", "draw from the likeliest tokens"},
                           {"seed", "N", "seed of the draws"},
                           {"stop", "TEXT ...", "texts at which a completion ends"},
                           {"adapter_name_or_path", "DIR", "an adapter to use"},
+                          {"load_in_4bit", "", "quantise the weights while loading"},
                           kQuiet},
                          {"trl generate --model_name_or_path out --chat --prompt \"Who are you?\"",
                           "trl generate --model_name_or_path out --prompts prompts.jsonl --json"}};
   screens["chat"] = {"",
                      {{"model_name_or_path", "PATH", "the model: a directory, an adapter's, or a GGUF file"}},
-                     {{"system", "TEXT", "what the model is told before the conversation"},
+                     {{"system", "TEXT", "the system message before the conversation"},
                       {"max_new_tokens", "N", "tokens after which an answer ends"},
                       {"temperature", "X", "0: always the likeliest token"},
                       {"top_p", "X", "draw from the likeliest tokens"},
                       {"seed", "N", "seed of the draws"},
                       {"chat_template_path", "FILE", "another chat template"},
+                      {"adapter_name_or_path", "DIR", "an adapter to use"},
+                      {"load_in_4bit", "", "quantise the weights while loading"},
                       kQuiet},
                      {"trl chat --model_name_or_path out",
                       "trl chat --model_name_or_path out --system \"Be brief.\" --temperature 0.7"}};
@@ -159,10 +164,15 @@ std::map<std::string, Screen> made() {
                         {"trl profile --model_name_or_path smollm2 --dataset_name rows.jsonl",
                          "trl profile --config recipe.yaml --max_lengths 512 1024 --html lengths.html"}};
   screens["tokenize"] = {"",
-                         {kTokenizer, {"text", "TEXT", "the text"}},
-                         {{"plain", "", "without what the tokenizer adds by itself"}, kQuiet},
+                         {kTokenizer},
+                         {{"text", "TEXT", "the text; without it, stdin"},
+                          {"plain", "", "without what the tokenizer adds by itself"},
+                          {"json", "", "ids, pieces and texts as JSON"},
+                          {"decode", "ID ...", "the text of ids; without them, of stdin's"},
+                          kQuiet},
                          {"trl tokenize --model_name_or_path smollm2 --text \"some text\"",
-                          "trl tokenize --model_name_or_path smollm2 --text \"some text\" --plain"}};
+                          "trl tokenize --model_name_or_path smollm2 --json <text.txt",
+                          "trl tokenize --model_name_or_path smollm2 --decode 504 1451"}};
   screens["template"] = {"",
                          {kTokenizer, kRows},
                          {{"row", "N", "which row, from 0"},
@@ -173,12 +183,17 @@ std::map<std::string, Screen> made() {
                           kQuiet},
                          {"trl template --model_name_or_path smollm2 --dataset_name rows.jsonl",
                           "trl template --config recipe.yaml --row 3"}};
-  screens["download"] = {"NAME [--revision R] [--repo_type model|dataset] [--hub off]",
-                         {},
-                         {},
-                         {"trl download Qwen/Qwen2.5-0.5B",
-                          "trl download trl-lib/Capybara --repo_type dataset --revision main"}};
-  screens["options"] = {"[TRAINER | KEY]", {}, {}, {"trl options sft", "trl options learning_rate"}};
+  screens["download"] = {
+      "NAME [--KEY VALUE ...]",
+      {},
+      {{"revision", "NAME", "a branch, a tag or a commit [main]"},
+       {"repo_type", "WORD", "model or dataset [model]"},
+       {"hub", "off", "no network: what the cache holds is looked up alone"},
+       kQuiet},
+      {"trl download Qwen/Qwen2.5-0.5B", "trl download trl-lib/Capybara --repo_type dataset --revision main",
+       "trl download https://huggingface.co/owner/name/blob/main/file.gguf"}};
+  screens["options"] = {
+      "[TRAINER | KEY | WORD]", {}, {}, {"trl options sft", "trl options learning_rate", "trl options lora"}};
   screens["env"] = {"", {}, {}, {"trl env", "trl env >report.json"}};
   screens["completion"] = {
       "bash | zsh | fish",

@@ -1,7 +1,15 @@
-// trl tokenize: the tokens of a text.
+// trl tokenize: the tokens of a text, or the text of tokens.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
+#include "cli/output.h"
+#include "cli/prompts.h"
 #include "cli/signals.h"
 #include "cli/token_lines.h"
 
@@ -22,13 +30,14 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
   return ids;
 }
 
-std::string decode(const Tokenizer& tokenizer, const int32_t* ids, size_t count) {
+std::string decode(const Tokenizer& tokenizer, const int32_t* ids, size_t count, bool special = true) {
   Error error;
   size_t size = 0;
   std::string text;
   for (int i = 0; i < 2; ++i) {
     text.resize(size);
-    check(trl_tokenizer_decode(tokenizer.get(), ids, count, 0, text.data(), text.size(), &size, error.out()),
+    check(trl_tokenizer_decode(tokenizer.get(), ids, count, special ? 0 : 1, text.data(), text.size(), &size,
+                               error.out()),
           error);
   }
   return text;
@@ -55,6 +64,60 @@ std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                                                       : decode(tokenizer, ids.data() + at, 1);
 }
 
+// Ids as --json writes them, a list, or numbers with spaces or commas between.
+std::vector<int32_t> ids_of(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  std::string plain = text;
+  if (json.is_object() && json.contains("input_ids")) plain = json["input_ids"].dump();
+  for (char& c : plain) {
+    if (std::string_view("[],\t\r\n").find(c) != std::string_view::npos) c = ' ';
+  }
+  std::vector<int32_t> ids;
+  for (size_t begin = 0; (begin = plain.find_first_not_of(' ', begin)) != std::string::npos;) {
+    const size_t end = std::min(plain.find(' ', begin), plain.size());
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(plain.data() + begin, plain.data() + end, id);
+    if (error != std::errc() || stop != plain.data() + end)
+      throw Failure(kUsage,
+                    fmt::format("--decode: '{}' is not the id of a token; give numbers, such as 1 2 3",
+                                plain.substr(begin, end - begin)));
+    ids.push_back(id);
+    begin = end;
+  }
+  if (ids.empty()) throw Failure(kUsage, "--decode: there are no ids; give numbers, such as 1 2 3");
+  return ids;
+}
+
+// The value of --text, or stdin without its last line end.
+std::string input(const std::optional<std::string>& given) {
+  if (given && *given != "-") return *given;
+  std::string text = given || isatty(STDIN_FILENO) == 0 ? standard_input() : "";
+  if (!text.empty()) return text;
+  throw Failure(
+      kUsage,
+      "--text is required: the text to cut into tokens, or the ids to --decode; stdin may have it, too");
+}
+
+void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bool json) {
+  nlohmann::ordered_json all = {
+      {"input_ids", ids}, {"pieces", nlohmann::json::array()}, {"texts", nlohmann::json::array()}};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string piece = piece_of(tokenizer, ids[i]), text = text_of(tokenizer, ids, i);
+    if (!json) {
+      print_token({ids[i], std::nullopt, piece, text});
+      continue;
+    }
+    all["pieces"].push_back(piece);
+    all["texts"].push_back(text);
+  }
+  if (json) print(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void print_text(const std::string& text, bool json) {
+  const nlohmann::json object = {{"text", text}};
+  print((json ? object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : text) + "\n");
+}
+
 }  // namespace
 
 int tokenize(const Words& words) {
@@ -62,31 +125,40 @@ int tokenize(const Words& words) {
   Error error;
   check(trl_config_create(config.out(), error.out()), error);
   std::optional<std::string> text;
-  bool plain = false;
+  std::vector<std::string> ids;
+  bool plain = false, json = false, decodes = false;
   const CommandLine line{
       "tokenize",
       "Print the tokens of a text, one a line: its id, its piece as in the vocabulary, and what it adds "
-      "to the "
-      "text, both as JSON.",
+      "to the text, both as JSON. Or the other way round: --decode.",
       "",
       {"runtime"},
-      {"model_name_or_path"},
-      {{"text", "The text", &text}},
-      {{"plain", "Without what the tokenizer adds by itself (a begin token ...)", &plain}},
-      {},
+      {"model_name_or_path", "model_revision"},
+      {{"text", "The text; - or none: stdin, without the line end at its end", &text}},
+      {{"plain", "Without what the tokenizer adds by itself (a begin token ...)", &plain},
+       {"json", "Print one JSON object: input_ids, pieces and texts; of --decode: text", &json}},
+      {{"decode", "Print the text of these ids; none: those of --text or stdin, also as --json wrote them",
+        &ids, &decodes}},
       true,
       Opens::tokenizers};
   if (parse(line, words, config)) return 0;
   need_tokenizer(config);
-  if (!text) throw Failure(kUsage, "--text is required: the text to cut into tokens");
+  std::string given;
+  for (const std::string& id : ids) given += id + " ";
+  if (given.find_first_not_of(' ') == std::string::npos) given.clear();  // --decode by itself
+  if (!given.empty() && text)
+    throw Failure(kUsage, "give the ids either after --decode or as --text, not both");
+  if (given.empty()) given = input(text);
+  const std::vector<int32_t> wanted = decodes ? ids_of(given) : std::vector<int32_t>();
   const Interrupt interrupt("stopped");
   Runtime runtime;
   open_runtime(config, runtime);
   Tokenizer tokenizer;
   open_tokenizer(config, runtime, tokenizer);
-  const std::vector<int32_t> ids = encode(tokenizer, *text, !plain);
-  for (size_t i = 0; i < ids.size(); ++i)
-    print_token({ids[i], std::nullopt, piece_of(tokenizer, ids[i]), text_of(tokenizer, ids, i)});
+  if (decodes)
+    print_text(decode(tokenizer, wanted.data(), wanted.size(), !plain), json);
+  else
+    print_tokens(tokenizer, encode(tokenizer, given, !plain), json);
   return 0;
 }
 

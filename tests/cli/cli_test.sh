@@ -48,6 +48,14 @@ case_options_shows_one_key() {
   run 0 options loss_type; says out "dpo:"
   run 2 options learning_rat; says err "did you mean learning_rate?"
 }
+case_options_searches() {
+  run 0 options lora; for key in lora_r lora_alpha lora_target_modules use_peft; do says out "$key = "; done
+  ! grep -q "learning_rate = " out || die "a key that has nothing to do with it"
+  run 0 options cutoff_len; says out "max_length = "; [ "$(grep -c '^  [a-z_.]* = ' out)" -eq 1 ] || die "one key"
+  run 0 options tmpfs; says out "offload_dir = "  # in texts alone
+  run 0 options max_length; says out "cutoff_len"
+  run 2 options xyzzy; says err "no key has to do with it"
+}
 case_help_and_version_have_several_names() {
   run 0 help; says out "sft"; mv out want; run 0 --help; cmp out want; run 0 -h; cmp out want
   run 0 --version; mv out want; run 0 -v; cmp out want; run 0 version; cmp out want; run 2 version more
@@ -56,13 +64,65 @@ case_help_and_version_have_several_names() {
 case_misspelt_words_are_answered() {
   run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 xyzzy; says err "trl help"
-  for trainer in grpo rloo gkd online_dpo ppo; do
+  for trainer in grpo rloo gkd online_dpo ppo distillation; do
     run 2 "$trainer"; says err "trl $trainer: this trainer is not in this version of libtrl yet"
   done
+  run 2 vllm-serve; says err "trl vllm-serve: this command is not in this version of libtrl yet"
   run 2 "${sft[@]}" --lr_scheduler_type cosin; says err "did you mean cosine?"
   run 2 "${sft[@]}" --report_to jsnl; says err "did you mean jsonl?"
   run 2 "${sft[@]}" --beta 0.1; says err "--beta: not an option of trl sft; it is one of"
   run 2 generate --model_name_or_path "$model" --learning_rat 1; ! grep -q learning_rate err || die "another command's key"
+}
+# lines of err that name the flag for it
+case_flags_of_other_tools_are_answered_all_at_once() {
+  run 2 sft --base_model a --sequence_len 1 --cutoff-len 2 --micro_batch_size 3 --lr 4 --epochs 5 --batch_size=6 --lora_rank 7 --no_such 8
+  for pair in base_model:model_name_or_path sequence_len:max_length cutoff_len:max_length micro_batch_size:per_device_train_batch_size \
+              lr:learning_rate epochs:num_train_epochs batch_size:per_device_train_batch_size lora_rank:lora_r; do
+    says err "--${pair%:*}: not an option of trl sft; the flag for it is --${pair#*:}"
+  done
+  says err "--no_such: not an option of trl sft"; [ "$(grep -c error err)" -eq 9 ] || die "nine errors"
+  run 2 generate --max_tokens 3; says err "the flag for it is --max_new_tokens"
+  run 2 "${sft[@]}" -e 3; says err "-e: not an option of trl sft"
+  run 2 env --json; says err "--json: not an option of trl env"; run 2 man --outptu x; says err "did you mean --output?"
+}
+case_unknown_keys_of_a_file_are_told_at_once() {
+  printf 'base_model: a\nlr: 1\nmax_steps: 1\nno_such: 2\n' >c.yaml; run 2 sft --config c.yaml
+  says err "line 1: 'base_model': unknown key; the key for it is model_name_or_path"; says err "line 2: 'lr'"; says err "line 4: 'no_such'"
+}
+case_a_key_given_twice_is_a_warning_with_both_lines() {
+  printf 'max_steps: 3\nseed: 1\nmax_steps: 2\n' >c.yaml
+  local twice="c.yaml:3: max_steps: the key is given twice, first in line 1; this one counts" command
+  for command in sft validate rows; do
+    run 0 "$command" --config c.yaml --model_name_or_path "$model" --dataset_name "$rows" $([ $command != sft ] || echo --dry_run)
+    [ "$(grep -cF "$twice" err)" -eq 1 ] || die "$command: not one warning"
+  done
+  run 0 "${sft[@]}" --config c.yaml; [ "$(grep -c '"loss"' out)" -eq 2 ] || die "the last counts"
+  [ "$(grep -cF "$twice" err)" -eq 1 ] || die "not one warning of a run"
+  run 0 tokenize --model_name_or_path "$model" --text it --config c.yaml --log_level error; [ ! -s err ] || die "log_level"
+}
+case_two_configurations_are_an_error() {
+  printf 'max_steps: 3\n' >c.yaml; run 2 sft --config c.yaml --config d.yaml; says err "--config: it is given twice, c.yaml and d.yaml"
+  run 2 sft --config c.yaml more; says err "unexpected argument 'more'"
+}
+case_words_without_a_flag_say_what_to_write() {
+  run 2 sft smollm2 rows.jsonl; says err "write --model_name_or_path smollm2 --dataset_name rows.jsonl"
+  run 2 sft recipe.yaml; says err "write --config recipe.yaml"
+  run 2 generate out "Who are you?"; says err "write --model_name_or_path out --prompt \"Who are you?\""
+  run 2 generate --model_name_or_path out Hello; says err "write --prompt Hello"
+  run 2 tokenize out hello; says err "write --model_name_or_path out --text hello"
+  run 2 convert out out.gguf; says err "write --model_name_or_path out --output out.gguf"
+  run 2 dpo out pairs.jsonl tuned; says err "--dataset_name pairs.jsonl --output_dir tuned"
+}
+case_values_that_are_gone_or_refused() {
+  run 2 dpo --loss_type kto_pair; says err "trl kto"
+  run 2 dpo --model_name_or_path "$model" --dataset_name "$rows" --loss_type kto; says err "trl kto"
+  run 2 sft --optim galore_adam; ! grep -q "galore_adamw" err || die "a value that is refused"
+  run 2 validate --method grp; ! grep -q "grpo" err || die "a trainer that there is not"
+  run 0 completion bash; . ./out
+  [ "$(offers sft --optim galore)" = "" ] || die "completed: $(offers sft --optim galore)"
+  [ "$(offers validate --method g)" = "" ] || die "completed: $(offers validate --method g)"
+  [ "$(offers sft --optim lion_8)" = lion_8bit ] || die "no longer completed"
+  [ "$(offers sft --mixed_precision f)" = "" ] || die "completed: $(offers sft --mixed_precision f)"
 }
 case_a_list_given_twice_takes_the_last() {
   run 0 "${sft[@]}" --max_steps 1 --save_strategy no --report_to html --report_to csv jsonl
@@ -151,6 +211,38 @@ case_generate_takes_several_prompts() {
   : >none; run 1 "${words[@]}" --prompts none; says err "none: holds no prompts"
   run 2 "${words[@]}" --prompts none --prompt a; says err "not both"
 }
+case_generate_gives_several_completions() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --temperature 1.5 --num_return_sequences 3)
+  run 0 "${words[@]}" --prompt "It opens" Once --json; [ "$(grep -c '"prompt":"It opens"' out)" -eq 3 ] || die "three of each"
+  [ "$(wc -l <out)" -eq 6 ] || die "lines"; [ "$(sort -u out | wc -l)" -eq 6 ] || die "the same"
+  run 0 "${words[@]}" --prompt "It opens"; says out "--- 1 of 3"; says out "--- 3 of 3"
+  run 2 "${words[@]}" --prompt "It opens" --temperature 0; says err "needs generate.temperature above 0"
+  run 2 chat --model_name_or_path "$model" --num_return_sequences 2; says err "chat gives one answer"
+}
+case_generate_takes_a_system_message() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --prompt Hello)
+  run 0 "${words[@]}" --chat; mv out plain; run 0 "${words[@]}" --chat --system "Be brief."; mv out brief
+  run 0 "${words[@]}" --system "Be brief."; cmp out brief; ! cmp -s plain brief || die "it has no effect"
+  run 2 "${words[@]}" --system "Be brief." --chat false; says err "generate.chat"
+}
+case_generate_and_chat_open_as_training_does() {
+  local words=(--model_name_or_path "$model" --max_new_tokens 24)
+  run 0 generate "${words[@]}" --prompt "It opens"; mv out plain
+  for form in --load_in_4bit --load_in_8bit "--dtype bfloat16"; do
+    run 0 generate "${words[@]}" --prompt "It opens" $form; [ "$form" != --load_in_4bit ] || ! cmp -s out plain || die "$form: as without"
+  done
+  run 2 generate "${words[@]}" --prompt a --load_in_4bit --load_in_8bit; says err "give one of them"
+  printf 'hello\n/save a.jsonl\n/exit\n' | "$trl" chat "${words[@]}" >out 2>err || die "chat"
+  printf 'hello\n/save b.jsonl\n/exit\n' | "$trl" chat "${words[@]}" --load_in_4bit >out 2>err || die "chat"
+  ! cmp -s a.jsonl b.jsonl || die "chat --load_in_4bit: as without"
+}
+case_chat_takes_an_adapter() {
+  run 0 "${sft[@]}" --max_steps 2 --use_peft --learning_rate 0.5 --output_dir adapter
+  printf 'hello\n/save a.jsonl\n/exit\n' >typed
+  "$trl" chat --model_name_or_path adapter --max_new_tokens 8 <typed >out 2>err || die "its directory"
+  "$trl" chat --model_name_or_path "$model" --adapter_name_or_path adapter --max_new_tokens 8 < <(sed s/a.jsonl/b.jsonl/ typed) >out 2>err || die "beside its model"
+  cmp a.jsonl b.jsonl
+}
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of trl sft"
   run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of trl sft"
@@ -183,7 +275,7 @@ case_extra_words_are_refused() {
 }
 case_the_last_of_a_flag_counts() {
   printf 'max_steps: 3\n' >c.yaml
-  run 0 "${sft[@]}" --config gone.yaml --config c.yaml --bf16 --bf16 false --max_steps 2 --max_steps 1
+  run 0 "${sft[@]}" --config c.yaml --bf16 --bf16 false --max_steps 2 --max_steps 1
   [ "$(grep -c '"loss"' out)" -eq 1 ] || die "records"
 }
 case_a_word_may_begin_with_a_bracket() {
@@ -247,7 +339,7 @@ case_unknown_key_in_a_file() {
 case_missing_config_file() { run 1 sft --config gone.yaml; says err "gone.yaml"; }
 case_missing_dataset() { run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir m; says err "gone.jsonl"; }
 case_names_of_the_hub_without_it() {
-  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "dataset_name: trl-lib/Capybara: it is not in the Hugging Face cache"
+  run 1 sft --model_name_or_path "$model" --dataset_name trl-lib/Capybara --output_dir m; says err "dataset_name: there is no file or directory trl-lib/Capybara; on the hub: trl-lib/Capybara: it is not in the Hugging Face cache"
   run 1 sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name "$rows" --output_dir m; says err "the hub is not asked (TRL_HUB=off)"
 }
 case_output_that_cannot_be_written_fails_first() {
@@ -269,6 +361,22 @@ case_tokenize_prints_ids_pieces_and_texts() {
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
   run 2 tokenize --model_name_or_path "$model"; says err "--text is required"
   run 2 tokenize --text a; says err "--model_name_or_path is required"
+}
+case_tokenize_reads_stdin_and_gives_json() {
+  local words=(tokenize --model_name_or_path "$model")
+  run 0 "${words[@]}" --text $'It is\nhere'; mv out want
+  printf 'It is\nhere\n' | "$trl" "${words[@]}" >out 2>err || die "stdin"; cmp out want
+  printf 'It is\nhere\n' | "$trl" "${words[@]}" --text - >out 2>err || die "-"; cmp out want
+  run 0 "${words[@]}" --text $'It is\nhere' --json; mv out json
+  says json "{\"input_ids\":[$(cut -f1 want | paste -sd,)],\"pieces\":["; says json '"texts":["It"'
+  run 0 "${words[@]}" --decode $(cut -f1 want); [ "$(cat out)" = $'It is\nhere' ] || die "decoded: $(cat out)"
+  "$trl" "${words[@]}" --decode <json >out 2>err || die "decode of --json"; [ "$(cat out)" = $'It is\nhere' ] || die "decoded: $(cat out)"
+  run 0 "${words[@]}" --decode --text "[$(cut -f1 want | paste -sd,)]" --json; says out '{"text":"It is\nhere"}'
+  run 2 "${words[@]}" --decode 1 two; says err "--decode: 'two' is not the id of a token"
+  run 2 "${words[@]}" --decode 1 --text 2; says err "not both"
+  run 1 "${words[@]}" --decode 99999; says err "99999 is outside the vocabulary"
+  run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text it --json; says out '[CLS]'
+  run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --decode --plain --text "$(cat out)"; [ "$(cat out)" = it ] || die "--plain"
 }
 # What a terminal gets: script makes one.
 case_tokens_are_coloured_on_a_terminal() {

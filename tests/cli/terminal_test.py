@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """usage: terminal_test.py TRL CASE. The trl command on a real pseudo-terminal of 60, 80 and 120 columns."""
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -124,6 +125,29 @@ def case_a_closed_terminal_leaves_a_checkpoint():
     status = os.waitpid(pid, 0)[1]
     assert os.waitstatus_to_exitcode(status) == 129, (status, seen)
     assert list(pathlib.Path("out").glob("checkpoint-*/optimizer.safetensors")), os.listdir("out")
+
+
+def case_chat_wraps_between_words():
+    for columns in (30, 60):
+        said = pathlib.Path(f"said{columns}.jsonl")
+        todo = [b"one two\r", f"/save {said}\r".encode(), b"/exit\r"]
+        begun = [0]
+
+        def type_next(terminal, seen):
+            if todo and b"> " in seen[begun[0]:]:  # a line can be typed
+                begun[0] = len(seen)
+                os.write(terminal, todo.pop(0))
+
+        text, _ = run(["chat", "--model_name_or_path", str(DATA / "models/qwen2"), "--max_new_tokens", "400",
+                       "--temperature", "1", "--seed", "9"], columns, on_output=type_next)
+        answer = json.loads(said.read_text())["messages"][-1]["content"]
+        words = [word for word in answer.split() if word.isascii() and word.isprintable() and len(word) < columns]
+        assert len(words) > 20 and len(answer) > 3 * columns, answer
+        lines = [line for line in drawn(text.split("> one two")[1].split("> /save")[0]) if not line.startswith("trl: ")]
+        assert max(map(len, lines)) <= columns, lines
+        shown = " ".join(lines).split()
+        for word in words:
+            assert word in shown, f"{columns}: {word!r} is broken: {lines}"
 
 
 def case_help_fits():

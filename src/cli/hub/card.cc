@@ -79,12 +79,12 @@ CardFiles files_of_card(const std::string& card, const std::string& config, cons
     names.push_back(name);
   }
   if (config.empty())
-    throw HubError(fmt::format("{}: it has several configurations; give dataset_config: {}", id,
-                               fmt::join(names, ", ")));
-  throw HubError(
+    throw UnfitError(fmt::format("{}: it has several configurations; give dataset_config: {}", id,
+                                 fmt::join(names, ", ")));
+  throw UnfitError(
       fmt::format("{}: it has no configuration '{}'; there are: {}", id, config, fmt::join(names, ", ")));
 } catch (const YAML::Exception& error) {
-  throw HubError(fmt::format("{}: the YAML of its README.md is not understood: {}", id, error.what()));
+  throw UnfitError(fmt::format("{}: the YAML of its README.md is not understood: {}", id, error.what()));
 }
 
 }  // namespace trl::cli::hub

@@ -12,7 +12,7 @@ struct CardFiles {
   bool matches(const std::string& path) const;  // globs: * within a name, ** across folders
 };
 
-// Those of a configuration; an empty name means the default one. Throws HubError where the card has
+// Those of a configuration; an empty name means the default one. Throws UnfitError where the card has
 // configurations and none of that name, or several and no default; id is for messages.
 CardFiles files_of_card(const std::string& card, const std::string& config, const std::string& id);
 

@@ -10,6 +10,7 @@ struct Settings {
   std::string token;         // HF_TOKEN, or what the file of HF_TOKEN_PATH holds; may be empty
   std::string token_origin;  // where the token was found, for messages
   std::string off;           // why the network is not used; empty: it is
+  std::string why;           // what comes before "waiting for ..." in the log
 };
 
 // The settings of this process. hub: the value of --hub, or empty: that of the variable TRL_HUB. Throws

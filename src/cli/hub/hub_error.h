@@ -8,4 +8,9 @@ struct HubError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The repository is there, and what is in it cannot be used.
+struct UnfitError : HubError {
+  using HubError::HubError;
+};
+
 }  // namespace trl::cli::hub

@@ -16,8 +16,10 @@ std::string about_token(const Settings& settings) {
 
 std::string missing(const Settings& settings, const Repo& repo, long status) {
   const char* const other = repo.type == Repo::Type::model ? "dataset" : "model";
-  return fmt::format("the {} is missing or private ({}): check the name, which may also be that of a {}; {}",
-                     repo.type_name(), status, other, about_token(settings));
+  return fmt::format(
+      "the {} is missing or private ({}): check the name, which may also be that of a {}{}; {}",
+      repo.type_name(), status, other, repo.by_download ? fmt::format(" (--repo_type {})", other) : "",
+      about_token(settings));
 }
 
 }  // namespace

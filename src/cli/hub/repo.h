@@ -9,6 +9,7 @@ struct Repo {
   enum class Type { model, dataset } type = Type::model;
   std::string id;                 // "Qwen/Qwen2.5-0.5B", "gpt2"
   std::string revision = "main";  // a branch, a tag or a commit
+  bool by_download = false;       // trl download asks: messages advise its flags, not the keys of a run
 
   const char* type_name() const { return type == Type::model ? "model" : "dataset"; }
   std::string folder() const;  // "models--Qwen--Qwen2.5-0.5B", as it is called in the cache

@@ -1,11 +1,14 @@
 #include "cli/hub/request.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -16,11 +19,27 @@ namespace trl::cli::hub {
 namespace {
 
 constexpr long kConnectSeconds = 10;
+constexpr double kReachSeconds =
+    3.9;  // for the first answer of a hub, tries included; it is looked at each second
+constexpr double kTellAfterSeconds = 1;
 constexpr long kSilentSeconds = 30;  // a transfer in which nothing comes for so long has failed
 
 struct CurlLibrary {
   CurlLibrary() { curl_global_init(CURL_GLOBAL_DEFAULT); }
 };
+
+struct Reach {
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  bool answered = false, told = false;
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  }
+};
+
+Reach& reach() {
+  static Reach of_process;  // begins with the first request
+  return of_process;
+}
 
 std::string trimmed_value(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -45,6 +64,10 @@ std::string Reply::header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
+double seconds_to_reach() {
+  return reach().answered ? std::numeric_limits<double>::infinity() : kReachSeconds - reach().seconds();
+}
+
 std::string origin_of(const std::string& url) {
   const Url parsed(curl_url(), curl_url_cleanup);
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK)
@@ -58,7 +81,7 @@ std::string origin_of(const std::string& url) {
 }
 
 Request::Request(const Settings& settings, Method method, const std::string& url, int64_t from, Sink sink)
-    : url_(url), sink_(std::move(sink)) {
+    : url_(url), why_asked_(settings.why), sink_(std::move(sink)) {
   static const CurlLibrary library;
   const bool own = origin_of(url) == origin_of(settings.endpoint);
   handle_ = curl_easy_init();
@@ -72,7 +95,12 @@ Request::Request(const Settings& settings, Method method, const std::string& url
   curl_easy_setopt(handle_, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle_, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(handle_, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  const double left = std::clamp(seconds_to_reach(), 0.1, static_cast<double>(kConnectSeconds));
+  curl_easy_setopt(handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(left * 1000));
+  curl_easy_setopt(handle_, CURLOPT_QUICK_EXIT, 1L);  // does not wait for a name server that is silent
+  curl_easy_setopt(handle_, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(handle_, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(handle_, CURLOPT_XFERINFODATA, this);
   curl_easy_setopt(handle_, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(handle_, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
   curl_easy_setopt(handle_, CURLOPT_ERRORBUFFER, error_);
@@ -92,6 +120,7 @@ Request::~Request() {
 size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
   auto& reply = static_cast<Request*>(self)->reply_;
   const std::string_view line(bytes, size * count);
+  reach().answered = true;
   if (line.starts_with("HTTP/")) {  // the one before was a proxy's, or "100 Continue"
     reply = {};
     if (const size_t space = line.find(' '); space != std::string_view::npos)
@@ -102,6 +131,19 @@ size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
     reply.headers[name] = trimmed_value(line.substr(colon + 1));
   }
   return size * count;
+}
+
+// Called about once a second while nothing comes.
+int Request::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  Reach& hub = reach();
+  if (hub.answered) return 0;
+  if (!hub.told && hub.seconds() >= kTellAfterSeconds) {
+    const Request& request = *static_cast<Request*>(self);
+    spdlog::info("{}waiting for {}", request.why_asked_,
+                 request.url_.substr(0, request.url_.find('/', request.url_.find("://") + 3)));
+    hub.told = true;
+  }
+  return hub.seconds() < kReachSeconds ? 0 : 1;
 }
 
 size_t Request::on_body(char* bytes, size_t size, size_t count, void* self) {
@@ -124,6 +166,7 @@ std::string Request::location() const {
 }
 
 std::string Request::why(CURLcode code) const {
+  if (code == CURLE_ABORTED_BY_CALLBACK) return fmt::format("no answer within {:.0f} s", kReachSeconds);
   const std::string detail = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
   if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
     return detail + " (Debian's package ca-certificates holds the certificates that are trusted)";

@@ -40,15 +40,19 @@ class Request {
 
  private:
   static size_t on_header(char* bytes, size_t size, size_t count, void* self);
+  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
   static size_t on_body(char* bytes, size_t size, size_t count, void* self);
 
   CURL* handle_;
   curl_slist* headers_ = nullptr;
-  std::string url_;
+  std::string url_, why_asked_;
   Sink sink_;
   Reply reply_;
   char error_[CURL_ERROR_SIZE] = "";
 };
+
+// Seconds that are left for the hub to answer for the first time in this process; infinite once it has.
+double seconds_to_reach();
 
 // "https://host:443" of a URL; throws HubError for another scheme than http and https.
 std::string origin_of(const std::string& url);

@@ -9,12 +9,12 @@ namespace trl::cli::hub {
 class Retries {
  public:
   static constexpr int kMost = 5;
-  // Seconds to wait before the next try; negative: there is none, because there were enough or the hub asks
-  // for more than two minutes.
+  // Seconds to wait before the next try; negative: there is none, because there were enough, the hub asks for
+  // more than two minutes, or nothing has answered yet and it is time to say so.
   double next(const Reply& reply) {
     if (++made_ > kMost) return -1;
     const double seconds = seconds_to_wait(reply, std::min(0.5 * (1 << made_), 8.0));
-    return seconds > kLongest ? -1 : std::max(seconds, 0.1);
+    return seconds > kLongest || seconds >= seconds_to_reach() ? -1 : std::max(seconds, 0.1);
   }
   void progress() { made_ = 0; }  // bytes came: it is worth to go on
 

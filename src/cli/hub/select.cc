@@ -65,6 +65,11 @@ Listing those(const Listing& listing, Test test) {
   return found;
 }
 
+[[noreturn]] void refuse_part(const Repo& repo, const Want& want, const char* what) {
+  throw UnfitError(fmt::format("{}: {}: of a {} {} taken by itself; leave the file out", repo.shown(),
+                               want.file, repo.type_name(), what));
+}
+
 // The weights that are opened of a model directory: model.safetensors, or its shards and their index.
 Listing weights(const Listing& listing, const Repo& repo) {
   const bool single = find(listing, "model.safetensors") != nullptr;
@@ -77,26 +82,27 @@ Listing weights(const Listing& listing, const Repo& repo) {
   taken = those(listing, [](std::string_view path) { return path.ends_with(".gguf"); });
   if (taken.size() == 1) return taken;
   if (!taken.empty())
-    throw HubError(fmt::format("{}: it has {} GGUF files; name one of them, such as {}/{}: {}", repo.id,
-                               taken.size(), repo.id, taken.front().path, shown_names(taken)));
+    throw UnfitError(fmt::format("{}: it has {} GGUF files; name one of them, such as {}/{}: {}", repo.id,
+                                 taken.size(), repo.id, taken.front().path, shown_names(taken)));
   const Listing pickles = those(listing, is_pickle);
   if (!pickles.empty())
-    throw HubError(
+    throw UnfitError(
         fmt::format("{}: its weights are pickles ({}), which are never taken: opening one runs the code in "
                     "it. safetensors and GGUF are; a pull "
-                    "request of the repository may have them (--model_revision refs/pr/1)",
-                    repo.shown(), shown_names(pickles)));
-  throw HubError(
+                    "request of the repository may have them (--{} refs/pr/1)",
+                    repo.shown(), shown_names(pickles), repo.by_download ? "revision" : "model_revision"));
+  throw UnfitError(
       fmt::format("{}: it has no weights: neither model.safetensors nor shards of it, "
                   "adapter_model.safetensors or a GGUF file",
                   repo.shown()));
 }
 
 Listing model_files(const Listing& listing, const Repo& repo, const Want& want) {
+  if (!want.file.empty() && !want.file.ends_with(".gguf")) refuse_part(repo, want, "only a GGUF file is");
   if (!want.file.empty()) {
     const HubFile* file = find(listing, want.file);
     if (file != nullptr) return {*file};
-    throw HubError(fmt::format(
+    throw UnfitError(fmt::format(
         "{}: there is no file {} in it; its GGUF files: {}", repo.shown(), want.file,
         shown_names(those(listing, [](std::string_view path) { return path.ends_with(".gguf"); }))));
   }
@@ -109,6 +115,7 @@ Listing model_files(const Listing& listing, const Repo& repo, const Want& want) 
 }
 
 Listing dataset_files(const Listing& listing, const Repo& repo, const Want& want, const std::string& card) {
+  if (!want.file.empty()) refuse_part(repo, want, "no file is");
   const auto readable = [](std::string_view path) { return is_rows(path) && !is_hidden(path); };
   Listing rows = those(listing, readable);
   if (want.configured) {
@@ -124,7 +131,7 @@ Listing dataset_files(const Listing& listing, const Repo& repo, const Want& want
   if (rows.empty()) {
     const Listing others =
         those(listing, [](std::string_view path) { return !is_hidden(path) && path != "README.md"; });
-    throw HubError(
+    throw UnfitError(
         fmt::format("{}: it has no files of rows that are read (Parquet, JSON Lines, JSON, CSV, text; plain, "
                     ".gz or .zst){}{}",
                     repo.shown(), others.empty() ? "" : "; it has ", shown_names(others)));
@@ -132,7 +139,7 @@ Listing dataset_files(const Listing& listing, const Repo& repo, const Want& want
   const bool parquet = std::any_of(rows.begin(), rows.end(),
                                    [](const HubFile& file) { return file.path.ends_with(".parquet"); });
   if (parquet && !want.parquet)
-    throw HubError(
+    throw UnfitError(
         fmt::format("{}: its rows are Parquet files, which this build does not read; bash examples/setup.sh "
                     "--parquet brings Arrow and builds with it",
                     repo.shown()));

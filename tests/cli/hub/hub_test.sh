@@ -28,7 +28,7 @@ touch log
 server_pid=$!
 trap 'kill $server_pid 2>/dev/null || true; wait $server_pid 2>/dev/null || true; rm -rf "$dir"' EXIT
 for _ in $(seq 100); do [ -s ports ] && break; sleep 0.1; done
-read -r port cdn <ports
+read -r port cdn silent <ports
 export HF_ENDPOINT=http://127.0.0.1:$port
 cache=$HF_HOME/hub
 tiny=$cache/models--org--tiny
@@ -89,6 +89,53 @@ case_a_training_run_takes_names() {
   [ "$(requests)" -eq "$before" ] || die "the hub was asked for what is there"
   run 0 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/rows --hub off
 }
+case_a_missing_path_is_told_before_the_hub() {
+  run 1 generate --model_name_or_path out/final --prompt x
+  says err "model_name_or_path: there is no file or directory out/final; on the hub: out/final: the model is missing or private (401)"
+  HF_ENDPOINT=http://127.0.0.1:1 run 1 sft --model_name_or_path "$data/models/qwen2" --dataset_name out/rows --output_dir m
+  says err "dataset_name: there is no file or directory out/rows; on the hub: "; [ ! -e m ] || die "m"
+}
+# ends_soon ARGUMENTS...: a hub that is not there is told within 5 seconds, with a line before
+ends_soon() {
+  local begin; begin=$(date +%s%N)
+  run 1 "$@"
+  [ $((($(date +%s%N) - begin) / 1000000)) -lt 5000 ] || die "it took $((($(date +%s%N) - begin) / 1000000)) ms"
+  says err "waiting for $HF_ENDPOINT"; says err "cannot be reached"
+}
+case_an_unreachable_hub_is_told_soon() {
+  local real=$HF_ENDPOINT
+  HF_ENDPOINT=http://127.0.0.1:1 ends_soon download org/tiny
+  HF_ENDPOINT=http://127.0.0.1:$silent ends_soon tokenize --model_name_or_path org/tiny --text hi
+  says err "model_name_or_path: there is no file or directory org/tiny; waiting for "
+  HF_ENDPOINT=$real run 0 download org/tiny  # what is in the cache needs no hub
+  HF_ENDPOINT=http://127.0.0.1:1 run 0 tokenize --model_name_or_path org/tiny --text hi
+}
+case_addresses_are_names() {
+  run 0 download "$HF_ENDPOINT/org/tiny"; [ "$(cat out)" = "$tiny/snapshots/$(cat "$tiny/refs/main")" ] || die "$(cat out)"
+  run 0 download "https://huggingface.co/org/tiny/tree/v2"; says "$(cat out)/moved.json" '"v": 2'
+  run 0 download "$HF_ENDPOINT/datasets/org/rows?x=y"; [ -f "$(cat out)/data/train.jsonl" ] || die "rows"
+  run 0 tokenize --model_name_or_path "https://huggingface.co/org/tiny/tree/v2" --text hi
+  run 0 "${sft[@]}" --model_name_or_path org/tiny --dataset_name "https://huggingface.co/datasets/org/rows"
+  mkdir -p root/models/org/gguf/main; printf a >root/models/org/gguf/main/a.gguf; printf b >root/models/org/gguf/main/b.gguf
+  run 0 download "hf.co/org/gguf/blob/main/b.gguf"; same "$(cat out)" root/models/org/gguf/main/b.gguf
+  run 1 download "$HF_ENDPOINT/org/tiny/blob/main/config.json"; says err "only a GGUF file is taken by itself"
+  run 2 download "https://huggingface.co/spaces/org/tiny"; says err "is not a name of the hub"
+  run 2 download "https://example.com/org/tiny"; says err "is not a name of the hub"
+  run 2 download "$HF_ENDPOINT/org/tiny/tree/v2" --revision main; says err "the address says v2"
+  run 2 download "$HF_ENDPOINT/datasets/org/rows" --repo_type model; says err "the address says dataset"
+}
+case_download_names_its_own_flags() {
+  run 2 download org/tiny --revison v2; says err "--revison: not an option of trl download; did you mean --revision?"
+  run 2 download org/tiny --model_revision v2; says err "--model_revision: not an option of trl download"
+  run 2 download org/tiny --revision; says err "--revision needs a value"
+  run 2 download org/tiny more; says err "unexpected argument 'more'"
+  run 1 download org/gone; says err "that of a dataset (--repo_type dataset)"
+  mkdir -p root/models/org/old/main; printf x >root/models/org/old/main/pytorch_model.bin
+  run 1 download org/old; says err "(--revision refs/pr/1)"; lacks err "model_revision"
+  run 1 tokenize --model_name_or_path org/gone --text x; lacks err "repo_type"
+  run 0 download org/tiny -q; [ ! -s err ] || die "not quiet"
+  run 0 tokenize --model_name_or_path org/tiny --text hi -q; [ ! -s err ] || die "not quiet"
+}
 case_a_local_path_comes_first() {
   mkdir -p org; cp -r root/models/org/tiny/main org/tiny
   run 0 tokenize --model_name_or_path org/tiny --text hi
@@ -104,7 +151,7 @@ case_off_touches_no_network() {
       --*) run 1 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/rows --hub off ;;
       *) env_run "$way" ;;
     esac
-    says err "model_name_or_path: org/tiny: it is not in the Hugging Face cache"; says err "$way"
+    says err "model_name_or_path: there is no file or directory org/tiny; on the hub: org/tiny: it is not in the Hugging Face cache"; says err "$way"
   done
   run 1 download org/tiny --hub off
   [ "$(requests)" -eq 0 ] || die "the hub was asked"

@@ -1,8 +1,9 @@
 // A hub on this machine, for tests: usage: trl_hub_server ROOT PORTS LOG. Serves the repositories below ROOT
 // ("models/owner/name/REVISION/files", "datasets/..." likewise) on 127.0.0.1 as huggingface.co does: the API,
 // the addresses of files with redirects to a second port for the large ones, ranges, checksums. Writes its
-// two ports into PORTS, and a line for each request into LOG: which port, method, path, Range, Authorization.
-// What goes wrong is said by files in ROOT/faults, each used up once (hub_test.sh says which).
+// two ports into PORTS, with a third one that takes connections and never answers, and a line for each
+// request into LOG: which port, method, path, Range, Authorization. What goes wrong is said by files in
+// ROOT/faults, each used up once (hub_test.sh says which).
 #include <httplib.h>
 #include <nettle/sha1.h>
 #include <nettle/sha2.h>
@@ -80,10 +81,11 @@ class Hub {
     cdn_.set_post_routing_handler([this](const Request& q, const Response& r) { record("cdn", q, r); });
     hub_port_ = hub_.bind_to_any_port("127.0.0.1");
     cdn_port_ = cdn_.bind_to_any_port("127.0.0.1");
+    silent_port_ = silent_.bind_to_any_port("127.0.0.1");
   }
 
   void serve(const fs::path& ports) {
-    std::ofstream(ports.string() + ".part") << hub_port_ << " " << cdn_port_ << "\n";
+    std::ofstream(ports.string() + ".part") << hub_port_ << " " << cdn_port_ << " " << silent_port_ << "\n";
     fs::rename(ports.string() + ".part", ports);
     std::thread other([this] { cdn_.listen_after_bind(); });
     hub_.listen_after_bind();
@@ -256,8 +258,8 @@ class Hub {
 
   const fs::path root_, log_;
   std::mutex mutex_;
-  httplib::Server hub_, cdn_;
-  int hub_port_ = 0, cdn_port_ = 0;
+  httplib::Server hub_, cdn_, silent_;
+  int hub_port_ = 0, cdn_port_ = 0, silent_port_ = 0;
 };
 
 }  // namespace
