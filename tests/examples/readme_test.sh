@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the project's pages, in
+# the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
+# examples/c, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+set -euo pipefail
+project=$1 build=$2 trl=$3 part=$4
+exceptions=$project/tests/examples/readme_exceptions.txt
+model=$project/tests/data/models/qwen2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+die() { echo "FAILED: $*" >&2; exit 1; }
+
+# Lines of fenced sh blocks and of indented blocks, those that end in \ joined, without comments. Lines of YAML are none.
+commands_of() {
+  awk '/^```/ { fence = fence ? "" : $0; next }
+       line != "" || fence == "```sh" || (!fence && /^    [^ ]/) {
+         line = line $0
+         if (sub(/\\$/, "", line)) next
+         sub(/   *#.*$/, "", line); sub(/^ +/, "", line); sub(/ +$/, "", line)
+         if (line !~ /^[a-z_]+: /) print line
+         line = "" }' "$1"
+}
+
+# what_of COMMAND: run, or the way and the reason of an exception
+what_of() {
+  local way start reason
+  while IFS='|' read -r way start reason; do
+    case $way in '#'*) continue ;; esac
+    case $1 in "$start"*) echo "$way|$reason"; echo "$start" >>"$dir/used"; return ;; esac
+  done <"$exceptions"
+  echo run
+}
+
+# A file of the project that a command names by its path.
+named_files() { grep -oE '(bench|tests|examples)/[A-Za-z0-9_./-]+\.[a-z]+' <<<"$1" || true; }
+
+check_exception() {  # WAY COMMAND
+  local file
+  bash -n <<<"$2" || die "bash cannot read: $2"
+  for file in $(named_files "$2"); do [ -e "$project/$file" ] || die "$file is not there: $2"; done
+  case $1 in
+    script) bash -n "$project/$(awk '{ print $2 }' <<<"$2")" ;;
+    read) case $2 in *_bench*) [ -n "$(find "$project/bench" -name "${2%% *}.cc")" ] || die "there is no ${2%% *}" ;; esac ;;
+    offline)
+      local code=0
+      (eval "$2") >"$dir/said" 2>&1 </dev/null || code=$?
+      [ "$code" -eq 1 ] && grep -q "the hub is not asked" "$dir/said" || die "$2: $(cat "$dir/said")" ;;
+  esac
+}
+
+# run_page FILE, in the folder at hand. In one shell, so that what a command exports or changes holds for the next.
+run_page() {
+  local command what file=$1
+  while read -r command <&3; do
+    what=$(what_of "$command")
+    echo "${file#"$project"/}: $command  (${what})"
+    if [ "$what" != run ]; then
+      check_exception "${what%%|*}" "$command"
+      continue
+    fi
+    command=${command//DIR|FILE.gguf/$model}
+    command=${command//MODEL/$model}; command=${command//SOLUTIONS/solutions.jsonl}; command=${command//OUTPUT/out}
+    eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
+  done 3< <(commands_of "$file")
+}
+
+export HOME=$dir TRL_HUB=off PATH=$dir/bin:$PATH GOMP_SPINCOUNT=100
+mkdir "$dir/bin" && ln -s "$trl" "$dir/bin/trl"
+rows=$project/tests/data/data/datasets
+recipe() {
+  cat >recipe.yaml <<Y
+model_name_or_path: $model
+dataset_name: rows.jsonl
+output_dir: tuned
+save_strategy: no
+bf16: false
+max_steps: 2
+Y
+  head -n 16 "$rows/train_lm.jsonl" >rows.jsonl
+}
+
+commands() {
+  local page
+  mkdir "$dir/here" && cd "$dir/here"
+  recipe
+  head -n 8 "$rows/train_pref.jsonl" >pairs.jsonl
+  mkdir rows && cp rows.jsonl rows/train.jsonl && head -n 4 rows.jsonl >rows/test.jsonl
+  ln -s "$project/examples" examples
+  ln -s "$model" SmolLM2-135M-Instruct
+  trl convert --model_name_or_path "$model" --output SmolLM2-135M-Instruct.Q4_1.gguf --type f32
+  while read -r page; do
+    case $page in */examples/c/*) ;; *) run_page "$page" ;; esac
+  done < <(pages)
+  # Commands in running text: the command is one that there is.
+  while read -r command; do trl help "$command" >/dev/null || die "trl $command is in the text"; done < <(
+    pages | xargs grep -ohE '`trl [a-z]+' | awk '{ print $2 }' | sort -u)
+  if comm -23 <(grep -v '^#' "$exceptions" | cut -d'|' -f2 | sort -u) <(sort -u "$dir/used") | grep .; then
+    die "exceptions of no command"
+  fi
+}
+
+pages() { find "$project" -name '*.md' -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/data/?*/*" | sort; }
+
+# An install like that of the first page, which the others are about too.
+programs() {
+  local example
+  cp -r "$project/examples/c" "$dir/c"
+  cd "$dir/c/sft"
+  ln -s "$build" build
+  for example in sft attention_plugin dpo estimate qlora resume; do
+    [ "$example" != dpo ] || pkg-config --exists json-c || { echo "no json-c: examples/c/dpo is left out"; continue; }
+    cd "$dir/c/$example"
+    [ "$example" != attention_plugin ] || recipe
+    run_page "$project/examples/c/$example/README.md"
+  done
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 6 ] || die "a page under examples/c is not run"
+}
+
+"$part"
