@@ -66,7 +66,7 @@ SftWork our_work(const Settings& s, const std::string& precision, int steps) {
   return work;
 }
 
-// Settings of TRL. Padded: without flash attention TRL recommends no packing.
+// Settings of TRL.
 struct Peer {
   const char *name, *precision;
 };
@@ -95,6 +95,7 @@ struct Side {
   bool ours;
   SftWork work;
   std::vector<Json> runs;
+  std::string peer{};  // the name of TRL's setting
 };
 
 std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
@@ -118,15 +119,27 @@ std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
   return sides;
 }
 
+// TRL trains on padded rows, and with --packing on our packs, too.
+std::vector<Side> peer_sides(const Settings& s, const Peer& peer) {
+  const std::string name = peer.name, precision = peer.precision;
+  const int steps = s.peer_steps + 1;
+  std::vector<Side> sides = {
+      {s.packing ? name + " padded" : name, precision, false, work_of(s, precision, steps), {}, name}};
+  if (s.packing)
+    sides.push_back({name + " packed", precision, false, our_work(s, precision, steps), {}, name});
+  for (Side& side : sides) {
+    if (s.lora > 0) add_lora(s, 0, side.work);
+  }
+  return sides;
+}
+
 std::vector<Side> sides_of(const Settings& s) {
   std::vector<Side> sides;
   for (const std::string& precision : s.precisions)
     for (Side& side : our_sides(s, precision)) sides.push_back(std::move(side));
   if (s.peer.empty()) return sides;
   for (const std::string& name : s.peers) {
-    const Peer& peer = peer_named(name);
-    sides.push_back({name, peer.precision, false, work_of(s, peer.precision, s.peer_steps + 1), {}});
-    if (s.lora > 0) add_lora(s, 0, sides.back().work);
+    for (Side& side : peer_sides(s, peer_named(name))) sides.push_back(std::move(side));
   }
   return sides;
 }
@@ -147,6 +160,22 @@ void add_ratio_to_lora(const Side& side, const std::vector<Json>& lines, Json& l
     if (side.name == side.precision + " qlora" && other.at("setting") == side.precision + " lora")
       line["of_lora"] =
           std::round(1000 * line.at("median").get<double>() / other.at("median").get<double>()) / 1000;
+  }
+}
+
+// Prints the faster of a setting's padded and packed runs, with which ours are compared.
+void print_better(const Settings& s, const std::vector<Side>& sides, const std::vector<Json>& lines) {
+  for (const std::string& name : s.peers) {
+    const Json* best = nullptr;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (sides[i].peer != name) continue;
+      if (best == nullptr || lines[i].at("tokens_per_second") > best->at("tokens_per_second"))
+        best = &lines[i];
+    }
+    if (best == nullptr || !s.packing) continue;
+    Json line = *best;
+    line["what"] = "better of padded and packed";
+    print(line);
   }
 }
 
@@ -177,6 +206,7 @@ bool measure(const Settings& s) {
     print(roofline_line(side.name, side.precision, model, adapter, gemm, side.runs));
     print(parts_line(side.name, side.runs));
   }
+  print_better(s, sides, lines);
   return equal;
 }
 
