@@ -1,3 +1,5 @@
+#include <omp.h>
+
 #include "kernels/cpu_kernels.h"
 #include "kernels/gemm.h"
 #include "kernels/path.h"
