@@ -50,12 +50,14 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
                              "\"conversations\" or \"instruction\"");
 }
 
-// A JSON list of rows, or lines: a text or a row each.
+// A JSON list of rows, one row, or lines: a text or a row each.
 std::vector<Prompt> prompts_in(const std::string& text, const std::string& name) {
   std::vector<Prompt> prompts;
-  if (const PromptRow list = text.starts_with('[') ? PromptRow::parse(text, nullptr, false) : PromptRow();
-      list.is_array() && !list.empty() && list.front().is_object()) {
-    for (const PromptRow& row : list)
+  const bool json = text.starts_with('[') || text.starts_with('{');
+  const PromptRow whole = json ? PromptRow::parse(text, nullptr, false) : PromptRow();
+  if (whole.is_object()) return {prompt_of(whole, name + ":1")};
+  if (whole.is_array() && !whole.empty() && whole.front().is_object()) {
+    for (const PromptRow& row : whole)
       prompts.push_back(prompt_of(row, fmt::format("{} (row {})", name, prompts.size() + 1)));
     return prompts;
   }

@@ -612,6 +612,7 @@ case_generate_reads_rows_as_prompts() {
   run 0 "${generate[@]}" --chat --prompts t.jsonl; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
   cat t.jsonl r.jsonl >both; run 1 "${generate[@]}" --prompts both; says err "some prompts are texts and some are messages"
   run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want
   printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
 }
 case_chat_answers_and_saves() {
