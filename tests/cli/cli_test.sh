@@ -543,6 +543,20 @@ case_a_dry_run_writes_nothing() {
   run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
   run 2 validate "${dry[@]}" --method kto --per_device_train_batch_size 1
 }
+# Nothing is written that a signal could leave half-done, whatever the dry run is at.
+case_a_signal_ends_a_dry_run_at_once() {
+  printf '{"text": "%s"}\n' "$(yes 'a light at sea' | head -100000 | tr '\n' ' ')" >long.jsonl
+  local child code delay begun
+  for delay in 0.3 1.2; do
+    "$trl" sft --model_name_or_path "$model" --dataset_name long.jsonl --max_length null --max_steps 1 --output_dir out_dir --dry_run >out 2>err & child=$!
+    until grep -q "^# trl sft" out; do kill -0 "$child" || die "it ended"; sleep 0.05; done
+    sleep "$delay"; begun=$(date +%s%N); code=0
+    kill -TERM "$child" 2>/dev/null || true; wait "$child" || code=$?
+    # Where the machine is quick, it has ended by itself.
+    [ "$code" -eq 143 ] || { [ "$code" -eq 0 ] && says out "nothing was written"; } || die "exit $code"
+    [ $(( ($(date +%s%N) - begun) / 1000000 )) -lt 1000 ] || die "it took more than a second"
+  done
+}
 # The disk fills up during the run: each checkpoint that finds no room is a warning, and the last one stays whole.
 case_a_full_disk_costs_checkpoints_alone() {
   mkdir full
