@@ -52,6 +52,7 @@ std::string time_text(double seconds) {
   const int64_t total = std::llround(seconds);
   if (total < 1) return fmt::format("{:.2g} s", seconds);
   if (total < 60) return fmt::format("{} s", total);
+  if (total < 3600 && total % 60 == 0) return fmt::format("{} min", total / 60);
   if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
   return fmt::format("{} h {:02} min", total / 3600, total / 60 % 60);
 }

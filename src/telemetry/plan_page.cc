@@ -38,8 +38,9 @@ svg .peak { fill: var(--text); stroke: var(--card); stroke-width: 1.5; }
 body { padding: 20px 12px 32px; }
 .broad, .sets .bar { display: none; }
 .narrow { display: block; }
-.figures td, .figures th { padding-left: 8px; white-space: normal; }
-.sets td:first-child { width: 40%; }
+.figures td, .figures th { padding-left: 8px; }
+.figures th { white-space: normal; }
+.sets td:first-child { width: 34%; }
 .named { table-layout: fixed; font-size: 11px; }
 .named th { max-width: none; overflow-wrap: anywhere; }
 .named td:first-child, .named th:first-child { width: 24%; }

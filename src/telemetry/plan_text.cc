@@ -22,6 +22,7 @@ std::string duration_text(double seconds) {
   if (!(seconds >= 0) || seconds > 9e15) return "?";
   if (seconds < 60) return fmt::format("{} s", short_number(seconds, 2));
   const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600 && whole % 60 == 0) return fmt::format("{} min", whole / 60);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   const int64_t minutes = (whole + 30) / 60;
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
@@ -54,10 +55,10 @@ namespace {
 
 constexpr int64_t kColumns = 60;
 
-// A line of a table under its name, which has lines of its own if it is too long for the first column.
+// A line of a table, under its name where that is too long for the first column.
 std::string named_line(const std::string& name, size_t width, const std::string& numbers) {
   if (name.size() <= width) return fmt::format("{:<{}}{}\n", name, width, numbers);
-  return wrapped(name, kColumns) + fmt::format("{:{}}{}\n", "", width, numbers);
+  return fmt::format("{}\n{:{}}{}\n", name, "", width, numbers);
 }
 
 std::string term_lines(const base::Json& plan, const PlanTerms& terms) {
@@ -130,7 +131,7 @@ std::string time_lines(const base::Json& plan) {
       "{} a step of {}, {} tokens/s", duration_text(plan_number(plan, "seconds_per_step")),
       count_text(count("tokens_per_step"), "token"), rate_text(plan_number(plan, "tokens_per_second")));
   if (plan_number(plan, "seconds") < 0)
-    return labelled("time", {step, "of the run: known with max_steps, or with the rows"});
+    return labelled("time", {step, "of the run: known with max_steps or the rows"});
   return labelled("time", {fmt::format("{} for {}", duration_text(plan_number(plan, "seconds")),
                                        count_text(count("steps"), "step")),
                            step});
@@ -147,11 +148,11 @@ std::string disk_lines(const base::Json& disk) {
     saved += fmt::format(", {} for {}", bytes_text(count * plan_number(disk, "checkpoint_bytes")),
                          count_text(static_cast<int64_t>(count), "checkpoint"));
   }
-  saved = with_free(std::move(saved), free);
-  const double lacking = plan_number(disk, "needed_bytes") - free;
-  if (free >= 0 && lacking > 0)
-    saved += fmt::format(": {} too little, such a run is refused", bytes_text(lacking));
   std::vector<std::string> lines = {std::move(saved)};
+  const double lacking = plan_number(disk, "needed_bytes") - free;
+  if (free >= 0)
+    lines.push_back(bytes_text(free) + " free" +
+                    (lacking > 0 ? fmt::format(", {} too little: it is refused", bytes_text(lacking)) : ""));
   if (const double away = plan_number(disk, "offload_needed_bytes"); away >= 0)
     lines.push_back(
         with_free(bytes_text(away) + " for what leaves memory", plan_number(disk, "offload_free_bytes")));
@@ -164,10 +165,9 @@ std::string disk_lines(const base::Json& disk) {
 std::string cache_line(const base::Json& plan) {
   const auto cache = plan.find("kv_cache");
   if (cache == plan.end()) return {};
-  return labelled(
-      "KV cache",
-      {fmt::format("{} for {}, in generation; none in training", bytes_text(plan_number(*cache, "bytes")),
-                   count_text(static_cast<int64_t>(plan_number(*cache, "tokens")), "token"))});
+  return labelled("KV cache",
+                  {fmt::format("{} for {}, in generation only", bytes_text(plan_number(*cache, "bytes")),
+                               count_text(static_cast<int64_t>(plan_number(*cache, "tokens")), "token"))});
 }
 
 }  // namespace

@@ -410,7 +410,6 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"trust_remote_code", "true"},
       {"model_revision", "v1"},
       {"run_name", "first"},
-      {"overwrite_output_dir", "true"},
       {"torch_compile", "true"},
       {"tf32", "true"},
       {"dataloader_num_workers", "4"},

@@ -29,7 +29,7 @@ std::string warned(const Config& config) {
 TEST(Recipes, Handbook2023) {
   const Config config = recipe_config("handbook_2023_full.yaml");
   EXPECT_EQ(warned(config),
-            "do_eval hub_model_id overwrite_output_dir "
+            "do_eval hub_model_id "
             "push_to_hub ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.eval_strategy, Strategy::epoch);
@@ -62,7 +62,7 @@ TEST(Recipes, Handbook2023Qlora) {
 
 TEST(Recipes, Handbook2025) {
   const Config config = recipe_config("handbook_2025.yaml");
-  EXPECT_EQ(warned(config), "overwrite_output_dir report_to ");
+  EXPECT_EQ(warned(config), "report_to ");
   const DataArguments d = data_arguments(config);
   EXPECT_TRUE(d.assistant_only_loss);
   EXPECT_EQ(d.eos_token, "<|im_end|>");
@@ -82,7 +82,7 @@ TEST(Recipes, OpenR1) {
   const Config config = recipe_config("open_r1.yaml");
   EXPECT_EQ(warned(config),
             "hub_model_id hub_model_revision overwrite_hub_revision "
-            "overwrite_output_dir push_to_hub report_to wandb_project ");
+            "push_to_hub report_to wandb_project ");
   const TrainingArguments a = training_arguments(config);
   EXPECT_EQ(a.learning_rate, 1e-5);
   EXPECT_EQ(a.gradient_accumulation_steps, 8);
