@@ -51,7 +51,9 @@ int64_t planned_evaluation(const engine::PlanSpec& spec) {
   train::Evaluator::Setup setup{arguments, model.get(), std::string(spec.model.path)};
   setup.arguments.share_prefix = config::SharePrefix::never;  // only the lengths of rows are known
   train::Evaluator evaluator(std::move(setup));
-  SameBatch batch(sequences_of(spec.lengths, arguments), 1);
+  engine::PlanSpec rows = spec;
+  rows.longest_allowed = true;  // a packed row may be longer than the positions that its documents have
+  SameBatch batch(sequences_of(lengths_of(rows, *model, true), arguments), 1);
   evaluator.evaluate(batch);
   const auto events = std::ssize(rehearsal.events());
   std::vector<memory::Holding> counted;

@@ -17,7 +17,6 @@
 #include "kernels/probe.h"
 #include "memory/disk_speed.h"
 #include "memory/plan.h"
-#include "model/families.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "tensor/device.h"
@@ -88,21 +87,6 @@ double traffic_of(const tensor::Taken& taken) {
 
 bool evaluates(const config::TrainingArguments& arguments) {
   return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
-}
-
-// Tokens of the rows that a micro-batch of the model has. Rows that max_length allows are no longer than the
-// positions that the model has learned; of a packed row, its documents are not.
-std::vector<int64_t> lengths_of(const engine::PlanSpec& spec, const model::Model& model, bool packed) {
-  const int64_t most =
-      model.config().family->names.positions.empty() ? 0 : model.config().max_position_embeddings;
-  if (most == 0 || !spec.longest_allowed) return {spec.lengths.begin(), spec.lengths.end()};
-  std::vector<int64_t> lengths;
-  for (const int64_t length : spec.lengths) {
-    lengths.push_back(std::min(length, most));
-    for (int64_t left = length - most; packed && left > 0; left -= most)
-      lengths.push_back(std::min(left, most));
-  }
-  return lengths;
 }
 
 // Tokens of these rows as in num_tokens: KTO's exchanged completions are not counted.

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
+#include "model/families.h"
+#include "model/model.h"
 
 namespace trl::entry {
 
@@ -59,6 +61,21 @@ inline std::vector<int64_t> sequences_of(std::span<const int64_t> rows,
   for (int64_t i = 0; i < config::sequences_per_row(arguments); ++i)
     sequences.insert(sequences.end(), rows.begin(), rows.end());
   return sequences;
+}
+
+// Tokens of the rows that a micro-batch of the model has. Rows that max_length allows are no longer than the
+// positions that the model has learned; of a packed row, its documents are not.
+inline std::vector<int64_t> lengths_of(const engine::PlanSpec& spec, const model::Model& model, bool packed) {
+  const int64_t most =
+      model.config().family->names.positions.empty() ? 0 : model.config().max_position_embeddings;
+  if (most == 0 || !spec.longest_allowed) return {spec.lengths.begin(), spec.lengths.end()};
+  std::vector<int64_t> lengths;
+  for (const int64_t length : spec.lengths) {
+    lengths.push_back(std::min(length, most));
+    for (int64_t left = length - most; packed && left > 0; left -= most)
+      lengths.push_back(std::min(left, most));
+  }
+  return lengths;
 }
 
 }  // namespace trl::entry
