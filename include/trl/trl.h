@@ -647,6 +647,7 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "engine"     libtorch and the engine are being loaded: done is 0, then 1; total is 1
  *   "rows"       rows are being read and counted: done is the rows so far, total is not known
  *   "tokenize"   rows are being tokenised: done rows of total
+ *   "plan"       a step is being rehearsed, which predicts its memory: done tensors of the total stored
  *   "weights"    weights are being read: done tensors of the total stored
  *   "evaluate"   trl_evaluator_evaluate: done rows of total
  *   "score"      trl_model_score: done texts of total

@@ -107,7 +107,10 @@ std::string read_file(const std::string& path) {
 
 uint64_t file_xxh3(const std::string& path) {
   Xxh3 hash;
-  Descriptor(path).read_all([&](std::string_view piece) { hash.update(piece); });
+  Descriptor(path).read_all([&](std::string_view piece) {
+    poll();
+    hash.update(piece);
+  });
   return hash.digest();
 }
 

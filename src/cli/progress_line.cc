@@ -58,6 +58,7 @@ int32_t show_phase(void*, const char* phase, int64_t done, int64_t total) {
                            : name == "rows"     ? "reading rows"
                            : name == "tokenize" ? "preparing rows"
                            : name == "evaluate" ? "evaluating rows"
+                           : name == "plan"     ? "rehearsing a step: tensors"
                            : name == "weights"  ? "opening the model: tensors"
                                                 : std::string(name);
   const std::string of =

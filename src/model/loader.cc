@@ -15,6 +15,7 @@
 #include "tensor/counted.h"
 #include "tensor/device.h"
 #include "tensor/in_parts.h"
+#include "tensor/rehearsal.h"
 
 namespace trl::model {
 
@@ -301,7 +302,7 @@ std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, i
                key_of(quantization_), source_.place(name), values->form());
     }
     used_.insert(name);
-    base::progress("weights", std::min<int64_t>(std::ssize(used_), tensors_), tensors_);
+    tell(std::ssize(used_));
     return values;
   }
   if (!quantization_) return nullptr;
@@ -364,10 +365,16 @@ tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t ro
   return parameter;
 }
 
+// Reports as progress how many tensors are there. A rehearsal reads none of them.
+void Loader::tell(int64_t done) const {
+  const bool rehearsed = tensor::Rehearsal::current() != nullptr;
+  base::progress(rehearsed ? "plan" : "weights", std::min(done, tensors_), tensors_);
+}
+
 // Tensors are taken from the source one by one, in the order in which they become parameters.
 void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
   source_.need(name, shape);
-  base::progress("weights", std::min<int64_t>(std::ssize(used_), tensors_), tensors_);
+  tell(std::ssize(used_));
   used_.insert(name);
 }
 
@@ -420,7 +427,7 @@ std::vector<std::string> Loader::carried() {
 }
 
 void Loader::report_others(base::LogSink* log) const {
-  base::progress("weights", tensors_, tensors_);
+  tell(tensors_);
   if (log == nullptr) return;
   const int64_t layers = config_.num_hidden_layers;
   int64_t beyond = 0, last = 0;

@@ -67,6 +67,7 @@ class Loader {
   tensor::Parameter* expert_weights(const std::string& name, int64_t rows, int64_t columns,
                                     const std::vector<StoredPart>& parts);
   void check(const std::string& name, const std::vector<int64_t>& shape);  // is there, and is taken
+  void tell(int64_t done) const;
   void check_tied(tensor::Parameter& embedding);
   void read(const std::string& name, at::Tensor& out) const;
 

@@ -76,7 +76,7 @@ TEST(Cancel, EndsCountingRows) {
 TEST(Cancel, EndsTheCreationOfATrainerInEveryPhase) {
   NEED_MODEL();
   const host::Scratch scratch;
-  for (const char* phase : {"rows", "tokenize", "weights"}) {
+  for (const char* phase : {"rows", "tokenize", "plan", "weights"}) {
     expect_cancelled(phase, [&](trl_runtime* runtime, trl_error** error) {
       const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
       trl_trainer* trainer = nullptr;

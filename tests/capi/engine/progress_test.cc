@@ -60,7 +60,7 @@ TEST(Progress, HearsThePhasesOfATrainersCreation) {
     ASSERT_EQ(create(runtime.get(), scratch, error), TRL_OK) << error.message();
   }
   std::erase(heard.phases, "engine");  // where this test comes first in its process
-  EXPECT_EQ(heard.phases, (std::vector<std::string>{"rows", "tokenize", "weights"}));
+  EXPECT_EQ(heard.phases, (std::vector<std::string>{"rows", "tokenize", "plan", "weights"}));
   EXPECT_GT(heard.last["rows"].first, 0);
   EXPECT_EQ(heard.last["tokenize"].first, heard.last["tokenize"].second);
   EXPECT_EQ(heard.last["weights"].first, heard.last["weights"].second);
@@ -72,7 +72,7 @@ TEST(Progress, HearsThePhasesOfATrainersCreation) {
 TEST(Progress, ItsAnswerStopsEveryPhase) {
   NEED_MODEL();
   const host::Scratch scratch;
-  for (const char* phase : {"rows", "tokenize", "weights"}) {
+  for (const char* phase : {"rows", "tokenize", "plan", "weights"}) {
     for (const int32_t answer : {int32_t{TRL_PROGRESS_STOP}, int32_t{-7}}) {
       Heard heard;
       heard.stop_in = phase;
