@@ -65,6 +65,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   std::vector<int32_t> new_tokens;  // their rows are drawn or an adapter's
   tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
   if (!reference.empty()) check_reference_tokens(reference, tokenizer_->get());
+  if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
   const int64_t before = process().memory().now();
   open();
@@ -73,7 +74,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
 
 Opening Evaluator::opening() const {
   return {wanted_embedding_rows(config_, *tokenizer_), arguments_.method == "reward",
-          reads_in_place(config_, arguments_), arguments_.bf16};
+          reads_in_place(config_, arguments_), arguments_.bf16 && converts_};
 }
 
 void Evaluator::open() {
@@ -108,11 +109,15 @@ int64_t Evaluator::planned(int64_t rows, int64_t longest) const try {
   throw;
 }
 
-// taken: bytes of the evaluator that the memory counter has already.
+int64_t Evaluator::free_bytes(int64_t taken) const {
+  const int64_t limit = process().memory().limit();
+  return limit <= 0 ? INT64_MAX : limit - (process().memory().now() - taken);
+}
+
 void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const {
   const int64_t limit = process().memory().limit();
   if (limit <= 0) return;
-  const int64_t others = process().memory().now() - taken, free = limit - others;
+  const int64_t free = free_bytes(taken);
   if (planned(rows, longest) <= free) return;
   const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
   constexpr double kCertain = 0.9;  // a prediction may be above the bytes that are taken
@@ -128,7 +133,7 @@ void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const 
               fmt::format("{}: {} is too little: the model with a row of {} token{} takes about {} ({} are "
                           "in use already): give a larger limit{}",
                           kLimitKey, in_words(limit), longest, longest == 1 ? "" : "s", in_words(least),
-                          in_words(others), longest == 1 ? "" : ", or a smaller max_length"),
+                          in_words(limit - free), longest == 1 ? "" : ", or a smaller max_length"),
               kLimitKey);
 }
 

@@ -30,6 +30,8 @@ class Evaluator {
   void open();
   // The most that the memory counter would have, model included; 0: that is not planned.
   int64_t planned(int64_t rows, int64_t longest) const;
+  // taken: bytes of the evaluator that the memory counter has already.
+  int64_t free_bytes(int64_t taken) const;
   void check_limit(int64_t rows, int64_t longest, int64_t taken) const;
 
   const std::shared_ptr<Runtime> runtime_;
@@ -37,6 +39,7 @@ class Evaluator {
   const config::TrainingArguments arguments_;
   const std::string model_path_;
   std::shared_ptr<Tokenizer> tokenizer_;
+  bool converts_ = true;      // wider weights to bfloat16; false: memory takes them only in their files
   int64_t opened_bytes_ = 0;  // that the memory counter has of the model and its reference
   EngineObject<engine::Model> model_;
   EngineObject<engine::Evaluator> evaluator_;

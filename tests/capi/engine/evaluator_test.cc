@@ -279,6 +279,16 @@ TEST(Evaluator, KeepsAMemoryLimit) {
     EXPECT_EQ(error.key(), "runtime.host_memory_limit");
     EXPECT_TRUE(error.names("max_length")) << error.message();
   }
+  // Weights that memory does not take as bfloat16 stay in their file.
+  const auto weights = [&](int64_t room) {
+    leave(room);
+    const host::Evaluator made = evaluator(host::with(settings, {{"bf16", "true"}}), runtime.get());
+    int64_t now = 0;
+    EXPECT_EQ(trl_runtime_memory(runtime.get(), "weights", &now, nullptr, error), TRL_OK);
+    return now;
+  };
+  EXPECT_GT(weights(1000000), 50000);
+  EXPECT_LT(weights(180000), 20000);
   leave(8000);
   trl_evaluator* made = nullptr;
   EXPECT_EQ(trl_evaluator_create(runtime.get(), host::config(settings).get(), &made, error),
