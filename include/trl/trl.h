@@ -1734,9 +1734,9 @@ TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* pre
  *
  * Memory holds only as much as a forward needs. On the CPU the matrices of the model stay in their files,
  * mapped, and are computed with where they lie; only weights of linear layers that are quantised, or wider
- * than the bfloat16 that `bf16` asks for, take memory of their own (the
- * latter only if `runtime.host_memory_limit` has room for them), as do an adapter and vectors. If
- * `runtime.host_memory_limit` is too little for the model and one token, no weight is read.
+ * than the bfloat16 that `bf16` asks for, take memory of their own (the latter only if
+ * `runtime.host_memory_limit` has room for them), as do an adapter and vectors. If that limit is too little
+ * for the model and one token, no weight is read.
  *
  * @param runtime [in] nullable.
  * @param config [in] copied.
