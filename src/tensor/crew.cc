@@ -18,6 +18,10 @@ namespace trl::tensor {
 namespace {
 
 thread_local constinit bool within_part = false;
+struct Within {
+  Within() { within_part = true; }
+  ~Within() { within_part = false; }
+};
 
 class Crew {
  public:
@@ -67,7 +71,7 @@ class Crew {
   }
 
   void serve(Member& own, int64_t number) {
-    within_part = true;
+    const Within within;
     const base::PlainArithmetic plain;  // whatever settings the thread had that started this one
     set_openmp_threads(1);              // oneDNN and libtorch would start a team for this thread
     for (own.called.wait(); part_ != nullptr; own.called.wait()) {
@@ -106,9 +110,8 @@ void on_crew(int64_t count, void (*part)(const void*, int64_t), const void* cont
     static thread_local const EndsCrew ends;
     own_crew = new Crew;
   }
-  within_part = true;
+  const Within within;
   own_crew->run(count, part, context);
-  within_part = false;
 }
 
 void end_crew() {
