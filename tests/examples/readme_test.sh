@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the project's pages, in
+# usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the READMEs, in
 # the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
 # examples/c, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 set -euo pipefail
@@ -99,7 +99,7 @@ commands() {
   fi
 }
 
-pages() { find "$project" -name '*.md' -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/data/?*/*" | sort; }
+pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/data/?*/*" | sort; }
 
 # An install like that of the first page, which the others are about too.
 programs() {
