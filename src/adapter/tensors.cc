@@ -18,6 +18,32 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// What is left of a tensor's name without the prefixes and the adapter's name that some files have more or
+// less of than PEFT's: base_model.model., that of the base class, language_model., .default.
+std::string plain_name(std::string_view name) {
+  for (const std::string_view prefix : {"base_model.model.", "base_model.", "model.", "model.",
+                                        "transformer.", "transformer.", "gpt_neox.", "gpt_neox."}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  std::string plain(name);
+  for (const std::string_view part : {"language_model.model.", "language_model.", "default."}) {
+    const size_t at = plain.find(part);
+    if (at != plain.npos && (at == 0 || plain[at - 1] == '.')) plain.erase(at, part.size());
+  }
+  if (plain.ends_with(".default")) plain.resize(plain.size() - std::string_view(".default").size());
+  return plain;
+}
+
+// For messages: "a, b, c and 3 more".
+std::string names_in(const AdapterFile& file) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, view] : file.tensors()) names.push_back(name);
+  const size_t shown = std::min<size_t>(3, names.size()), more = names.size() - shown;
+  names.resize(shown);
+  if (names.empty()) return "no tensors";
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 class Lister {
  public:
   Lister(const config::LoraConfig& config, const Selection& selection, std::span<const Module> modules)
@@ -99,7 +125,7 @@ class Lister {
         module.head ? std::vector{module.out, module.in} : std::vector{module.in, module.out};
     const auto& saved = selection_.saved;
     if (std::find(saved.begin(), saved.end(), index) != saved.end()) {
-      add_optional(index, Role::table, ".original_module.weight", shape);
+      add_optional(index, Role::table, std::string(kOriginalModule), shape);
       add_optional(index, Role::copy, ".modules_to_save.weight", shape);
       return;
     }
@@ -165,8 +191,8 @@ int64_t embedding_rows(const std::string& directory) {
   const std::string path = base::join_path(directory, kWeightsFile);
   if (!base::file_exists(path)) return 0;
   const io::Safetensors file(path);
-  for (const auto& [name, view] : file.tensors()) {
-    for (const std::string_view table : {"embed_tokens", "wte", "embed_in"}) {
+  for (const std::string_view table : {"embed_tokens", "wte", "embed_in", "lm_head"}) {
+    for (const auto& [name, view] : file.tensors()) {
       for (const std::string_view inner : {"", ".base_layer", ".token_adapter.base_layer"}) {
         if (view.shape.size() == 2 && name.ends_with(fmt::format(".{}{}.weight", table, inner)))
           return view.shape[0];
@@ -176,21 +202,41 @@ int64_t embedding_rows(const std::string& directory) {
   return 0;
 }
 
-std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted) {
-  const std::string path = base::join_path(directory, kWeightsFile);
+void AdapterFile::take_names(const std::vector<Tensor>& wanted) {
+  std::map<std::string, std::string> names;  // as they are wanted
+  for (const Tensor& tensor : wanted) names.emplace(plain_name(tensor.name), tensor.name);
+  std::map<std::string, io::TensorView> renamed;
+  for (const auto& [name, view] : tensors_) {
+    const auto found = names.find(plain_name(name));
+    const bool other = found != names.end() && !tensors_.contains(found->second);
+    if (!renamed.emplace(other ? found->second : name, view).second)
+      fail(Status::format, "{}: tensor {} is there twice, under names that mean the same", path(), name);
+  }
+  tensors_ = std::move(renamed);
+}
+
+std::string weights_path(const std::string& directory) {
+  std::string path = base::join_path(directory, kWeightsFile);
   if (!base::file_exists(path)) {
     const bool old = base::file_exists(base::join_path(directory, "adapter_model.bin"));
     fail(Status::not_found, "{}: {} is missing{}", directory, kWeightsFile,
          old ? "; adapter_model.bin, a pickle, is not read: save the adapter again with PEFT" : "");
   }
+  return path;
+}
+
+std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted) {
+  const std::string path = weights_path(directory);
   auto file = std::make_unique<AdapterFile>(path);
   std::map<std::string, const Tensor*> left;
   for (const Tensor& tensor : wanted) left[tensor.name] = &tensor;
+  file->take_names(wanted);
   for (const Tensor& tensor : wanted) {
     const auto found = file->tensors().find(tensor.name);
     if (found == file->tensors().end() && tensor.optional) continue;
     if (found == file->tensors().end())
-      fail(Status::format, "{}: tensor {} is missing, which {} asks for", path, tensor.name, kConfigFile);
+      fail(Status::format, "{}: tensor {} is missing, which {} asks for; the file has {}", path, tensor.name,
+           kConfigFile, names_in(*file));
     const io::TensorView& view = found->second;
     if (!tensor.shape.empty() && view.shape != tensor.shape) {
       fail(Status::format, "{}: tensor {} is {}, and this model and {} need {}", path, tensor.name,

@@ -13,6 +13,7 @@
 
 namespace trl::adapter {
 
+inline constexpr std::string_view kOriginalModule = ".original_module.weight";  // of one that is saved whole
 inline constexpr std::string_view kWeightsFile = "adapter_model.safetensors";
 inline constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";  // ends a name
 
@@ -47,6 +48,8 @@ class AdapterFile {
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, io::TensorView>& tensors() const { return tensors_; }
   void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
+  // Tensors under other names that from_pretrained or PEFT accept get those of `wanted`.
+  void take_names(const std::vector<Tensor>& wanted);
 
  private:
   const io::Safetensors file_;
@@ -54,9 +57,12 @@ class AdapterFile {
   const StackedExperts stacked_{path(), tensors_};
 };
 
-// Rows of the input embedding that an adapter's directory holds beside the adapter; 0: it holds none.
+// Rows of the input embedding, or else of the head, that an adapter's directory holds beside the adapter; 0:
+// it holds none.
 int64_t embedding_rows(const std::string& directory);
 
+// Where the weights of an adapter's directory lie. Throws Error(not_found) where there are none.
+std::string weights_path(const std::string& directory);
 // Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
 // and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file
 // and the first tensor that is not so.

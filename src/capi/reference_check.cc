@@ -10,6 +10,7 @@
 #include "capi/model_handle.h"
 #include "data/open_tokenizer.h"
 #include "io/gguf.h"
+#include "io/safetensors.h"
 
 namespace trl::capi {
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::string_view kReference = "ref_model_name_or_path";
 
-bool brings_tokens(const std::string& path) {
+bool brings_tokens(const std::string& given) {
+  const std::string path = io::model_path(given);
   if (!io::is_gguf(path)) return has_tokenizer(path);
   return io::Gguf(path).find("tokenizer.ggml.tokens") != nullptr;
 }

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "data/template_model.h"
 #include "io/gguf.h"
+#include "io/safetensors.h"
 
 namespace trl::data {
 
@@ -99,7 +100,8 @@ std::string read_template(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& model_path, base::LogSink* log) {
+std::unique_ptr<text::Tokenizer> open_tokenizer(const std::string& given, base::LogSink* log) {
+  const std::string model_path = io::model_path(given);
   if (base::is_directory(model_path)) return text::Tokenizer::from_directory(model_path, log);
   if (!base::file_exists(model_path)) {
     fail(Status::not_found, "{}: not found; give a local path: a model directory or a GGUF file", model_path);

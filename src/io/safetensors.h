@@ -38,7 +38,9 @@ class Safetensors {
 // All weights of a model directory: model.safetensors, or the shards that model.safetensors.index.json names.
 class Weights {
  public:
-  static Weights open_directory(const std::string& path);
+  // named: another file of weights, or an index, there; empty: the usual ones. Throws Error(not_found) with
+  // the weight files that are there instead.
+  static Weights open_directory(const std::string& path, const std::string& named = "");
   const TensorView* find(std::string_view name) const;  // null: not there
   std::vector<std::string> names() const;
   const std::string& directory() const { return directory_; }
@@ -70,6 +72,9 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
                                        const std::vector<NamedTensor>& tensors,
                                        int64_t max_shard_bytes = kMaxShardBytes);
 inline constexpr std::string_view kGgufFile = "model.gguf";
+// Where the model of a path lies: kGgufFile of a directory that has no weights in safetensors, or the path
+// itself.
+std::string model_path(const std::string& path);
 // Whether name is one that write_weights gives to a file, or kGgufFile; a new save removes those of an
 // earlier one.
 bool is_weight_file(std::string_view name);

@@ -18,6 +18,7 @@ using base::Json;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr std::string_view kIndexEnd = ".safetensors.index.json";
 constexpr size_t kPiece = size_t{16} << 20;  // written between two polls
 
 std::string shard_name(size_t i, size_t count) {
@@ -28,6 +29,32 @@ std::string shard_name(size_t i, size_t count) {
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
+}
+
+// "transformers_weights" of config.json.
+void check_named(const std::string& path, const std::string& named) {
+  if (!base::is_plain_path(named) || !(named.ends_with(".safetensors") || named.ends_with(kIndexEnd)))
+    fail(Status::format,
+         "{}: \"transformers_weights\": {} is neither a .safetensors file in the directory nor an index of "
+         "some",
+         path, named);
+  if (!base::file_exists(base::join_path(path, named)))
+    fail(Status::not_found, "{}: {} is missing, which \"transformers_weights\" of config.json names", path,
+         named);
+}
+
+// For messages: the files of weights that are there under other names.
+std::string other_weights(const std::string& path) {
+  std::vector<std::string> found;
+  bool pickled = false;
+  for (const std::string& name : base::list_directory(path)) {
+    const bool pickle = name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");
+    pickled = pickled || pickle;
+    if (pickle || name.ends_with(".safetensors") || name.ends_with(".gguf")) found.push_back(name);
+  }
+  if (found.empty()) return "";
+  return fmt::format("; it has {}{}", fmt::join(found, ", "),
+                     pickled ? " (pickles are never read: save the model as safetensors)" : "");
 }
 
 int64_t bytes_of(const NamedTensor& tensor) {
@@ -55,18 +82,20 @@ std::string header_text(const std::vector<const NamedTensor*>& tensors) {
 
 }  // namespace
 
-Weights Weights::open_directory(const std::string& path) {
+Weights Weights::open_directory(const std::string& path, const std::string& named) {
   Weights weights;
   weights.directory_ = path;
-  const std::string single = base::join_path(path, kSingle);
-  if (base::file_exists(single)) {
+  if (!named.empty()) check_named(path, named);
+  const bool indexed = named.ends_with(kIndexEnd);
+  const std::string single = base::join_path(path, named.empty() ? kSingle : named);
+  if (!indexed && base::file_exists(single)) {
     const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single));
     for (const auto& [name, view] : file->tensors()) weights.tensors_.emplace(name, &view);
     return weights;
   }
-  const std::string index_path = base::join_path(path, kIndex);
+  const std::string index_path = base::join_path(path, indexed ? named : kIndex);
   if (!base::file_exists(index_path)) {
-    fail(Status::not_found, "{}: holds neither {} nor {}", path, kSingle, kIndex);
+    fail(Status::not_found, "{}: holds neither {} nor {}{}", path, kSingle, kIndex, other_weights(path));
   }
   const base::SortedJson index = base::read_sorted_json_file(index_path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
@@ -192,6 +221,11 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
   directory.write(kIndex, index.dump(2) + "\n");
   names.emplace_back(kIndex);
   return names;
+}
+
+std::string model_path(const std::string& path) {
+  const auto has = [&](std::string_view name) { return base::file_exists(base::join_path(path, name)); };
+  return has(kGgufFile) && !has(kSingle) && !has(kIndex) ? base::join_path(path, kGgufFile) : path;
 }
 
 bool is_weight_file(std::string_view name) {

@@ -43,7 +43,7 @@ constexpr Names kNeoxNames = {.embedding = "gpt_neox.embed_in",
                               .gate = {},
                               .up = "mlp.dense_h_to_4h",
                               .down = "mlp.dense_4h_to_h"};
-constexpr Prefix kNeoxPrefixes[] = {{"lm_head.", "embed_out."}};
+constexpr OtherName kNeoxOtherNames[] = {{"lm_head.", "embed_out."}};
 
 constexpr Names kGpt2Names = {.embedding = "transformer.wte",
                               .positions = "transformer.wpe",
@@ -56,7 +56,9 @@ constexpr Names kGpt2Names = {.embedding = "transformer.wte",
                               .gate = {},
                               .up = "mlp.c_fc",
                               .down = "mlp.c_proj"};
-constexpr Prefix kGpt2Prefixes[] = {{"transformer.", ""}};
+
+// The name in transformers' class.
+constexpr OtherName kMixtralOtherNames[] = {{".block_sparse_moe.", ".mlp.", true}};
 
 // What a config.json must say, because there is no kernel for anything else.
 constexpr FlagKey kCausal[] = {{"use_bidirectional_attention", false}};
@@ -86,16 +88,16 @@ constexpr Family kGemma3Text = {
     .needed = kCausal};
 
 // The same inside a multimodal model.
-constexpr Prefix kGemma3Prefixes[] = {{"model.", "model.language_model."},
-                                      {"model.", "language_model.model."},
-                                      {"lm_head.", "language_model.lm_head."}};
+constexpr OtherName kGemma3OtherNames[] = {{"model.", "model.language_model."},
+                                           {"model.", "language_model.model."},
+                                           {"lm_head.", "language_model.lm_head."}};
 constexpr std::string_view kVision[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
 constexpr Family gemma3(Family family) {
   family.model_type = "gemma3";
   family.architecture = "Gemma3ForConditionalGeneration";
   family.classifier = "Gemma3ForSequenceClassification";
-  family.prefixes = kGemma3Prefixes;
+  family.other_names = kGemma3OtherNames;
   family.text = "text_config";
   family.carried = kVision;
   return family;
@@ -249,7 +251,7 @@ constexpr Family kFamilies[] = {
      .architecture = "GPTNeoXForCausalLM",
      .classifier = "GPTNeoXForSequenceClassification",
      .names = kNeoxNames,
-     .prefixes = kNeoxPrefixes,
+     .other_names = kNeoxOtherNames,
      .sizes = {.kv_heads = {"num_attention_heads"}},
      .norm = NormKind::layer,
      .norm_bias = true,
@@ -269,7 +271,6 @@ constexpr Family kFamilies[] = {
      .architecture = "GPT2LMHeadModel",
      .classifier = "GPT2ForSequenceClassification",
      .names = kGpt2Names,
-     .prefixes = kGpt2Prefixes,
      .sizes = {.hidden = {"n_embd"},
                .intermediate = {"n_inner"},
                .intermediate_of_hidden = 4,
@@ -303,6 +304,7 @@ constexpr Family kFamilies[] = {
                .expert_gate = "w1",
                .expert_up = "w3",
                .expert_down = "w2"},
+     .other_names = kMixtralOtherNames,
      .sizes = {.positions = {"max_position_embeddings", 131072}},
      .eps = {"rms_norm_eps", 1e-5},
      .window = {.rule = WindowRule::every_layer},

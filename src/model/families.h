@@ -45,9 +45,12 @@ struct Names {
   std::string_view activation = {};      // numbers of an activation that are trained
 };
 
-// Files of the same weights under other names: those that begin with `ours` begin with `theirs` instead.
-struct Prefix {
+// Files of the same weights under other names, as transformers' key mappings accept them: where a name has
+// `ours`, theirs has `theirs`. That the prefix of the base class ("model.") is missing, or is there twice, is
+// accepted for every family (stored_name).
+struct OtherName {
   std::string_view ours, theirs;
+  bool inside = false;  // anywhere in a name, and not at its beginning
 };
 
 // The value of config.json under `key`, and the value if it has none. Without a key, always `otherwise`.
@@ -146,7 +149,7 @@ struct Family {
   std::string_view classifier = {};  // ...ForSequenceClassification; empty: transformers has none
   const char* text = nullptr;        // the key of config.json under which the language model stands
   Names names = {};
-  std::span<const Prefix> prefixes = {};
+  std::span<const OtherName> other_names = {};
   std::span<const std::string_view> carried = {};  // weights that begin so are saved as they came
   Sizes sizes = {};
   bool tied = false;  // where "tie_word_embeddings" is not there

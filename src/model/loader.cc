@@ -26,9 +26,10 @@ std::string numbered(std::string_view pattern, int64_t number) {
   return fmt::format(fmt::runtime(pattern), number);
 }
 
-// Of "model.layers.3.mlp.up_proj.weight" and "blk.3.ffn_up.weight" 3; -1: of no layer.
+// Of "model.layers.3.mlp.up_proj.weight", without "model." too, and "blk.3.ffn_up.weight" 3; -1: of no layer.
 int64_t layer_of(std::string_view name, std::string_view pattern) {
-  for (const std::string_view start : {pattern.substr(0, pattern.find('{')), std::string_view("blk.")}) {
+  const std::string_view whole = pattern.substr(0, pattern.find('{'));
+  for (const std::string_view start : {whole, whole.substr(whole.find('.') + 1), std::string_view("blk.")}) {
     if (!name.starts_with(start)) continue;
     const std::string_view rest = name.substr(start.size());
     return base::parse_int64(rest.substr(0, rest.find('.'))).value_or(-1);
@@ -191,10 +192,12 @@ BlockExperts Loader::experts(const std::string& prefix) {
   BlockExperts block{.chosen = c.chosen, .normalised = c.normalised, .activation = config_.activation};
   std::vector<StoredPart> gate_up, down;
   for (int64_t i = 0; i < c.count; ++i) {
-    const std::string expert = prefix + numbered(names_.expert, i);
-    gate_up.push_back({expert + std::string(names_.expert_gate) + ".weight", i, 0, c.width});
-    gate_up.push_back({expert + std::string(names_.expert_up) + ".weight", i, c.width, c.width});
-    down.push_back({expert + std::string(names_.expert_down) + ".weight", i});
+    const auto stored = [&, expert = prefix + numbered(names_.expert, i)](std::string_view name) {
+      return stored_name(source_, *config_.family, expert + std::string(name) + ".weight");
+    };
+    gate_up.push_back({stored(names_.expert_gate), i, 0, c.width});
+    gate_up.push_back({stored(names_.expert_up), i, c.width, c.width});
+    down.push_back({stored(names_.expert_down), i});
   }
   const std::string all = prefix + std::string(names_.experts);
   block.weights.gate_up = expert_weights(all + "gate_up_proj", 2 * c.width, hidden, gate_up);

@@ -20,13 +20,13 @@ at::ScalarType choose_dtype(std::string_view wanted, std::string_view stored) {
   return stored == "bfloat16" || stored == "BF16" ? at::kBFloat16 : at::kFloat;
 }
 
-std::string stored_dtype(const base::Json& config, const Family& family, const io::Weights& weights) {
+std::string stored_dtype(const base::Json& config, const Family& family, const WeightSource& weights) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     const auto found = config.find(key);
     if (found != config.end() && found->is_string()) return found->get<std::string>();
   }
-  const io::TensorView* embedding = weights.find(std::string(family.names.embedding) + ".weight");
-  return embedding != nullptr ? embedding->type_name : std::string();
+  const std::string name = stored_name(weights, family, std::string(family.names.embedding) + ".weight");
+  return weights.shape(name) != nullptr ? weights.type(name) : std::string();
 }
 
 // The one score of a reward model, as transformers writes it.
@@ -42,8 +42,17 @@ void settle_head(ModelFiles& files, const WeightSource& weights, Head head) {
   name_score(files.config_json);
   files.generation_config_json = base::Json::object();
   files.end_ids.clear();
-  const std::string score = std::string(files.config.family->names.score) + ".weight";
+  const Family& family = *files.config.family;
+  const std::string score = stored_name(weights, family, std::string(family.names.score) + ".weight");
   if (weights.shape(score) != nullptr) files.config.new_head = false;
+}
+
+// The file that config.json names instead of the usual one; empty: none.
+std::string weights_file(const base::Json& config, const std::string& origin) {
+  const auto named = config.find("transformers_weights");
+  if (named == config.end() || named->is_null()) return {};
+  if (named->is_string()) return named->get<std::string>();
+  fail(Status::format, "{}: \"transformers_weights\" is not the name of a file", origin);
 }
 
 OpenedFiles open_directory(const std::string& path, Head head) {
@@ -63,9 +72,9 @@ OpenedFiles open_directory(const std::string& path, Head head) {
     files.generation_config_json = take_generation_config(files.config_json);
     files.end_ids = parse_end_ids(files.generation_config_json, config_path);
   }
-  io::Weights weights = io::Weights::open_directory(path);
-  std::string dtype = stored_dtype(files.config_json, *files.config.family, weights);
-  auto source = directory_weights(std::move(weights));
+  auto source = directory_weights(
+      io::Weights::open_directory(path, weights_file(files.config_json, config_path)), *files.config.family);
+  std::string dtype = stored_dtype(files.config_json, *files.config.family, *source);
   settle_head(files, *source, head);
   return {std::move(files), std::move(dtype), std::move(source)};
 }
@@ -94,7 +103,8 @@ void refuse_keep(const std::string& path, std::string_view dtype, const config::
 
 }  // namespace
 
-OpenedFiles open_files(const std::string& path, Head head) {
+OpenedFiles open_files(const std::string& given, Head head) {
+  const std::string path = io::model_path(given);
   if (base::is_directory(path)) return open_directory(path, head);
   if (!base::file_exists(path)) {
     fail(Status::not_found,
@@ -104,9 +114,10 @@ OpenedFiles open_files(const std::string& path, Head head) {
   fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file", path);
 }
 
-std::unique_ptr<Model> Model::open(const std::string& path, std::string_view dtype, base::LogSink* log,
+std::unique_ptr<Model> Model::open(const std::string& given, std::string_view dtype, base::LogSink* log,
                                    at::Device device, Head head, const config::Quantization& quantization,
                                    uint64_t seed) {
+  const std::string path = io::model_path(given);
   OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(path, dtype, quantization);

@@ -78,18 +78,62 @@ void copy(const io::TensorView& view, int64_t first, int64_t last, int64_t rows,
 
 int64_t row_count(const std::vector<int64_t>& shape) { return shape.size() > 1 ? shape.front() : 1; }
 
+// Rows of a matrix of a stack [matrices, rows, columns].
+io::TensorView part_of(const io::TensorView& stack, int64_t matrix, int64_t first, int64_t rows) {
+  const auto row = static_cast<int64_t>(stack.bytes) / (stack.shape[0] * stack.shape[1]);
+  io::TensorView part = stack;
+  part.shape = {rows, stack.shape[2]};
+  part.data = static_cast<const char*>(stack.data) + (matrix * stack.shape[1] + first) * row;
+  part.bytes = static_cast<size_t>(rows * row);
+  return part;
+}
+
+// Experts that files have in one, as transformers holds them in memory, become the matrices of each.
+void split_experts(std::map<std::string, io::TensorView>& tensors, const Family& family) {
+  const Names& names = family.names;
+  if (names.router.empty()) return;
+  const std::string gate_up = std::string(names.experts) + "gate_up_proj",
+                    down = std::string(names.experts) + "down_proj";
+  std::map<std::string, io::TensorView> parts;
+  for (auto it = tensors.begin(); it != tensors.end();) {
+    const auto& [name, view] = *it;
+    const bool first = name.ends_with(gate_up);
+    const bool splits = view.shape.size() == 3 && view.shape[0] > 0 && view.shape[1] > 0 &&
+                        (first ? view.shape[1] % 2 == 0 : name.ends_with(down));
+    if (!splits) {
+      ++it;
+      continue;
+    }
+    const std::string layer = name.substr(0, name.size() - (first ? gate_up : down).size());
+    for (int64_t i = 0; i < view.shape[0]; ++i) {
+      const std::string expert = layer + fmt::format(fmt::runtime(names.expert), i);
+      const auto add = [&](std::string_view part, int64_t row, int64_t rows) {
+        parts.emplace(expert + std::string(part) + ".weight", part_of(view, i, row, rows));
+      };
+      const int64_t rows = first ? view.shape[1] / 2 : view.shape[1];
+      add(first ? names.expert_gate : names.expert_down, 0, rows);
+      if (first) add(names.expert_up, rows, rows);
+    }
+    it = tensors.erase(it);
+  }
+  tensors.merge(parts);
+}
+
 class DirectoryWeights final : public WeightSource {
  public:
-  explicit DirectoryWeights(io::Weights weights) : weights_(std::move(weights)) {}
+  DirectoryWeights(io::Weights weights, const Family& family) : weights_(std::move(weights)) {
+    for (const std::string& name : weights_.names()) tensors_.emplace(name, *weights_.find(name));
+    split_experts(tensors_, family);
+  }
 
   std::string place(const std::string& name) const override {
     return fmt::format("{}: tensor {}", weights_.directory(), name);
   }
   std::string asks(const std::string&) const override { return "config.json asks"; }
-  const io::TensorView* raw(const std::string& name) const override { return weights_.find(name); }
+  const io::TensorView* raw(const std::string& name) const override { return find(name); }
   void check() const override { weights_.check(); }
   const std::vector<int64_t>* shape(const std::string& name) const override {
-    const io::TensorView* view = weights_.find(name);
+    const io::TensorView* view = find(name);
     return view != nullptr ? &view->shape : nullptr;
   }
   void read(const std::string& name, at::Tensor& out) const override {
@@ -121,19 +165,25 @@ class DirectoryWeights final : public WeightSource {
     return same && aligned && view.shape.size() == 2 ? kernels::stored_tensor(view) : at::Tensor();
   }
   void forget(const std::string& name) const override {
-    const io::TensorView& view = *weights_.find(name);
+    const io::TensorView& view = *find(name);
     base::MappedFile::drop({static_cast<const char*>(view.data), view.bytes});
   }
-  std::string type(const std::string& name) const override { return weights_.find(name)->type_name; }
+  std::string type(const std::string& name) const override { return find(name)->type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
-    std::vector<std::string> names = weights_.names();
-    std::erase_if(names, [&](const std::string& name) { return used.contains(name); });
+    std::vector<std::string> names;
+    for (const auto& [name, view] : tensors_) {
+      if (!used.contains(name)) names.push_back(name);
+    }
     return names;
   }
 
  private:
+  const io::TensorView* find(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second;
+  }
   const io::TensorView& stored(const std::string& name) const {
-    const io::TensorView& view = *weights_.find(name);
+    const io::TensorView& view = *find(name);
     switch (view.type) {
       case io::ElementType::f32:
       case io::ElementType::f16:
@@ -147,6 +197,7 @@ class DirectoryWeights final : public WeightSource {
   }
 
   io::Weights weights_;
+  std::map<std::string, io::TensorView> tensors_;
 };
 
 // The key that says how many rows or columns a tensor has beside hidden_size.
@@ -347,14 +398,56 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
   return same;
 }
 
+namespace {
+
+// "model." of "model.embed_tokens".
+std::string base_prefix(const Family& family) {
+  const std::string_view name = family.names.embedding;
+  return std::string(name.substr(0, name.find('.') + 1));
+}
+
+std::vector<std::string> names_of(const Family& family, const std::string& name) {
+  std::vector<std::string> names = {name};
+  for (const OtherName& other : family.other_names) {
+    const size_t at = other.inside ? name.find(other.ours) : name.starts_with(other.ours) ? 0 : name.npos;
+    if (at == name.npos) continue;
+    names.push_back(std::string(name).replace(at, other.ours.size(), other.theirs));
+  }
+  return names;
+}
+
+// Of "model.layers.0.mlp.up_proj.weight": "up_proj.weight".
+std::string_view last_parts(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  const size_t before = dot == name.npos || dot == 0 ? name.npos : name.rfind('.', dot - 1);
+  return before == name.npos ? name : name.substr(before + 1);
+}
+
+}  // namespace
+
 std::string stored_name(const WeightSource& source, const Family& family, const std::string& name) {
   if (source.shape(name) != nullptr) return name;
-  for (const Prefix& prefix : family.prefixes) {
-    if (!name.starts_with(prefix.ours)) continue;
-    const std::string other = std::string(prefix.theirs) + name.substr(prefix.ours.size());
-    if (source.shape(other) != nullptr) return other;
+  const std::string base = base_prefix(family);
+  for (const std::string& own : names_of(family, name)) {
+    const std::string shorter = own.starts_with(base) ? own.substr(base.size()) : own;
+    for (const std::string& candidate : {own, shorter, base + own}) {
+      if (source.shape(candidate) != nullptr) return candidate;
+    }
   }
   return name;
+}
+
+std::string names_there(const WeightSource& source, const std::string& name) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> names = source.others({});
+  if (names.empty()) return "the files have no tensors";
+  const std::string_view last = last_parts(name);
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& other) { return other.ends_with(last); });
+  const size_t shown = std::min(kShown, names.size()), more = names.size() - shown;
+  names.resize(shown);
+  return fmt::format("the files have {}{}", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 bool is_buffer(std::string_view name) {
@@ -368,14 +461,14 @@ bool is_buffer(std::string_view name) {
 
 void WeightSource::need(const std::string& name, const std::vector<int64_t>& wanted) const {
   const std::vector<int64_t>* found = shape(name);
-  if (found == nullptr) fail(Status::format, "{} is missing", place(name));
+  if (found == nullptr) fail(Status::format, "{} is missing; {}", place(name), names_there(*this, name));
   if (*found == wanted) return;
   fail(Status::format, "{} has shape [{}], {} for [{}]", place(name), fmt::join(*found, ", "), asks(name),
        fmt::join(wanted, ", "));
 }
 
-std::unique_ptr<WeightSource> directory_weights(io::Weights weights) {
-  return std::make_unique<DirectoryWeights>(std::move(weights));
+std::unique_ptr<WeightSource> directory_weights(io::Weights weights, const Family& family) {
+  return std::make_unique<DirectoryWeights>(std::move(weights), family);
 }
 
 std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config) {

@@ -49,8 +49,11 @@ class WeightSource {
   virtual std::vector<std::string> others(const std::set<std::string>& used) const = 0;
 };
 
-// The name in the files: the family's own, or with another prefix where that is what they have.
+// The name in the files: the family's own, or another one that from_pretrained accepts, where that is what
+// they have.
 std::string stored_name(const WeightSource& source, const Family& family, const std::string& name);
+// For messages, of a tensor that is missing: "the files have a, b, c and 3 more".
+std::string names_there(const WeightSource& source, const std::string& name);
 // What some files hold beside weights: angles and masks, which follow from the configuration.
 bool is_buffer(std::string_view name);
 
@@ -58,7 +61,7 @@ bool is_buffer(std::string_view name);
 // one.
 bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values);
 
-std::unique_ptr<WeightSource> directory_weights(io::Weights weights);
+std::unique_ptr<WeightSource> directory_weights(io::Weights weights, const Family& family);
 std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config);
 
 }  // namespace trl::model
