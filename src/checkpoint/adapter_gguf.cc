@@ -12,6 +12,7 @@
 #include "model/gguf_metadata.h"
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
+#include "model/module_name.h"
 #include "model/open.h"
 #include "model/tensor_list.h"
 
@@ -22,42 +23,53 @@ namespace {
 using adapter::ModuleKind;
 using adapter::Role;
 
-std::vector<adapter::Module> modules_of(const model::ModelConfig& config) {
-  const model::Names& names = config.family->names;
-  const model::GgufOrder order(config);
+// The modules of a model, and the names of their weights, which differ within a multimodal class.
+struct Modules {
   std::vector<adapter::Module> all;
-  for (const model::TensorShape& tensor : model::tensor_list(config)) {
-    if (!tensor.name.ends_with(".weight")) continue;
-    adapter::Module module{.name = tensor.name.substr(0, tensor.name.rfind('.')), .kind = ModuleKind::other};
-    if (tensor.shape.size() == 2) {
-      const bool table = module.name == names.embedding;
-      const bool in_first = table || order.transposes(tensor.name, 2);
+  std::vector<std::string> weights;
+};
+
+Modules modules_of(const model::ModelConfig& config) {
+  const model::Family& family = *config.family;
+  const model::GgufOrder order(config);
+  Modules modules;
+  const auto add = [&](const std::string& weight, const std::vector<int64_t>& shape) -> adapter::Module& {
+    adapter::Module module{.name = model::module_name(weight, family), .kind = ModuleKind::other};
+    if (shape.size() == 2) {
+      const bool table = weight == std::string(family.names.embedding) + ".weight";
+      const bool in_first = table || order.transposes(weight, 2);
       module.kind = table ? ModuleKind::embedding : ModuleKind::linear;
-      module.in = tensor.shape[in_first ? 0 : 1];
-      module.out = tensor.shape[in_first ? 1 : 0];
-      module.head = module.name == names.head;
+      module.in = shape[in_first ? 0 : 1];
+      module.out = shape[in_first ? 1 : 0];
+      module.head = weight == std::string(family.names.head) + ".weight";
     }
-    all.push_back(std::move(module));
+    modules.weights.push_back(weight);
+    return modules.all.emplace_back(std::move(module));
+  };
+  for (const model::TensorShape& tensor : model::tensor_list(config)) {
+    if (tensor.name.ends_with(".weight")) add(tensor.name, tensor.shape);
   }
-  return all;
+  if (config.tie_word_embeddings)
+    add(std::string(family.names.head) + ".weight", {config.vocab_size, config.hidden_size}).tied = true;
+  return modules;
 }
 
 void refuse(const std::string& path, std::string_view what) {
   fail(Status::unsupported,
-       "{}: llama.cpp's adapter files cannot store {}: merge the adapter and "
-       "convert the model instead",
+       "{}: llama.cpp's adapter files cannot store {}: merge the adapter into its model instead (save.kind "
+       "merged)",
        path, what);
 }
 
 [[noreturn]] void refuse_parameters(const std::string& path) {
   fail(Status::unsupported,
        "{}: adapters of experts, routers and other parameters (target_parameters) are not written to GGUF by "
-       "this version: merge the adapter and convert the model instead",
+       "this version: merge the adapter into its model instead (save.kind merged)",
        path);
 }
 
 void check_form(const std::string& path, const config::LoraConfig& config,
-                const adapter::Selection& selection, const std::vector<adapter::Module>& modules,
+                const adapter::Selection& selection, const Modules& modules,
                 const model::ModelConfig& model) {
   if (config.use_dora) refuse(path, "DoRA");
   if (config.init_lora_weights == config::LoraInit::olora ||
@@ -68,10 +80,41 @@ void check_form(const std::string& path, const config::LoraConfig& config,
   if (!config.trainable_token_indices.empty())
     refuse(path, "single trained tokens (trainable_token_indices)");
   for (const adapter::Target& target : selection.targets) {
-    const adapter::Module& module = modules[target.module];
-    if (model::gguf_place(*model.family, module.name + ".weight").expert >= 0) refuse_parameters(path);
+    const adapter::Module& module = modules.all[target.module];
+    if (model::gguf_place(*model.family, modules.weights[target.module]).expert >= 0) refuse_parameters(path);
     if (model.tie_word_embeddings && module.kind == ModuleKind::embedding)
       refuse(path, "an adapter of an embedding that is the output head too");
+  }
+}
+
+// Whether a table of an adapter's file is the model's own, number by number.
+bool is_own(const model::WeightSource& weights, const std::string& name, const io::TensorView& view) {
+  const std::vector<int64_t>* const shape = weights.shape(name);
+  if (shape == nullptr || *shape != view.shape) return false;
+  constexpr int64_t kAtOnce = 1 << 16;  // a multiple of every block
+  const int64_t count = view.shape[0] * view.shape[1];
+  std::vector<float> a(kAtOnce), b(kAtOnce);
+  for (int64_t at = 0; at < count; at += kAtOnce) {
+    const int64_t part = std::min(kAtOnce, count - at);
+    weights.read(name, at, part, a.data());
+    io::read_floats(view.type, view.data, at, part, b.data());
+    if (!std::equal(a.begin(), a.begin() + part, b.begin())) return false;
+  }
+  return true;
+}
+
+// The embedding and head that PEFT saved beside the adapter are left out only where the model has the same.
+void check_tables(const model::OpenedFiles& opened, const std::vector<adapter::Tensor>& tensors,
+                  const Modules& modules, const adapter::AdapterFile& file) {
+  const model::Family& family = *opened.files.config.family;
+  for (const adapter::Tensor& tensor : tensors) {
+    const auto found = file.tensors().find(tensor.name);
+    if (tensor.role != Role::table || found == file.tensors().end()) continue;
+    const bool tied = modules.all[tensor.module].tied;
+    const std::string weight =
+        tied ? std::string(family.names.embedding) + ".weight" : modules.weights[tensor.module];
+    if (is_own(*opened.weights, model::stored_name(*opened.weights, family, weight), found->second)) continue;
+    refuse(file.path(), fmt::format("tensor {}, which differs from the model's", tensor.name));
   }
 }
 
@@ -84,31 +127,31 @@ const io::GgmlType& stored_type(std::string_view type, const adapter::AdapterFil
 
 class Writer {
  public:
-  Writer(const config::LoraConfig& config, const model::ModelConfig& model,
-         const std::vector<adapter::Module>& modules, const adapter::AdapterFile& file,
-         const io::GgmlType& type)
+  Writer(const config::LoraConfig& config, const model::ModelConfig& model, const Modules& modules,
+         const adapter::AdapterFile& file, const io::GgmlType& type)
       : config_(config), family_(*model.family), order_(model), modules_(modules), file_(file), type_(type) {}
 
   // Of one target: llama.cpp multiplies b (a x) by the file's alpha over the rank, so what else there is in
   // the scale goes into b.
   void add(const adapter::Target& target, const adapter::Tensor& tensor) {
-    const adapter::Module& module = modules_[target.module];
-    const std::string base = model::gguf_name(family_, module.name + ".weight");
+    const adapter::Module& module = modules_.all[target.module];
+    const std::string& weight = modules_.weights[target.module];
+    const std::string base = model::gguf_name(family_, weight);
     const io::TensorView& view = file_.tensors().at(tensor.name);
     const double told = config_.lora_alpha / static_cast<double>(target.r);
     if (tensor.role == Role::b)
-      return add(base + ".lora_b", tensor, view, static_cast<float>(target.scaling / told), module);
+      return add(base + ".lora_b", tensor, view, static_cast<float>(target.scaling / told), weight, module);
     // Rows of the table are looked up: [rows, r].
-    add(base + ".lora_a", tensor, view, 1, module);
+    add(base + ".lora_a", tensor, view, 1, weight, module);
   }
 
   std::vector<io::GgufEntry> take() { return std::move(entries_); }
 
  private:
   void add(const std::string& name, const adapter::Tensor& tensor, const io::TensorView& view, float factor,
-           const adapter::Module& module) {
+           const std::string& weight, const adapter::Module& module) {
     const bool turned = tensor.role == Role::a && module.kind == ModuleKind::embedding;
-    const bool permuted = tensor.role == Role::b && order_.moves_rows(module.name);
+    const bool permuted = tensor.role == Role::b && order_.moves_rows(weight);
     std::vector<int64_t> shape = tensor.shape;
     if (turned) std::swap(shape[0], shape[1]);
     const auto read = [this, &view, factor, turned, permuted, rows = shape[0], width = shape[1]](
@@ -134,7 +177,7 @@ class Writer {
   const config::LoraConfig& config_;
   const model::Family& family_;
   const model::GgufOrder order_;
-  const std::vector<adapter::Module>& modules_;
+  const Modules& modules_;
   const adapter::AdapterFile& file_;
   const io::GgmlType& type_;
   std::vector<io::GgufEntry> entries_;
@@ -161,14 +204,15 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   const model::OpenedFiles opened = model::open_files(base);
   const model::ModelConfig& model = opened.files.config;
   const io::GgufPairs pairs = metadata(path, config, model);
-  const std::vector<adapter::Module> modules = modules_of(model);
-  const adapter::Selection selection = adapter::select_saved(path, config, modules, model.model_type);
+  const Modules modules = modules_of(model);
+  const adapter::Selection selection = adapter::select_saved(path, config, modules.all, model.model_type);
   if (log != nullptr) {
     for (const std::string& warning : selection.warnings) log->warning("checkpoint", "{}: {}", path, warning);
   }
   check_form(path, config, selection, modules, model);
-  const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules);
+  const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules.all);
   const std::unique_ptr<adapter::AdapterFile> file = adapter::open_weights(path, tensors);
+  check_tables(opened, tensors, modules, *file);
   Writer writer(config, model, modules, *file, stored_type(type, *file));
   for (const adapter::Target& one : selection.targets) {
     for (const adapter::Tensor& tensor : tensors) {

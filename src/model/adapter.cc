@@ -212,30 +212,68 @@ std::vector<Parameter*> Adapter::parameters() const {
   return all;
 }
 
-// The embedding and the head that PEFT saved beside the adapter must be this model's. Where the model was
-// given other rows, those that its own files lack are taken over.
+std::vector<Parameter*> Adapter::kept_tables() const {
+  std::vector<Parameter*> all;
+  for (const Table& table : tables_) all.push_back(table.own.get());
+  return all;
+}
+
+const Adapter::Table* Adapter::kept_table(size_t slot) const {
+  const auto found =
+      std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) { return table.slot == slot; });
+  return found == tables_.end() ? nullptr : &*found;
+}
+
+// PEFT writes the embedding and the head that lie beside an adapter into the model. Here they are the
+// adapter's if they differ from the model's. Where the model was given other rows, those that its own files
+// lack are taken over.
 void Adapter::take_tables(const adapter::AdapterFile& file) {
+  const auto in_file = [&](const adapter::Tensor& tensor) {
+    return tensor.role == Role::table && file.tensors().contains(tensor.name);
+  };
+  const Slot* const tied = tied_head(slots_);
+  const bool head_counts =
+      tied != nullptr && std::any_of(tensors_.begin(), tensors_.end(),
+                                     [&](const auto& t) { return in_file(t) && &slots_[t.module] == tied; });
   std::vector<std::pair<Parameter*, at::Tensor>> added;
+  std::vector<std::pair<size_t, at::Tensor>> kept;
   for (const adapter::Tensor& tensor : tensors_) {
-    const auto found = file.tensors().find(tensor.name);
-    if (tensor.role != Role::table || found == file.tensors().end()) continue;
+    // PEFT sets the one weight of a tied model twice, the second time from the head.
+    if (!in_file(tensor) || (head_counts && &slots_[tensor.module] != tied)) continue;
     const Slot& slot = slots_[tensor.module];
     Parameter& own = **slot.weight;
+    const io::TensorView& view = file.tensors().at(tensor.name);
     at::Tensor values = tensor::empty(own.shape(), at::kFloat, tensor::MemoryKind::workspace);
-    io::read_floats(found->second.type, found->second.data, 0, values.numel(), values.data_ptr<float>());
+    io::read_floats(view.type, view.data, 0, values.numel(), values.data_ptr<float>());
     values = values.to(own.dtype());
     const int64_t rows = own.size(0), known = slot.stored_rows < 0 ? rows : std::min(slot.stored_rows, rows);
     const at::Tensor ours = tensor::on_host(*own.read());
     const bool rehearsed = tensor::Rehearsal::current() != nullptr;  // where weights have no numbers
-    if (!rehearsed && !at::equal(values.narrow(0, 0, known), ours.narrow(0, 0, known))) {
-      fail(Status::unsupported,
-           "{}: tensor {} differs from this model's: the adapter belongs to another model, or to one whose "
-           "embedding was changed; give that one",
-           file.path(), tensor.name);
+    if (rehearsed || at::equal(values.narrow(0, 0, known), ours.narrow(0, 0, known))) {
+      if (known < rows) added.emplace_back(&own, values);
+    } else if (!tensor.name.ends_with(adapter::kOriginalModule)) {  // which the copy of that module replaces
+      kept.emplace_back(tensor.module, values);
     }
-    if (known < rows) added.emplace_back(&own, values);
   }
   for (auto& [parameter, values] : added) set(*parameter, values);
+  for (auto& [slot, values] : kept) keep_table(slot, values);
+}
+
+void Adapter::keep_table(size_t index, const at::Tensor& values) {
+  const Slot* const tied = tied_head(slots_);
+  const bool shared = tied != nullptr && (&slots_[index] == tied || &slots_[index] == &embedding_of(slots_));
+  const Slot& slot = shared ? embedding_of(slots_) : slots_[index];
+  Parameter& original = **slot.weight;
+  auto own = std::make_unique<Parameter>(
+      original.name,
+      tensor::empty(original.shape(), original.dtype(), tensor::MemoryKind::weights, original.device()));
+  set(*own, values);
+  own->trainable = false;
+  own->embedding = original.embedding;
+  own->padding_row = original.padding_row;
+  replaced_.push_back({slot.weight, own.get(), slot.layer});
+  if (shared) replaced_.push_back({tied->weight, own.get(), tied->layer});
+  tables_.push_back({static_cast<size_t>(&slot - slots_.data()), std::move(own)});
 }
 
 void Adapter::load(const std::string& directory) {
@@ -286,7 +324,7 @@ std::shared_ptr<void> Adapter::merged(Merged as) {
     Parameter& place = **one.place;
     before->keep(place);
     if (place.encoded() != nullptr) {
-      place.hold(*one.own->read());
+      place.hold(one.own->read()->clone());  // terms may be merged into it
     } else {
       set(place, *one.own->read());
     }

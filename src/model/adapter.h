@@ -33,6 +33,9 @@ class Adapter {
   const adapter::Selection& selection() const { return selection_; }
   const std::vector<Slot>& slots() const { return slots_; }
   std::vector<Parameter*> parameters() const;  // in the order of the modules
+  // Frozen: the embedding and head of its own that its files brought, which it computes with instead of the
+  // model's.
+  std::vector<Parameter*> kept_tables() const;
 
   // The values that PEFT starts with for this seed. olora and pissa take them out of the weights: the model
   // then computes with what is left of those, in a copy, while the adapter is in use. Throws
@@ -86,6 +89,11 @@ class Adapter {
     int64_t layer;
     Parameter* before = nullptr;  // while the adapter is in use
   };
+  // An embedding or head that its files hold beside it and that is not the model's.
+  struct Table {
+    size_t slot;
+    std::unique_ptr<Parameter> own;
+  };
   // Rows of an embedding that are its own.
   struct Tokens {
     size_t slot;
@@ -93,6 +101,8 @@ class Adapter {
   };
   void add(const adapter::Tensor& tensor, at::Device device);
   void take_tables(const adapter::AdapterFile& file);
+  void keep_table(size_t slot, const at::Tensor& values);
+  const Table* kept_table(size_t slot) const;  // null: the model's counts
   bool parts_tied_head() const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
@@ -117,6 +127,7 @@ class Adapter {
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<Parameter>> rests_;
   std::vector<Term> terms_;
+  std::vector<Table> tables_;
   std::vector<Replacement> replaced_;
   std::vector<Tokens> tokens_;
 };

@@ -186,13 +186,15 @@ std::vector<Adapter::Stored> Adapter::tables() const {
         std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == i; });
     const bool tokens =
         std::any_of(tokens_.begin(), tokens_.end(), [&](const Tokens& one) { return one.slot == i; });
-    const bool saved = std::any_of(replaced_.begin(), replaced_.end(),
-                                   [&](const Replacement& one) { return one.place == slot.weight; });
+    const Table* const kept = kept_table(i);
+    const bool saved =
+        kept == nullptr && std::any_of(replaced_.begin(), replaced_.end(),
+                                       [&](const auto& one) { return one.place == slot.weight; });
     const bool resized = slot.stored_rows >= 0 && !slot.module.tied && !saved;
-    if (!resized && !(adapted && name.ends_with("embed_tokens"))) continue;
+    if (kept == nullptr && !resized && !(adapted && name.ends_with("embed_tokens"))) continue;
     const char* const inner = adapted ? ".base_layer" : tokens ? ".token_adapter.base_layer" : "";
-    all.push_back(
-        {fmt::format("base_model.model.{}{}.weight", name, inner), tensor::on_host(*(*slot.weight)->read())});
+    all.push_back({fmt::format("base_model.model.{}{}.weight", name, inner),
+                   tensor::on_host(*(kept != nullptr ? kept->own.get() : *slot.weight)->read())});
   }
   return all;
 }
@@ -205,6 +207,7 @@ void Adapter::copy(const Adapter& of) {
   for (size_t i = 0; i < terms_.size(); ++i) {
     if (of.terms_[i].rest != nullptr) keep_rest(terms_[i], of.terms_[i].first_a, of.terms_[i].first_b);
   }
+  for (const Table& table : of.tables_) keep_table(table.slot, *table.own->read());
 }
 
 void Adapter::restore(const std::vector<Stored>& stored) {

@@ -44,6 +44,9 @@ int64_t Decoder::frozen_layers(const Adapter* adapter) const {
 std::vector<Parameter*> Decoder::frozen_parameters() {
   std::vector<Parameter*> all = parameters();
   all.resize(layer_parameters_[static_cast<size_t>(frozen_layers())]);
+  if (const Adapter* const adapter = adapters_.trained()) {
+    for (Parameter* table : adapter->kept_tables()) all.push_back(table);
+  }
   return all;
 }
 

@@ -1,23 +1,11 @@
 // The slots of a decoder, in the order in which transformers' class has its modules: adapters draw their
 // random numbers in that order.
 #include "model/decoder.h"
+#include "model/module_name.h"
 
 namespace trl::model {
 
-namespace {
-
 using adapter::ModuleKind;
-
-// "model.layers.0.mlp.up_proj.weight" -> "model.layers.0.mlp.up_proj". In a multimodal class, the language
-// model is a part.
-std::string module_name(const std::string& parameter, const Family& family) {
-  const std::string name =
-      parameter.ends_with(".weight") ? parameter.substr(0, parameter.rfind('.')) : parameter;
-  if (family.text == nullptr || !name.starts_with("model.")) return name;
-  return "model.language_model." + name.substr(6);
-}
-
-}  // namespace
 
 // bias: a place that may hold none.
 Slot Decoder::slot(Parameter*& weight, Parameter*& bias, ModuleKind kind, int64_t layer) const {

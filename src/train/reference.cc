@@ -161,6 +161,7 @@ FirstReference first_reference(const MethodContext& context, const Causal& causa
   base::Json about = base::parse_json(checkpoint::config_text(*trained), "adapter_config.json");
   about.erase("base_model_name_or_path");
   identity += about.dump() + weights_digest(trained->parameters());
+  if (!trained->kept_tables().empty()) identity += weights_digest(trained->kept_tables());
   return {std::make_unique<OtherAdapter>(causal, trained), identity};
 }
 

@@ -146,6 +146,7 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
       {{{"bias", "all"}}, "biases"},
       {{{"lora_bias", true}}, "biases"},
       {{{"modules_to_save", {"norm"}}}, "modules that are saved whole (modules_to_save)"},
+      {{{"modules_to_save", {"lm_head"}}}, "modules that are saved whole (modules_to_save)"},
       {{{"trainable_token_indices", {1}}}, "single trained tokens (trainable_token_indices)"},
       {{{"target_modules", {"embed_tokens"}}}, "an adapter of an embedding that is the output head too"},
   };
@@ -159,9 +160,48 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
     });
     EXPECT_EQ(error, std::pair(Status::unsupported,
                                fmt::format("{}: llama.cpp's adapter files cannot store {}: merge the "
-                                           "adapter and convert the model instead",
+                                           "adapter into its model instead (save.kind merged)",
                                            adapter.path(), what)));
     EXPECT_FALSE(base::file_exists(adapter.file("out.gguf")));
+  }
+}
+
+// As PEFT saves them where tokens were added: left out where the model has the same, and never otherwise.
+TEST(AdapterGguf, TablesBesideTheAdapterMustBeTheModels) {
+  const std::string q = "model.layers.0.self_attn.q_proj";
+  for (const auto& [base, table, from] : {std::tuple{"llama3", "lm_head", "lm_head"},
+                                          {"llama3", "model.embed_tokens", "model.embed_tokens"},
+                                          {"llama", "lm_head", "model.embed_tokens"},
+                                          {"llama", "model.embed_tokens", "model.embed_tokens"}}) {
+    SCOPED_TRACE(fmt::format("{} {}", base, table));
+    const std::string path = test::golden_path(std::string("models/") + base);
+    const AdapterDirectory adapter({{"r", 2}, {"target_modules", {q}}}, {{q, {64, 64}}}, {{q, 2}});
+    const std::string file = adapter.file("adapter_model.safetensors");
+    const io::Weights weights = io::Weights::open_directory(path);
+    const io::TensorView& own = *weights.find(std::string(from) + ".weight");
+    std::vector<float> values(static_cast<size_t>(own.shape[0] * own.shape[1]));
+    io::read_floats(own.type, own.data, 0, std::ssize(values), values.data());
+    const auto write = [&] {
+      const auto factor = [&](const std::string& name) {
+        const Matrix& matrix = adapter.matrix(q + name);
+        return io::NamedTensor{"base_model.model." + q + name, io::ElementType::f32, matrix.shape,
+                               matrix.values.data()};
+      };
+      io::write_safetensors(file, {factor(".lora_A.weight"),
+                                   factor(".lora_B.weight"),
+                                   {fmt::format("base_model.model.{}.weight", table), io::ElementType::f32,
+                                    own.shape, values.data()}});
+      return test::error_of(
+          [&] { convert_adapter_to_gguf(adapter.path(), path, adapter.file("out.gguf"), "f32", nullptr); });
+    };
+    EXPECT_EQ(write().second, "");
+    EXPECT_EQ(io::Gguf(adapter.file("out.gguf")).tensors().size(), 2u);
+    values.back() += 1;
+    EXPECT_EQ(
+        write().second,
+        fmt::format("{}: llama.cpp's adapter files cannot store tensor base_model.model.{}.weight, which "
+                    "differs from the model's: merge the adapter into its model instead (save.kind merged)",
+                    file, table));
   }
 }
 
@@ -181,7 +221,7 @@ TEST(AdapterGguf, ThoseOfExpertsAreRefused) {
               std::pair(Status::unsupported,
                         fmt::format("{}: adapters of experts, routers and other parameters "
                                     "(target_parameters) are not written to GGUF by this version: merge "
-                                    "the adapter and convert the model instead",
+                                    "the adapter into its model instead (save.kind merged)",
                                     adapter.path())))
         << name;
     EXPECT_FALSE(base::file_exists(adapter.file("out.gguf"))) << name;

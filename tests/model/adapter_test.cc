@@ -206,39 +206,6 @@ TEST(AdapterTokens, HaveRowsOfTheirOwn) {
   EXPECT_TRUE(at::equal(hidden(nullptr), alone));
 }
 
-// What PEFT writes beside the adapter of an embedding, once as in the model and once changed.
-TEST(AdapterFiles, AnotherEmbeddingIsRefused) {
-  TRL_NEED_GOLDEN("models/qwen2");
-  const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
-  at::Tensor table = model->parameters()[0]->read()->clone();
-  const at::Tensor a = at::zeros({2, table.size(0)}), b = at::ones({table.size(1), 2});
-  const std::string prefix = "base_model.model.model.embed_tokens.";
-  const test::Scratch directory;
-  base::write_file(directory / "adapter_config.json",
-                   R"({"peft_type": "LORA", "r": 2, "target_modules": ["embed_tokens"]})");
-  const auto write = [&] {
-    const auto named = [&](const char* name, const at::Tensor& values) {
-      return io::NamedTensor{prefix + name, io::ElementType::f32, values.sizes().vec(), values.data_ptr()};
-    };
-    io::write_safetensors(
-        directory / "adapter_model.safetensors",
-        {named("lora_embedding_A", a), named("lora_embedding_B", b), named("base_layer.weight", table)});
-  };
-  write();
-  model->adapters().open("same", directory.path());
-  table[3][4] += 1;
-  write();
-  try {
-    model->adapters().open("other", directory.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::unsupported);
-    EXPECT_NE(error.message().find(prefix + "base_layer.weight differs"), std::string::npos)
-        << error.message();
-  }
-  EXPECT_EQ(model->adapters().find("other"), nullptr);
-}
-
 // An adapter that began as a part of the weights and was saved as it is. PEFT 0.21.2 takes that part out of
 // the weights again when it opens one: the numbers are the last hidden state of token 5 behind 3 and 4,
 // there.
