@@ -1196,9 +1196,9 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
 /* ---- model --------------------------------------------------------------------------------------- */
 
 /**
- * Opens a model: a Hugging Face directory or one GGUF file. Opens the engine. A sequence classifier with one
- * label, or an adapter that makes one of its model (task_type SEQ_CLS), is opened as a reward model, which
- * trl_model_score asks.
+ * Opens a model: a Hugging Face directory, one GGUF file, or a directory that holds it as model.gguf. Opens
+ * the engine. A sequence classifier with one label, or an adapter that makes one of its model (task_type
+ * SEQ_CLS), is opened as a reward model, which trl_model_score asks.
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file.
@@ -1214,14 +1214,21 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
                                   trl_model** out_model, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Converts a model's files: a Hugging Face directory into one GGUF file, which llama.cpp reads, or a GGUF
- * file into such a directory. Tokenizer and chat template go along. No model is opened, and memory does not
- * grow with the model. Opens the engine.
+ * Converts a model into another form or type. A target whose name ends in ".gguf" is one GGUF file, which
+ * llama.cpp reads; any other is a Hugging Face directory. Path may be either, too. Tokenizer and chat
+ * template go along. No model is opened, and memory does not grow with the model, unless an adapter is merged
+ * or the files are quantised by bitsandbytes. Opens the engine.
  *
- * The directory of a LoRA adapter (adapter_config.json, without config.json) becomes a GGUF file that
- * llama.cpp applies to a GGUF file of the adapter's model (llama-cli --lora). rsLoRA and alpha_pattern are in
- * its numbers. What llama.cpp has no place for is refused by name: DoRA, biases, modules_to_save, trained
- * tokens.
+ * With `save.kind` merged, an adapter goes into the weights of its model: path is the adapter's directory
+ * (its model: `convert.base`, or what its adapter_config.json says), or a model, and `adapter_name_or_path`
+ * the adapter. The model is opened for that, in `dtype` and with the keys of quantisation, or if `dtype` is
+ * not set in the type that loses nothing. Merged weights are quantised only if `convert.type` says so.
+ *
+ * Otherwise the directory of a LoRA adapter (adapter_config.json, without config.json) stays an adapter: a
+ * GGUF file that llama.cpp applies to a GGUF file of the adapter's model (llama-cli --lora), or a directory
+ * in another type. rsLoRA and alpha_pattern are in the numbers of a GGUF file. What llama.cpp has no place
+ * for is refused by name: DoRA, biases, modules_to_save, trained tokens, an embedding or head that is not the
+ * model's.
  *
  * What is written appears whole or not at all; a file of the same name is replaced, and of a directory that
  * exists the other files stay. What GGUF cannot describe (a family, a kind of position, a tokenizer) is
@@ -1229,10 +1236,12 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file that is read.
- * @param target [in] what is written: a GGUF file where path is a directory, a directory where it is a file.
- * @param options [in] nullable; reads `convert.type` and `convert.base`.
+ * @param target [in] what is written: a GGUF file if it ends in ".gguf", else a directory.
+ * @param options [in] nullable; reads `convert.type`, `convert.base` and `save.kind`, and where that is
+ * merged the keys of trl_model_open for weights and adapter.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG,
+ *   TRL_E_OUT_OF_MEMORY.
  * Contract: any thread; blocks on the files; log; after an error nothing is written.
  * @since 0.1
  */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/files.h"
 #include "base/json.h"
 
 namespace trl::adapter {
@@ -40,7 +41,37 @@ std::string metadata(const config::LoraConfig& config, std::span<const std::stri
   return text + "---\n";
 }
 
+// Of the hub: owner/name. Local paths mean nothing elsewhere.
+bool is_hub_name(const std::string& base) {
+  return !base.empty() && base.find_first_of("/") != base.npos && base.find('/') == base.rfind('/') &&
+         base.front() != '/' && base.front() != '.' && !base::file_exists(base);
+}
+
+constexpr std::string_view kPipeline = R"(```python
+from transformers import pipeline
+
+pipe = pipeline("{}", model="path/of/this/folder")
+```
+)";
+
 }  // namespace
+
+std::string model_card(const WholeModel& model, std::span<const std::string_view> tags) {
+  const std::string base = model.base.empty() ? "another model" : "`" + model.base + "`";
+  std::string text = "---\n";
+  if (is_hub_name(model.base)) text += fmt::format("base_model: {}\n", yaml(model.base));
+  text += fmt::format("library_name: transformers\nmodel_name: {}\ntags:\n", yaml(model.name));
+  if (!tags.empty()) text += "- generated_from_trainer\n";
+  for (const std::string_view tag : tags) text += fmt::format("- {}\n", yaml(std::string(tag)));
+  if (model.gguf) text += "- gguf\n";
+  if (tags.empty() && !model.gguf) text += "- transformers\n";
+  text += fmt::format("---\n\n# {}\n\n{} made from {}{}.\n\n## Use\n\n", model.name,
+                      model.classifier ? "A reward model" : "A language model", base,
+                      tags.empty() ? "" : fmt::format(" with {}", fmt::join(tags, ", ")));
+  if (model.gguf) return text + "```sh\nllama-cli -m path/of/this/folder/model.gguf\n```\n";
+  return text +
+         fmt::format(fmt::runtime(kPipeline), model.classifier ? "text-classification" : "text-generation");
+}
 
 std::string model_card(const config::LoraConfig& config, std::span<const std::string_view> tags) {
   const bool classifier = config.task_type == "SEQ_CLS";

@@ -1,4 +1,4 @@
-// README.md of a saved adapter: what the hub shows and searches, and how the adapter is loaded.
+// README.md of a saved adapter or model: what the hub shows and searches, and how it is loaded.
 #pragma once
 #include <span>
 #include <string>
@@ -13,5 +13,14 @@ inline constexpr std::string_view kModelCard = "README.md";
 // The metadata that PEFT and TRL write (base_model, library_name, pipeline_tag, tags) and a short text.
 // tags: more of them, "sft" and "trl" of a training run.
 std::string model_card(const config::LoraConfig& config, std::span<const std::string_view> tags);
+
+// Of a whole model, as TRL's trainers write it. name: of its directory. base: what it was made from, a name
+// of the hub or a local path, which goes into the text alone; empty: not known.
+struct WholeModel {
+  std::string name, base;
+  bool classifier = false;
+  bool gguf = false;  // its weights are model.gguf
+};
+std::string model_card(const WholeModel& model, std::span<const std::string_view> tags);
 
 }  // namespace trl::adapter

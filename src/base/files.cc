@@ -124,10 +124,11 @@ std::vector<std::string> list_directory(const std::string& path) {
   return names;
 }
 
-void make_directories(const std::string& path) {
+void make_directories(const std::string& path, const std::string& named) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) fail(Status::io, "{}: cannot be created: {}", path, system_reason(error.value()));
+  if (!error) return;
+  fail(Status::io, "{}: cannot be created: {}", named.empty() ? path : named, system_reason(error.value()));
 }
 
 std::string nearest_existing(const std::string& path) {
@@ -213,10 +214,11 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       inode_(other.inode_),
       range_(std::exchange(other.range_, nullptr)) {}
 
-FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append)
-    : path_(path), fault_(fault) {
+FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append,
+                       const std::string& named)
+    : path_(path), named_(named.empty() ? path : named), fault_(fault) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail_errno(path_, "cannot be written");
+  if (descriptor_ < 0) fail_errno(named_, "cannot be written");
 }
 
 FileWriter::~FileWriter() {
@@ -229,7 +231,7 @@ void FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPiece));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_errno(path_, "cannot be written");
+    if (done < 0) fail_errno(named_, "cannot be written");
     hash_.update(bytes.substr(0, static_cast<size_t>(done)));
     size_ += static_cast<uint64_t>(done);
     bytes.remove_prefix(static_cast<size_t>(done));
@@ -237,9 +239,9 @@ void FileWriter::write(std::string_view bytes) {
 }
 
 void FileWriter::close() {
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_errno(path_, "cannot be synced");
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_errno(named_, "cannot be synced");
   const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0) fail_errno(path_, "cannot be closed");
+  if (::close(descriptor) != 0) fail_errno(named_, "cannot be closed");
 }
 
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
@@ -265,11 +267,11 @@ void replace_file(const std::string& given, const std::function<void(FileWriter&
     fail(Status::io, "{}: not a regular file, so it is not replaced", given);
   const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
-    FileWriter writer(aside, fault);
+    FileWriter writer(aside, fault, false, given);
     body(writer);
     writer.close();
     if (fault != nullptr && *fault) (*fault)(path, 0);
-    if (::rename(aside.c_str(), path.c_str()) != 0) fail_errno(path, "cannot be replaced");
+    if (::rename(aside.c_str(), path.c_str()) != 0) fail_errno(given, "cannot be replaced");
   } catch (...) {
     ::unlink(aside.c_str());
     throw;

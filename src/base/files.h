@@ -19,7 +19,8 @@ std::string read_file(const std::string& path);  // throws not_found or io, nami
 // Throws Error(format) for the pointer that a clone without Git LFS leaves instead of a large file.
 void refuse_lfs_pointer(std::string_view bytes, const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
-void make_directories(const std::string& path);
+// named: in the message; empty: path.
+void make_directories(const std::string& path, const std::string& named = "");
 std::string nearest_existing(const std::string& path);  // the path, or the nearest existing one above it
 void remove_tree(const std::string& path) noexcept;
 std::string join_path(std::string_view directory, std::string_view name);
@@ -61,7 +62,9 @@ using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
 // A file written in pieces, synced by close(). Nothing is buffered.
 class FileWriter {
  public:
-  explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false);
+  // named: the file that it will become, for messages; empty: path.
+  explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false,
+                      const std::string& named = "");
   ~FileWriter();  // closes; a file without close() may be incomplete
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -72,7 +75,7 @@ class FileWriter {
   uint64_t xxh3() const { return hash_.digest(); }  // of what was written so far
 
  private:
-  std::string path_;
+  std::string path_, named_;
   const WriteFault* fault_;
   int descriptor_ = -1;
   uint64_t size_ = 0;

@@ -75,7 +75,7 @@ StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
   staging_ = fmt::format("{}.{}.tmp", target_, ::getpid());
   if (file_exists(staging_) && !remove_unlocked(staging_))
     fail(Status::busy, "{}: is being written by another process", target_);
-  make_directories(staging_);
+  make_directories(staging_, target_);
   lock_ = lock(staging_);
 }
 
@@ -86,8 +86,9 @@ StagedDirectory::~StagedDirectory() {
 
 void StagedDirectory::write(std::string_view name, const std::function<void(FileWriter&)>& body) {
   const std::string path = join_path(staging_, name);
-  make_directories(parent_of(path));
-  FileWriter writer(path, fault_);
+  const std::string named = join_path(target_, name);
+  make_directories(parent_of(path), named);
+  FileWriter writer(path, fault_, false, named);
   body(writer);
   writer.close();
   written_.push_back({std::string(name), writer.size(), writer.xxh3()});

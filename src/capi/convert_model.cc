@@ -1,11 +1,18 @@
 // trl_model_convert.
 #include "capi/convert_model.h"
+
+#include <map>
+
 #include "adapter/config_file.h"
+#include "adapter/model_card.h"
+#include "adapter/tensors.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "capi/config_handle.h"
+#include "capi/conversion.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
+#include "config/quantization.h"
 #include "data/gguf_vocabulary.h"
 #include "data/open_tokenizer.h"
 #include "engine/error_capture.h"
@@ -30,32 +37,82 @@ int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
 
 namespace {
 
-void convert(const engine::ConvertSpec& spec) {
+// Opens the model only where an adapter is merged into it; the keys of ModelSpec say how.
+engine::ModelSpec model_spec(const Conversion& conversion, const config::Config& options) {
+  engine::ModelSpec spec{conversion.model, conversion.dtype};
+  if (!conversion.merged) return spec;
+  spec.embedding_rows = adapter::embedding_rows(conversion.adapter);
+  spec.seed = static_cast<uint64_t>(options.get_int("seed"));
+  spec.quantization = config::quantization(options);
+  return spec;
+}
+
+int64_t vocabulary_rows(const Conversion& conversion) {
+  if (const int64_t rows = conversion.merged ? adapter::embedding_rows(conversion.adapter) : 0) return rows;
+  if (!io::is_gguf(conversion.model)) {
+    const std::string config = base::join_path(conversion.model, "config.json");
+    return embedding_rows(base::read_json_file(config), config);
+  }
+  const io::Gguf file(conversion.model);
+  const auto table = file.tensors().find("token_embd.weight");
+  if (table == file.tensors().end() || table->second.shape.empty())
+    fail(Status::format, "{}: tensor token_embd.weight is missing", conversion.model);
+  return table->second.shape.front();
+}
+
+std::string tokenizer_path(const Conversion& conversion) {
+  const bool own = conversion.merged && has_tokenizer(conversion.adapter);
+  return own ? conversion.adapter : conversion.model;
+}
+
+// What lies beside the weights of an adapter. base: its model; empty: the one that it names.
+std::map<std::string, std::string> adapter_files(const std::string& path, const std::string& base) {
+  std::map<std::string, std::string> files;
+  if (has_tokenizer(path)) {
+    for (const auto& [name, bytes] : data::open_tokenizer(path, current_log())->files()) files[name] = bytes;
+  }
+  for (const std::string_view name : {adapter::kConfigFile, adapter::kModelCard}) {
+    const std::string file = base::join_path(path, name);
+    if (base::file_exists(file)) files[std::string(name)] = base::read_file(file);
+  }
+  if (base.empty()) return files;
+  std::string& text = files[std::string(adapter::kConfigFile)];
+  base::Json config = base::parse_json(text, base::join_path(path, adapter::kConfigFile));
+  config["base_model_name_or_path"] = adapter::model_name(base);
+  text = config.dump(2, ' ', true);
+  return files;
+}
+
+void run(engine::ConvertSpec spec, const std::map<std::string, std::string>& files) {
+  std::vector<engine::NamedBytes> named;
+  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
+  spec.files = named;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
   error.check(process().use_engine(Use::save, [&] { return engine.convert(spec, error); }));
 }
 
-void convert_directory(const std::string& path, const std::string& target, const std::string& type) {
-  const auto tokenizer = data::open_tokenizer(path, current_log());
-  const std::string config = base::join_path(path, "config.json");
-  const EncodedVocabulary vocabulary(*tokenizer, embedding_rows(base::read_json_file(config), config), path);
-  const engine::GgufVocabulary view = vocabulary.view();
-  convert({.path = path, .target = target, .type = type, .base = {}, .vocabulary = &view, .files = {}});
-}
-
-// base: convert.base; none: what the adapter's configuration says.
-void convert_adapter(const std::string& path, const std::string& target, const std::string& type,
-                     const std::optional<std::string>& base) {
-  const std::string model = base ? *base : adapter::base_model(path, "convert.base");
-  convert({.path = path, .target = target, .type = type, .base = model, .files = {}});
-}
-
-void convert_gguf(const std::string& path, const std::string& target, const std::string& type) {
-  const auto files = data::open_tokenizer(path, current_log())->files();
-  std::vector<engine::NamedBytes> named;
-  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
-  convert({.path = path, .target = target, .type = type, .base = {}, .files = named});
+void convert(const std::string& path, const std::string& target, const config::Config& options) {
+  const Conversion conversion = conversion_of(path, target, options);
+  engine::ConvertSpec spec;
+  spec.model = model_spec(conversion, options);
+  spec.adapter = conversion.adapter;
+  spec.merged = conversion.merged;
+  spec.target = conversion.target;
+  spec.type = conversion.type;
+  const bool keeps_adapter = !conversion.adapter.empty() && !conversion.merged;
+  if (keeps_adapter)
+    return run(spec, conversion.to_gguf() ? std::map<std::string, std::string>()
+                                          : adapter_files(path, conversion.model));
+  const std::string from = tokenizer_path(conversion);
+  const auto tokenizer = data::open_tokenizer(from, current_log());
+  if (!conversion.to_gguf()) {
+    const auto files = tokenizer->files();
+    return run(spec, {files.begin(), files.end()});
+  }
+  const EncodedVocabulary vocabulary(*tokenizer, vocabulary_rows(conversion), from);
+  spec.vocabulary = vocabulary.view();
+  run(spec, {});
 }
 
 }  // namespace
@@ -70,12 +127,6 @@ trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char*
     const std::string from = path_of(path), to = path_of(target, "target");
     auto held = runtime_of(runtime);
     const RuntimeScope scope(*held);
-    const trl::config::Config& config = options_of(options);
-    const std::string type = config.get("convert.type");
-    if (trl::adapter::is_adapter(from))
-      return convert_adapter(from, to, type, config.get_text("convert.base"));
-    if (config.get_text("convert.base"))
-      trl::fail_key("convert.base", "convert.base: it is for an adapter, and {} is not one", from);
-    trl::io::is_gguf(from) ? convert_gguf(from, to, type) : convert_directory(from, to, type);
+    convert(from, to, options_of(options));
   });
 }

@@ -1,11 +1,16 @@
 #include "checkpoint/convert.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/adapter_gguf.h"
+#include "checkpoint/cast_adapter.h"
 #include "checkpoint/gguf_file.h"
+#include "checkpoint/memory_weights.h"
 #include "checkpoint/save_model.h"
+#include "checkpoint/saved_config.h"
 #include "io/safetensors.h"
 #include "model/gguf_metadata.h"
 #include "model/tensor_list.h"
@@ -14,94 +19,216 @@ namespace trl::checkpoint {
 
 namespace {
 
-void report_others(const model::OpenedFiles& opened, base::LogSink* log) {
-  if (log == nullptr) return;
-  const model::ModelConfig& config = opened.files.config;
+// A model in its files, or one in memory.
+struct Origin {
+  std::string name;
+  model::ModelConfig config;
+  base::Json config_json, generation_config;
+  std::vector<int32_t> end_ids;
+  std::string type;  // of its files' matrices: "BF16"
+  const model::WeightSource& weights;
+
+  std::string stored(const std::string& own) const {
+    return model::stored_name(weights, *config.family, own);
+  }
+  std::string head() const { return stored(std::string(config.family->names.head) + ".weight"); }
+};
+
+// The type that most elements of the matrices have.
+std::string type_of_files(const model::OpenedFiles& opened) {
+  std::map<std::string, int64_t> elements;
   const model::WeightSource& weights = *opened.weights;
-  const auto stored = [&](const std::string& name) {
-    return model::stored_name(weights, *config.family, name);
-  };
-  std::set<std::string> used;
-  for (const model::TensorShape& tensor : model::tensor_list(config)) used.insert(stored(tensor.name));
-  if (config.tie_word_embeddings) used.insert(stored(std::string(config.family->names.head) + ".weight"));
-  size_t carried = 0;
-  for (const std::string& name : weights.others(used)) {
-    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
-    const auto& kept = config.family->carried;
-    if (std::any_of(kept.begin(), kept.end(), begins))
-      ++carried;
-    else if (!model::is_buffer(name))
+  for (const model::TensorShape& tensor : model::tensor_list(opened.files.config)) {
+    const std::string name = model::stored_name(weights, *opened.files.config.family, tensor.name);
+    if (tensor.shape.size() < 2 || weights.shape(name) == nullptr) continue;
+    elements[weights.type(name)] += tensor.shape[0] * tensor.shape[1];
+  }
+  const auto most = std::max_element(elements.begin(), elements.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == elements.end() ? opened.stored_dtype : most->first;
+}
+
+// "auto" becomes a type of numbers.
+const io::GgmlType& chosen_type(std::string_view name, const std::string& stored) {
+  const io::GgmlType& type = gguf_type(name, stored);
+  return name == "auto" && type.block > 1 ? *io::find_ggml_type(io::kGgmlF32) : type;
+}
+
+bool is_gguf_name(std::string_view target) { return target.ends_with(".gguf"); }
+
+void check_type(std::string_view target, std::string_view name) {
+  if (!is_gguf_name(target) && chosen_type(name, "").block > 1)
+    fail(Status::unsupported, "type {} is not written to a directory; these are: f32, f16, bf16", name);
+}
+
+Origin files_origin(const std::string& path, const model::OpenedFiles& opened) {
+  const model::ModelFiles& files = opened.files;
+  return {base::file_name(path), files.config,          files.config_json, files.generation_config_json,
+          files.end_ids,         type_of_files(opened), *opened.weights};
+}
+
+bool is_carried(const Origin& origin, const std::string& name) {
+  const auto& kept = origin.config.family->carried;
+  return std::any_of(kept.begin(), kept.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+// The tensors beside those of the language model; each that nothing will hold is a warning.
+std::vector<std::string> carried_tensors(const Origin& origin, base::LogSink* log) {
+  std::set<std::string> used = {origin.head()};
+  for (const model::TensorShape& tensor : model::tensor_list(origin.config))
+    used.insert(origin.stored(tensor.name));
+  std::vector<std::string> carried;
+  for (const std::string& name : origin.weights.others(used)) {
+    if (is_carried(origin, name))
+      carried.push_back(name);
+    else if (log != nullptr && !model::is_buffer(name))
       log->warning("checkpoint", "tensor {} is not used by this family, and not converted", name);
   }
-  if (carried > 0)
-    log->warning("checkpoint",
-                 "{} tensors of the vision part are not converted: the file holds the language model alone",
-                 carried);
+  return carried;
 }
 
-io::ElementType element_type(const io::GgmlType& type) {
-  switch (type.number) {
-    case io::kGgmlF32:
-      return io::ElementType::f32;
-    case io::kGgmlF16:
-      return io::ElementType::f16;
-    case io::kGgmlBF16:
-      return io::ElementType::bf16;
-    default:
-      return io::ElementType::other;
+// A head of a tied model is not written again, so it must be the embedding.
+void check_tied_head(const Origin& origin) {
+  const std::string embedding = origin.stored(std::string(origin.config.family->names.embedding) + ".weight");
+  const std::string head = origin.head();
+  const std::vector<int64_t>* const shape = origin.weights.shape(head);
+  if (!origin.config.tie_word_embeddings || shape == nullptr) return;
+  const std::vector<int64_t>* const own = origin.weights.shape(embedding);
+  bool same = own != nullptr && *own == *shape && shape->size() == 2;
+  const int64_t count = same ? (*shape)[0] * (*shape)[1] : 0;
+  constexpr int64_t kAtOnce = 1 << 16;
+  std::vector<float> a(kAtOnce), b(kAtOnce);
+  for (int64_t at = 0; same && at < count; at += kAtOnce) {
+    const int64_t part = std::min(kAtOnce, count - at);
+    origin.weights.read(embedding, at, part, a.data());
+    origin.weights.read(head, at, part, b.data());
+    same = std::equal(a.begin(), a.begin() + part, b.begin());
   }
-}
-
-const io::GgmlType& directory_type(std::string_view name, std::string_view stored_dtype) {
-  const io::GgmlType& type = gguf_type(name, stored_dtype);
-  if (type.block == 1) return type;
-  if (name == "auto") return *io::find_ggml_type(io::kGgmlF32);
-  fail(Status::unsupported, "type {} is not written to a directory; these are: f32, f16, bf16", name);
+  origin.weights.forget(head);
+  if (same) return;
+  fail(Status::format, "{} differs from the embedding although tie_word_embeddings is true; set it to false",
+       origin.weights.place(head));
 }
 
 std::string torch_name(const io::GgmlType& type) {
   return type.number == io::kGgmlBF16 ? "bfloat16" : type.number == io::kGgmlF16 ? "float16" : "float32";
 }
 
+void write_gguf_file(const Origin& origin, const std::string& target, std::string_view type,
+                     const engine::GgufVocabulary& vocabulary, base::LogSink* log) {
+  model::gguf_metadata(origin.config, {}, nullptr);  // refuses what is not written
+  check_tied_head(origin);
+  const size_t left = carried_tensors(origin, log).size();
+  if (left > 0 && log != nullptr)
+    log->warning("checkpoint",
+                 "{} tensors of the vision part are not converted: the file holds the language model alone",
+                 left);
+  const GgufModel model{
+      origin.name, origin.config, origin.end_ids, origin.weights, chosen_type(type, origin.type), vocabulary};
+  base::replace_file(target, [&](base::FileWriter& writer) { write_gguf(writer, model, log); });
+}
+
+io::NamedTensor in_type(const Origin& origin, const io::GgmlType& type, const std::string& name) {
+  const model::WeightSource& weights = origin.weights;
+  const auto read = [&weights, name](int64_t first, int64_t count, float* out) {
+    weights.read(name, first, count, out);
+  };
+  return {
+      name, number_type(type), *weights.shape(name), nullptr,
+      [&weights, &type, name, place = weights.place(name), read](int64_t first, int64_t count, char* out) {
+        encode(type, place, first, count, reinterpret_cast<uint8_t*>(out), read);
+        weights.forget(name);
+      }};
+}
+
+void write_directory(const Origin& origin, const std::string& target, std::string_view type,
+                     std::span<const engine::NamedBytes> files, base::LogSink* log) {
+  check_tied_head(origin);
+  const io::GgmlType& written = chosen_type(type, origin.type);
+  std::vector<io::NamedTensor> tensors;
+  for (const model::TensorShape& tensor : model::tensor_list(origin.config)) {
+    const std::string stored = origin.stored(tensor.name);
+    check_shape(origin.weights, {stored, tensor.shape});
+    tensors.push_back(in_type(origin, written, stored));
+  }
+  for (const std::string& name : carried_tensors(origin, log)) {
+    origin.weights.read(name, 0, 0, nullptr);  // whether its type can be read
+    tensors.push_back(in_type(origin, written, name));
+  }
+  base::Json config = origin.config_json;
+  set_dtype(config, torch_name(written));
+  save_files(target,
+             {tensors, config, origin.generation_config, files, [&origin] { origin.weights.check(); }});
+}
+
+void write(const Origin& origin, const engine::ConvertSpec& spec, base::LogSink* log) {
+  const std::string target(spec.target);
+  if (is_gguf_name(target))
+    write_gguf_file(origin, target, spec.type, spec.vocabulary, log);
+  else
+    write_directory(origin, target, spec.type, spec.files, log);
+}
+
+// The type to compute in: that of the files if this loses nothing, since a merged weight is rounded once.
+std::string merging_dtype(const engine::ModelSpec& spec, const io::GgmlType& written,
+                          const std::string& stored) {
+  if (spec.dtype != "auto") return std::string(spec.dtype);
+  return stored == "BF16" && written.number == io::kGgmlBF16 && !spec.quantization ? "bfloat16" : "float32";
+}
+
+// The model is opened: to merge an adapter, or since its files have blocks of bitsandbytes.
+void convert_opened(const engine::ConvertSpec& spec, const std::string& stored, base::LogSink* log) {
+  const engine::ModelSpec& how = spec.model;
+  const std::string dtype = merging_dtype(how, chosen_type(spec.type, stored), stored);
+  const auto model = model::Model::open(std::string(how.path), dtype, log, at::kCPU, model::Head::language,
+                                        how.quantization, how.seed);
+  if (how.embedding_rows > 0) model->resize_embeddings(how.embedding_rows, how.seed);
+  std::shared_ptr<void> merged;  // while it is written
+  if (!spec.adapter.empty())
+    merged =
+        model->adapters().merged_to_save(model->adapters().open("default", std::string(spec.adapter), log));
+  const MemoryWeights weights(*model);
+  std::string card;
+  const std::vector<engine::NamedBytes> files =
+      with_card(std::string(spec.target), *model, std::string(how.path), spec.files, {}, false, card);
+  engine::ConvertSpec written = spec;
+  written.files = files;
+  write({base::file_name(how.path), saved_model_config(*model), saved_config(*model),
+         model->generation_config_json(), model->end_ids(), stored, weights},
+        written, log);
+}
+
+void convert_adapter(const engine::ConvertSpec& spec, base::LogSink* log) {
+  const std::string path(spec.adapter), target(spec.target);
+  if (is_gguf_name(target))
+    convert_adapter_to_gguf(path, std::string(spec.model.path), target, spec.type, log);
+  else
+    cast_adapter(path, target, spec.type, spec.files);
+}
+
 }  // namespace
+
+void convert(const engine::ConvertSpec& spec, base::LogSink* log) {
+  check_type(spec.target, spec.type);
+  if (!spec.adapter.empty() && !spec.merged) return convert_adapter(spec, log);
+  const std::string path(spec.model.path);
+  const model::OpenedFiles opened = model::open_files(path);
+  const Origin origin = files_origin(path, opened);
+  if (!spec.adapter.empty() || origin.config_json.contains("quantization_config"))
+    return convert_opened(spec, origin.type, log);
+  write(origin, spec, log);
+}
 
 void convert_to_gguf(const std::string& path, const std::string& target, std::string_view type,
                      const engine::GgufVocabulary& vocabulary, base::LogSink* log) {
-  const model::OpenedFiles opened = model::open_files(path);
-  model::gguf_metadata(opened.files.config, {}, nullptr);  // refuses what is not written
-  report_others(opened, log);
-  const GgufModel model{base::file_name(path),
-                        opened.files.config,
-                        opened.files.end_ids,
-                        *opened.weights,
-                        gguf_type(type, opened.stored_dtype),
-                        vocabulary};
-  base::replace_file(target, [&](base::FileWriter& writer) { write_gguf(writer, model, log); });
+  write_gguf_file(files_origin(path, model::open_files(path)), target, type, vocabulary, log);
 }
 
 void convert_to_directory(const std::string& path, const std::string& target, std::string_view type,
                           std::span<const engine::NamedBytes> files, base::LogSink* log) {
-  const model::OpenedFiles opened = model::open_files(path);
-  report_others(opened, log);
-  const io::GgmlType& stored = directory_type(type, opened.stored_dtype);
-  std::vector<io::NamedTensor> tensors;
-  for (const model::TensorShape& tensor : model::tensor_list(opened.files.config)) {
-    check_shape(*opened.weights, tensor);
-    const auto read = [&opened, name = tensor.name](int64_t first, int64_t count, float* out) {
-      opened.weights->read(name, first, count, out);
-    };
-    const std::string place = opened.weights->place(tensor.name);
-    tensors.push_back(
-        {tensor.name, element_type(stored), tensor.shape, nullptr,
-         [&opened, &stored, place, read, name = tensor.name](int64_t first, int64_t count, char* out) {
-           encode(stored, place, first, count, reinterpret_cast<uint8_t*>(out), read);
-           opened.weights->forget(name);
-         }});
-  }
-  base::Json config = opened.files.config_json;
-  config["dtype"] = torch_name(stored);
-  save_files(target, {tensors, config, opened.files.generation_config_json, files,
-                      [&opened] { opened.weights->check(); }});
+  check_type(target, type);
+  write_directory(files_origin(path, model::open_files(path)), target, type, files, log);
 }
 
 }  // namespace trl::checkpoint

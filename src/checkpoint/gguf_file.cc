@@ -167,13 +167,21 @@ const io::GgmlType& gguf_type(std::string_view name, std::string_view stored_dty
   fail(Status::unsupported, "type {} is not written; these are: f32, f16, bf16, q8_0, q4_0", name);
 }
 
-void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor) {
-  const std::vector<int64_t>* shape = weights.shape(tensor.name);
-  if (shape == nullptr) fail(Status::format, "{} is missing", weights.place(tensor.name));
-  if (*shape != tensor.shape) {
-    fail(Status::format, "{} has shape [{}], {} for [{}]", weights.place(tensor.name),
-         fmt::join(*shape, ", "), weights.asks(tensor.name), fmt::join(tensor.shape, ", "));
+io::ElementType number_type(const io::GgmlType& type) {
+  switch (type.number) {
+    case io::kGgmlF32:
+      return io::ElementType::f32;
+    case io::kGgmlF16:
+      return io::ElementType::f16;
+    case io::kGgmlBF16:
+      return io::ElementType::bf16;
+    default:
+      return io::ElementType::other;
   }
+}
+
+void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor) {
+  weights.need(tensor.name, tensor.shape);
   weights.read(tensor.name, 0, 0, nullptr);  // whether its type can be read
 }
 

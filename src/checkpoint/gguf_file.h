@@ -15,6 +15,7 @@ namespace trl::checkpoint {
 // "f32", "f16", "bf16", "q8_0", "q4_0"; "auto": that of a stored dtype ("bfloat16", "F16", "Q8_0"), or else
 // float32. Throws Error(unsupported) with the list.
 const io::GgmlType& gguf_type(std::string_view name, std::string_view stored_dtype);
+io::ElementType number_type(const io::GgmlType& type);  // the same numbers in safetensors
 
 struct GgufModel {
   std::string name;  // general.name

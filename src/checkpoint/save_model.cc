@@ -1,56 +1,26 @@
 #include "checkpoint/save_model.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <vector>
 
 #include "adapter/config_file.h"
+#include "adapter/model_card.h"
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
-#include "model/gguf_order.h"
-#include "tensor/device.h"
+#include "checkpoint/memory_weights.h"
+#include "checkpoint/saved_config.h"
 #include "tensor/parallel.h"
 
 namespace trl::checkpoint {
 
 namespace {
 
-using base::Json;
-
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kGenerationConfig = "generation_config.json";
 
-std::string json_text(const Json& json) { return json.dump(2) + "\n"; }
-
-const char* dtype_name(const model::Model& model) {
-  return model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
-}
-
-// Of a tied model into which an adapter was merged that makes two weights of embedding and head.
-bool has_own_head(model::Model& model) {
-  const std::vector<tensor::Parameter*> all = model.parameters();
-  return std::find(all.begin(), all.end(), &model.head()) == all.end();
-}
-
-// As loaded, except for what this save decides: the type of the weights, and the class that they are the
-// weights of.
-Json saved_config(model::Model& model) {
-  Json config = model.config_json();
-  if (has_own_head(model)) {
-    const char* const text = model.config().family->text;
-    config["tie_word_embeddings"] = false;
-    if (text != nullptr && config.contains(text)) config[text]["tie_word_embeddings"] = false;
-  }
-  const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
-  config[key] = dtype_name(model);
-  config["architectures"] = Json::array({model.config().architecture});
-  config.erase("quantization_config");  // numbers are saved
-  return config;
-}
+std::string json_text(const base::Json& json) { return json.dump(2) + "\n"; }
 
 using Fill = std::function<void(int64_t, int64_t, char*)>;
 
@@ -63,60 +33,6 @@ Fill on_all_threads(Fill fill, size_t element_bytes) {
       fill(first + from, to - from, out + from * size);
     });
   };
-}
-
-// Numbers of a weight in blocks, in its dtype: they are made as they are written. first: of the part.
-Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part) {
-  const tensor::Encoded& values = *parameter.encoded();
-  const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
-  if (part.transposed) {
-    return [&values, type = parameter.dtype(), rows = parameter.size(0), size](int64_t first, int64_t count,
-                                                                               char* out) {
-      model::each_row(first, count, rows, [&](int64_t column, int64_t row, int64_t part_rows) {
-        values.decode({row, part_rows, column, 1}, type, out, 1);
-        out += part_rows * size;
-      });
-    };
-  }
-  int64_t row = 0;  // the part's first
-  if (part.expert >= 0) row = part.expert * parameter.size(1) + (part.rows < 0 ? 0 : part.first);
-  return [&values, type = parameter.dtype(), width, size, row](int64_t first, int64_t count, char* out) {
-    model::each_row(first, count, width, [&](int64_t r, int64_t column, int64_t columns) {
-      values.decode({row + r, 1, column, columns}, type, out, width);
-      out += columns * size;
-    });
-  };
-}
-
-// host: keeps what the result points to
-std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
-  std::vector<io::NamedTensor> tensors;
-  for (tensor::Parameter* parameter : model.parameters()) {
-    const io::ElementType type =
-        parameter->dtype() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32;
-    if (parameter->encoded() != nullptr) {
-      for (const model::StoredPart& part : model.stored(*parameter))
-        tensors.push_back(
-            {part.name, type, part.shape(parameter->shape()), nullptr, decoding(*parameter, part)});
-      continue;
-    }
-    host.push_back(tensor::on_host(*parameter->read()));
-    const at::Tensor all = host.back();
-    for (const model::StoredPart& part : model.stored(*parameter)) {
-      const at::Tensor& values = host.emplace_back(part.of(all).contiguous());
-      tensors.push_back({part.name, type, values.sizes().vec(), values.data_ptr()});
-    }
-  }
-  if (has_own_head(model)) {
-    host.push_back(tensor::on_host(*model.head().read()));
-    const bool narrow = host.back().scalar_type() == at::kBFloat16;
-    tensors.push_back({std::string(model.config().family->names.head) + ".weight",
-                       narrow ? io::ElementType::bf16 : io::ElementType::f32, host.back().sizes().vec(),
-                       host.back().data_ptr()});
-  }
-  for (const model::Model::Carried& carried : model.carried())
-    tensors.push_back({carried.name, carried.view->type, carried.view->shape, carried.view->data});
-  return tensors;
 }
 
 std::vector<std::string> write_files(base::StagedDirectory& staged, const DirectoryFiles& all,
@@ -144,41 +60,6 @@ void save(const std::string& directory, const base::WriteFault* fault,
   }
   staged.commit();
 }
-
-// The weights of a model in memory, for the writer of GGUF files.
-class MemoryWeights final : public model::WeightSource {
- public:
-  explicit MemoryWeights(model::Model& model) : model_(model) {
-    for (io::NamedTensor& tensor : tensors_of(model, host_)) tensors_.emplace(tensor.name, std::move(tensor));
-  }
-  std::string place(const std::string& name) const override { return "tensor " + name; }
-  std::string asks(const std::string&) const override { return "the model asks"; }
-  const std::vector<int64_t>* shape(const std::string& name) const override {
-    const auto found = tensors_.find(name);
-    return found == tensors_.end() ? nullptr : &found->second.shape;
-  }
-  void read(const std::string&, at::Tensor&) const override {
-    fail(Status::internal, "a trained model is read in parts");
-  }
-  void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
-    const io::NamedTensor& tensor = tensors_.at(name);
-    if (tensor.data != nullptr) return io::read_floats(tensor.type, tensor.data, first, count, out);
-    std::vector<char> numbers(static_cast<size_t>(count) * io::element_size(tensor.type));
-    tensor.fill(first, count, numbers.data());
-    io::read_floats(tensor.type, numbers.data(), 0, count, out);
-  }
-  void forget(const std::string&) const override {}
-  void check() const override { model_.check_files(); }
-  std::string type(const std::string& name) const override {
-    return std::string(io::element_name(tensors_.at(name).type));
-  }
-  std::vector<std::string> others(const std::set<std::string>&) const override { return {}; }
-
- private:
-  const model::Model& model_;
-  std::vector<at::Tensor> host_;
-  std::map<std::string, io::NamedTensor> tensors_;
-};
 
 }  // namespace
 
@@ -223,6 +104,23 @@ void save_model(const std::string& directory, model::Model& model, std::span<con
        [&](base::StagedDirectory& staged) { return write_model(staged, model, files, max_shard_bytes); });
 }
 
+std::vector<engine::NamedBytes> with_card(const std::string& directory, const model::Model& model,
+                                          const std::string& base, std::span<const engine::NamedBytes> files,
+                                          std::span<const std::string_view> tags, bool gguf,
+                                          std::string& text) {
+  std::vector<engine::NamedBytes> all(files.begin(), files.end());
+  const bool given = std::any_of(all.begin(), all.end(), [](const engine::NamedBytes& file) {
+    return file.name == adapter::kModelCard;
+  });
+  if (given || base::file_exists(base::join_path(directory, adapter::kModelCard))) return all;
+  std::string whole = directory;
+  while (whole.size() > 1 && whole.ends_with('/')) whole.pop_back();
+  text = adapter::model_card(
+      {base::file_name(whole), adapter::model_name(base), model.config().labels > 0, gguf}, tags);
+  all.push_back({adapter::kModelCard, text});
+  return all;
+}
+
 void save_files(const std::string& directory, const DirectoryFiles& files) {
   save(directory, nullptr,
        [&](base::StagedDirectory& staged) { return write_files(staged, files, io::kMaxShardBytes); });
@@ -231,14 +129,13 @@ void save_files(const std::string& directory, const DirectoryFiles& files) {
 void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,
                base::LogSink* log, const base::WriteFault* fault) {
   const MemoryWeights weights(model);
-  const GgufModel written{base::file_name(directory),
-                          model.config(),
-                          model.end_ids(),
-                          weights,
-                          gguf_type(format.type, dtype_name(model)),
-                          format.vocabulary};
+  const model::ModelConfig config = saved_model_config(model);
+  const GgufModel written{
+      base::file_name(directory), config, model.end_ids(), weights, gguf_type(format.type, dtype_name(model)),
+      format.vocabulary};
   save(directory, fault, [&](base::StagedDirectory& staged) -> std::vector<std::string> {
     staged.write(io::kGgufFile, [&](base::FileWriter& writer) { write_gguf(writer, written, log); });
+    for (const engine::NamedBytes& file : format.files) staged.write(file.name, file.bytes);
     return {std::string(io::kGgufFile)};
   });
 }

@@ -28,6 +28,13 @@ std::vector<std::string> write_model(base::StagedDirectory& staged, model::Model
 void save_model(const std::string& directory, model::Model& model, std::span<const engine::NamedBytes> files,
                 const base::WriteFault* fault = nullptr, int64_t max_shard_bytes = io::kMaxShardBytes);
 
+// A README.md for a model that is saved into the directory: unless one is there, or is among the files.
+// base: the path that the model was opened from. tags: of what saves it. text: keeps the bytes.
+std::vector<engine::NamedBytes> with_card(const std::string& directory, const model::Model& model,
+                                          const std::string& base, std::span<const engine::NamedBytes> files,
+                                          std::span<const std::string_view> tags, bool gguf,
+                                          std::string& text);
+
 // The same for a model that is not open.
 struct DirectoryFiles {
   std::vector<io::NamedTensor> tensors;
@@ -37,10 +44,11 @@ struct DirectoryFiles {
 };
 void save_files(const std::string& directory, const DirectoryFiles& files);
 
-// model.gguf alone, which holds all of it: save_format gguf.
+// model.gguf, which holds all of it: save_format gguf.
 struct GgufFormat {
   std::string type;  // as in gguf_type(); auto: the type of the weights
   engine::GgufVocabulary vocabulary;
+  std::span<const engine::NamedBytes> files = {};  // beside it
 };
 void save_gguf(const std::string& directory, model::Model& model, const GgufFormat& format,
                base::LogSink* log = nullptr, const base::WriteFault* fault = nullptr);

@@ -67,7 +67,7 @@ class Names {
     const std::string base = adapter_base(adapter);
     Repo repo{Repo::Type::model, base};
     if (base.empty() || is_local(base) || !hub::is_repo_id(base)) return;
-    if (!opened && !get(config_, "convert.base").empty()) return;
+    if (!get(config_, "convert.base").empty()) return;
     set(config_, opened ? key : "convert.base", resolved(key, base, repo, {}));
     if (opened) set(config_, "adapter_name_or_path", adapter);
   }

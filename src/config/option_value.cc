@@ -125,6 +125,7 @@ std::string canonical_choice(const Option& option, std::string_view key, std::st
   if (text.find_first_of("[, ") != text.npos && is_list_somewhere(option))
     return canonical_words(option, key, text, words, trainer);
   if (contains(words, text)) return std::string(text);
+  if (contains(words, lower(text))) return lower(text);  // Q8_0, as llama.cpp writes it
   if (const std::optional<bool> flag = parse_bool(text)) {
     for (const std::string_view word : words) {
       if (parse_bool(word) == flag) return std::string(word);

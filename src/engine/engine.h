@@ -15,7 +15,7 @@
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 13;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 14;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -147,15 +147,6 @@ struct GgufVocabulary {
   int32_t eos = -1;  // the token that its metadata name as EOS
 };
 
-struct ConvertSpec {
-  std::string_view path;    // Hugging Face directory or one GGUF file; or the directory of an adapter
-  std::string_view target;  // a GGUF file where vocabulary or base is given, else a directory
-  std::string_view type;    // auto, f32, f16, bf16, q8_0, q4_0
-  std::string_view base;    // of an adapter, else empty: its model
-  const GgufVocabulary* vocabulary = nullptr;
-  std::span<const NamedBytes> files;  // of the tokenizer, for a directory
-};
-
 struct ModelSpec {
   std::string_view path;       // Hugging Face directory or one GGUF file
   std::string_view dtype;      // auto, float32, bfloat16
@@ -168,6 +159,17 @@ struct ModelSpec {
   // Weights stay in their files as far as they can: nothing is trained, merged or saved.
   bool mapped = false;
   bool bf16 = false;  // mapped: products with float32 weights are in bfloat16
+};
+
+struct ConvertSpec {
+  ModelSpec model;            // opened only to merge an adapter into it; dtype auto: what loses nothing
+  std::string_view adapter;   // the directory of one; empty: none
+  bool merged = false;        // the adapter goes into the model's weights; otherwise it is what is converted
+  std::string_view target;    // a GGUF file where it ends in .gguf, else a directory
+  std::string_view type;      // auto, f32, f16, bf16, q8_0, q4_0
+  GgufVocabulary vocabulary;  // of the tokenizer, for a GGUF file of a model
+  std::span<const NamedBytes>
+      files;  // for a directory: the tokenizer's, and all but the weights of an adapter
 };
 
 // Token ids in and out; prompts are separate documents.
@@ -360,7 +362,7 @@ class Engine {
   // and no weights. create_trainer() checks the rest.
   virtual int32_t check_disks(const PlanSpec& spec, int64_t batches_per_epoch, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
-  // The files of a model in the other form; no model is opened.
+  // The files of a model, or of an adapter, in another form or type.
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;

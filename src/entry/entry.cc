@@ -4,7 +4,6 @@
 
 #include "base/isa.h"
 #include "base/json.h"
-#include "checkpoint/adapter_gguf.h"
 #include "checkpoint/convert.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
@@ -112,14 +111,7 @@ class EngineObject final : public engine::Engine {
   int32_t convert(const engine::ConvertSpec& spec, engine::ErrorSink& error) noexcept override {
     return compute(host_, error, [&] {
       HostLog log(host_);
-      const std::string path(spec.path), target(spec.target);
-      if (!spec.base.empty()) {
-        checkpoint::convert_adapter_to_gguf(path, std::string(spec.base), target, spec.type, &log);
-      } else if (spec.vocabulary != nullptr) {
-        checkpoint::convert_to_gguf(path, target, spec.type, *spec.vocabulary, &log);
-      } else {
-        checkpoint::convert_to_directory(path, target, spec.type, spec.files, &log);
-      }
+      checkpoint::convert(spec, &log);
       return Status::ok;
     });
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/gguf_file.h"
+#include "checkpoint/save_adapter.h"
 #include "checkpoint/save_model.h"
 #include "data/gguf_vocabulary.h"
 #include "data/open_tokenizer.h"
@@ -137,6 +138,114 @@ TEST(Convert, BlockTypes) {
   }
 }
 
+template <typename Body>
+Error error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(Status::ok, "");
+}
+
+engine::ConvertSpec spec_of(const std::string& path, const std::string& target, std::string_view type) {
+  engine::ConvertSpec spec;
+  spec.model.path = path;
+  spec.model.dtype = "auto";
+  spec.target = target;
+  spec.type = type;
+  return spec;
+}
+
+TEST(Convert, TheNameOfTheTargetSaysItsForm) {
+  TRL_NEED_GOLDEN("models/qwen2_bf16/config.json");
+  const TemporaryDirectory directory;
+  const std::string path = model_path("qwen2_bf16"), wide = directory.file("wide"),
+                    file = directory.file("a.gguf"), other = directory.file("b.gguf"),
+                    blocks = directory.file("c.gguf");
+  convert(spec_of(path, wide, "f32"), nullptr);
+  expect_same(wide, path);
+  EXPECT_EQ(base::read_json_file(wide + "/config.json").at("dtype"), "float32");
+  const Encoded encoded(path);
+  const auto to_file = [&](const std::string& from, const std::string& target, std::string_view type) {
+    engine::ConvertSpec spec = spec_of(from, target, type);
+    spec.vocabulary = encoded.view();
+    convert(spec, nullptr);
+    return io::Gguf(target).tensors().at("blk.0.ffn_up.weight").type_name;
+  };
+  EXPECT_EQ(to_file(path, file, "auto"), "BF16");
+  EXPECT_EQ(to_file(file, other, "auto"), "BF16");
+  expect_same(other, path);
+  EXPECT_EQ(to_file(other, blocks, "q8_0"), "Q8_0");
+  EXPECT_EQ(to_file(blocks, other, "auto"), "F32");
+  expect_same(other, blocks);
+}
+
+// An adapter that makes two weights of a tied embedding and head.
+TEST(Convert, AMergedHeadOfItsOwnIsInTheFile) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const TemporaryDirectory directory;
+  const auto model = model::Model::open(model_path("qwen2"), "float32");
+  model::Adapter& adapter = model->adapters().add(
+      "mine",
+      config::read_lora_config(
+          base::parse_json(R"({"r": 2, "target_modules": ["q_proj"], "modules_to_save": ["lm_head"]})",
+                           "test"),
+          "test", Status::format),
+      at::kFloat);
+  adapter.start(3);
+  for (tensor::Parameter* p : adapter.parameters()) {
+    if (p->name.find("lm_head") != std::string::npos) p->write()->mul_(1.5);
+  }
+  save_adapter(directory.file("adapter"), adapter, {});
+  const Encoded encoded(model_path("qwen2"));
+  for (const char* name : {"merged", "merged.gguf"}) {
+    SCOPED_TRACE(name);
+    const std::string target = directory.file(name), from = directory.file("adapter"),
+                      path = model_path("qwen2");
+    engine::ConvertSpec spec = spec_of(path, target, "auto");
+    spec.adapter = from;
+    spec.merged = true;
+    spec.vocabulary = encoded.view();
+    convert(spec, nullptr);
+    const auto merged = model::Model::open(target, "float32");
+    EXPECT_FALSE(merged->config().tie_word_embeddings);
+    EXPECT_TRUE(at::equal(*merged->head().read(), *model->head().read() * 1.5));
+    EXPECT_TRUE(at::equal(*merged->parameters()[0]->read(), *model->parameters()[0]->read()));
+  }
+}
+
+TEST(Convert, AHeadThatATiedModelCannotHoldIsRefused) {
+  TRL_NEED_GOLDEN("models/qwen2/config.json");
+  const TemporaryDirectory directory;
+  const io::Weights weights = io::Weights::open_directory(model_path("qwen2"));
+  const std::string path = directory.file("hf");
+  std::vector<io::NamedTensor> tensors;
+  for (const std::string& name : weights.names()) {
+    const io::TensorView& view = *weights.find(name);
+    tensors.push_back({name, view.type, view.shape, view.data});
+  }
+  const io::TensorView& table = *weights.find("model.embed_tokens.weight");
+  std::vector<float> head(static_cast<size_t>(table.shape[0] * table.shape[1]));
+  io::read_floats(table.type, table.data, 0, std::ssize(head), head.data());
+  tensors.push_back({"lm_head.weight", io::ElementType::f32, table.shape, head.data()});
+  const auto write = [&] {
+    save_files(path, {tensors, base::read_json_file(model_path("qwen2") + "/config.json"), {}, {}});
+  };
+  write();
+  for (const char* name : {"out", "out.gguf"}) convert(spec_of(path, directory.file(name), "f32"), nullptr);
+  head[700] += 1;
+  write();
+  for (const char* name : {"x", "x.gguf"}) {
+    const Error error = error_of([&] { convert(spec_of(path, directory.file(name), "f32"), nullptr); });
+    EXPECT_EQ(error.message(), path +
+                                   ": tensor lm_head.weight differs from the embedding although "
+                                   "tie_word_embeddings is true; set it to false");
+    EXPECT_FALSE(base::file_exists(directory.file(name)));
+  }
+}
+
 // llama.cpp has no windows in this architecture.
 TEST(Convert, AWindowEndsTheContext) {
   TRL_NEED_GOLDEN("models/mistral/config.json");
@@ -158,17 +267,6 @@ TEST(Convert, AWindowEndsTheContext) {
       log.lines[0],
       "sliding_window is 8 of 256 positions, and llama.cpp has no windows for mistral: context_length is "
       "8, up to which both compute the same");
-}
-
-template <typename Body>
-Error error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(Status::ok, "");
 }
 
 TEST(Convert, WhatATypeCannotHoldIsRefusedAndNothingIsWritten) {

@@ -853,6 +853,7 @@ case_generate_chat_wraps_the_prompt() {
 }
 case_converts_to_gguf_and_back() {
   run 0 convert --model_name_or_path "$model" --output m.gguf --type f32; [ ! -s out ] || die "convert printed"
+  [ "$(cat err)" = "trl: info: saved m.gguf" ] || die "more than a line"
   run 0 convert --model_name_or_path m.gguf --output back
   for path in "$model" m.gguf back; do
     run 0 generate --model_name_or_path "$path" --prompt "Once upon" --max_new_tokens 8; mv out "out.${path##*/}"
@@ -860,8 +861,60 @@ case_converts_to_gguf_and_back() {
   cmp out.qwen2 out.m.gguf && cmp out.qwen2 out.back || die "another model"
   run 2 convert --model_name_or_path "$model"; says err "--output"
   run 2 convert --model_name_or_path "$model" --output x.gguf --type q4_k; says err "q4_0"
+  run 1 convert --model_name_or_path "$model" --output gone/x.gguf; says err "gone/x.gguf: cannot be written"; ! grep -q tmp err || die "tmp"
   run 1 convert --model_name_or_path m.gguf --output x --type q8_0; says err "f32, f16, bf16"; [ ! -e x ] || die "x"
   run 1 convert --model_name_or_path gone --output x.gguf; says err "gone"
+}
+# bytes_of FILE...: together
+bytes_of() { cat "$@" | wc -c; }
+case_the_name_of_the_output_says_what_is_written() {
+  run 0 convert --model_name_or_path "$model" --output cast --type bf16; [ -s cast/model.safetensors ] || die "no directory"
+  grep -q '"bfloat16"' cast/config.json || die "dtype"
+  [ "$(bytes_of cast/model.safetensors)" -lt $(( $(bytes_of "$model"/model.safetensors) * 6 / 10 )) ] || die "not cast"
+  run 0 convert --model_name_or_path cast --output cast.gguf; [ -f cast.gguf ] || die "no file"
+  run 0 convert --model_name_or_path cast.gguf --output q.gguf --type Q8_0; [ -f q.gguf ] || die "no file"
+  [ "$(bytes_of q.gguf)" -lt "$(bytes_of cast.gguf)" ] || die "not quantised"
+  run 0 convert --model_name_or_path q.gguf --output plain; grep -q '"float32"' plain/config.json || die "block types"
+  for path in cast cast.gguf q.gguf plain; do
+    run 0 generate --model_name_or_path $path --prompt "Once upon" --max_new_tokens 8; mv out "out.$path"
+  done
+  cmp out.cast out.cast.gguf && cmp out.q.gguf out.plain || die "another model"
+  run 2 convert --model_name_or_path "$model" --output x --dtype float32; says err "--dtype: it is only for --save.kind merged"
+  run 2 convert --model_name_or_path "$model" --output x --base "$model"; says err "convert.base: it is for an adapter"
+}
+case_converts_replace_only_with_overwrite() {
+  run 0 convert --model_name_or_path "$model" --output m.gguf; run 0 convert --model_name_or_path "$model" --output dir
+  cp m.gguf before
+  run 2 convert --model_name_or_path "$model" --output m.gguf --type q8_0; says err "m.gguf exists"; says err "--overwrite"
+  cmp m.gguf before || die "replaced"
+  run 2 convert --model_name_or_path "$model" --output dir --type bf16; says err "dir/"; says err "--overwrite"
+  run 0 convert --model_name_or_path "$model" --output m.gguf --type q8_0 --overwrite; cmp -s m.gguf before && die "not replaced"
+  run 0 convert --model_name_or_path "$model" --output dir --type bf16 --overwrite; grep -q bfloat16 dir/config.json || die "not replaced"
+  mkdir empty; run 0 convert --model_name_or_path "$model" --output empty; [ -s empty/config.json ] || die "empty"
+}
+case_merges_an_adapter_in_the_type_that_is_asked_for() {
+  run 0 convert --model_name_or_path "$model" --output base --type bf16
+  run 0 sft --model_name_or_path base --dataset_name "$rows" --output_dir a --max_steps 2 --bf16 false --use_peft --learning_rate 0.01
+  local merge=(convert --model_name_or_path a --save.kind merged)
+  run 0 "${merge[@]}" --output auto; grep -q '"bfloat16"' auto/config.json || die "auto"
+  run 0 "${merge[@]}" --output f16 --type f16; grep -q '"float16"' f16/config.json || die "f16"
+  run 0 "${merge[@]}" --output f32 --dtype float32; grep -q '"float32"' f32/config.json || die "f32"
+  run 0 "${merge[@]}" --output auto.gguf; run 0 "${merge[@]}" --output q8.gguf --type q8_0
+  [ -f auto.gguf ] && [ -f q8.gguf ] && [ "$(bytes_of q8.gguf)" -lt "$(bytes_of auto.gguf)" ] || die "files"
+  [ "$(bytes_of auto/model.safetensors)" -lt "$(bytes_of f32/model.safetensors)" ] || die "sizes"
+  for path in auto auto.gguf; do
+    run 0 generate --model_name_or_path $path --dtype auto --prompt "Once upon" --max_new_tokens 8; mv out "out.$path"
+  done
+  cmp out.auto out.auto.gguf || die "another model"
+  run 1 "${merge[@]}" --output x --type q4_0; says err "f32, f16, bf16"
+  run 2 "${merge[@]}" --output x --type f16 --dtype bfloat16; says err "contradicts dtype"
+  run 2 "${merge[@]}" --output x --adapter_name_or_path a; says err "is an adapter itself"
+  run 0 convert --model_name_or_path base --adapter_name_or_path a --save.kind merged --output same
+  cmp same/model.safetensors auto/model.safetensors || die "another merge"
+  run 0 convert --model_name_or_path a --output a16 --type bf16; [ -s a16/adapter_model.safetensors ] || die "no adapter"
+  [ "$(bytes_of a16/adapter_model.safetensors)" -lt "$(bytes_of a/adapter_model.safetensors)" ] || die "not cast"
+  run 0 generate --model_name_or_path a16 --prompt "Once upon" --max_new_tokens 4
+  [ ! -e x ] || die "x"
 }
 case_merges_an_adapter_into_quantised_weights() {
   run 0 convert --model_name_or_path "$model" --output m.gguf --type q8_0
@@ -874,8 +927,8 @@ case_merges_an_adapter_into_quantised_weights() {
   done
   cmp -s kept/model.safetensors four/model.safetensors && die "the same weights"
   run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "--load_in_4bit: it is only for --save.kind merged"
-  run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"
-  run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "need an adapter"; [ ! -e x ] || die "x"
+  run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"; run 2 convert --model_name_or_path a --output x.gguf --dtype keep; says err "--dtype"
+  run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "merged needs an adapter"; [ ! -e x ] || die "x"
 }
 case_a_misspelt_flag_is_one_of_the_command() {
   run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "did you mean --type?"
@@ -919,10 +972,13 @@ case_saves_as_gguf() {
   run 0 "${sft[@]}" --max_steps 2 --save_strategy no; mv model plain
   run 0 "${sft[@]}" --max_steps 2 --save_strategy no --save_format gguf
   [ -s model/model.gguf ] && [ ! -e model/model.safetensors ] || die "files: $(ls model)"
-  for path in plain model/model.gguf; do
+  says model/README.md "# model"; says plain/README.md "- generated_from_trainer"
+  for path in plain model/model.gguf model; do
     run 0 generate --model_name_or_path "$path" --prompt "Once upon" --max_new_tokens 8; mv out "out.${path##*/}"
   done
-  cmp out.plain out.model.gguf || die "another model"
+  cmp out.plain out.model.gguf && cmp out.plain out.model || die "another model"
+  run 0 convert --model_name_or_path model --output back; [ -s back/model.safetensors ] || die "back"
+  run 0 tokenize --model_name_or_path model --text "Once"
 }
 case_generate_needs_a_prompt() {
   run 2 generate --model_name_or_path "$model" </dev/null; says err "--prompt"

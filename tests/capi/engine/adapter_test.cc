@@ -65,6 +65,44 @@ Ids greedy(trl_model* model) {
   return ids;
 }
 
+TEST(Adapter, AConversionMergesIt) {
+  NEED_MODEL();
+  const AdapterRun run;
+  const std::string base = host::golden("models/qwen2"), saved = run.scratch / "out";
+  const auto convert = [&](const std::string& path, const std::string& target, host::Settings settings) {
+    Error error;
+    settings.emplace_back("save.kind", "merged");
+    const trl_status status = trl_model_convert(nullptr, path.c_str(), (run.scratch / target).c_str(),
+                                                host::config(settings).get(), error);
+    return std::pair<trl_status, std::string>(status, status == TRL_OK ? "" : error.message());
+  };
+  const std::pair<trl_status, std::string> done = {TRL_OK, ""};
+  EXPECT_EQ(convert(saved, "again", {}), done);
+  EXPECT_EQ(host::read_file(run.scratch / "again/model.safetensors"),
+            host::read_file(run.scratch / "merged/model.safetensors"));
+  EXPECT_EQ(convert(saved, "m.gguf", {{"convert.base", base}}), done);
+  EXPECT_EQ(convert(saved, "m.gguf", {}), done);  // files are replaced
+  EXPECT_EQ(convert(base, "half", {{"adapter_name_or_path", saved}, {"convert.type", "BF16"}}), done);
+  const Ids merged = greedy(open_model(run.scratch / "merged").get());
+  EXPECT_EQ(greedy(open_model(run.scratch / "m.gguf").get()), merged);
+  EXPECT_EQ(host::parse(host::read_file(run.scratch / "half/config.json"))["dtype"], "bfloat16");
+  const auto refused = [](const std::string& message) {
+    return std::pair<trl_status, std::string>(TRL_E_INVALID_CONFIG, message);
+  };
+  EXPECT_EQ(convert(saved, "x", {{"convert.type", "f16"}, {"dtype", "bfloat16"}}),
+            refused("convert.type: f16 contradicts dtype: bfloat16: give one of them"));
+  EXPECT_EQ(convert(base, "x", {}),
+            refused("save.kind: merged needs an adapter, and " + base +
+                    " is a model: give the adapter's directory, or adapter_name_or_path"));
+  EXPECT_EQ(convert(saved, "x", {{"adapter_name_or_path", saved}}),
+            refused("adapter_name_or_path: " + saved + " is an adapter itself: give one of them"));
+  EXPECT_EQ(convert(saved, "x", {{"convert.type", "q8_0"}}),
+            std::pair<trl_status, std::string>(
+                TRL_E_UNSUPPORTED,
+                std::string("type q8_0 is not written to a directory; these are: f32, f16, bf16")));
+  EXPECT_FALSE(std::filesystem::exists(run.scratch / "x"));
+}
+
 TEST(Adapter, IsAddedUsedMergedAndRemoved) {
   NEED_MODEL();
   const AdapterRun run;
@@ -594,7 +632,7 @@ TEST(Adapter, OneOfExpertsIsNotWrittenToGguf) {
   EXPECT_EQ(std::string(error.message()),
             adapter +
                 ": adapters of experts, routers and other parameters (target_parameters) are not written to "
-                "GGUF by this version: merge the adapter and convert the model instead");
+                "GGUF by this version: merge the adapter into its model instead (save.kind merged)");
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
