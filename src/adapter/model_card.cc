@@ -41,7 +41,7 @@ std::string metadata(const config::LoraConfig& config, std::span<const std::stri
   return text + "---\n";
 }
 
-// Of the hub: owner/name. Local paths mean nothing elsewhere.
+// Accepts owner/name. Local paths mean nothing elsewhere.
 bool is_hub_name(const std::string& base) {
   return !base.empty() && base.find_first_of("/") != base.npos && base.find('/') == base.rfind('/') &&
          base.front() != '/' && base.front() != '.' && !base::file_exists(base);

@@ -14,8 +14,8 @@ inline constexpr std::string_view kModelCard = "README.md";
 // tags: more of them, "sft" and "trl" of a training run.
 std::string model_card(const config::LoraConfig& config, std::span<const std::string_view> tags);
 
-// Of a whole model, as TRL's trainers write it. name: of its directory. base: what it was made from, a name
-// of the hub or a local path, which goes into the text alone; empty: not known.
+// A whole model, whose card has the metadata that TRL's trainers write. name: of its directory. base: what it
+// was made from, a name of the hub or a local path, which goes only into the text; empty: not known.
 struct WholeModel {
   std::string name, base;
   bool classifier = false;

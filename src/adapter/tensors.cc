@@ -18,7 +18,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// What is left of a tensor's name without the prefixes and the adapter's name that some files have more or
+// Returns a tensor's name without the prefixes and the adapter's name that some files have more or
 // less of than PEFT's: base_model.model., that of the base class, language_model., .default.
 std::string plain_name(std::string_view name) {
   for (const std::string_view prefix : {"base_model.model.", "base_model.", "model.", "model.",

@@ -61,7 +61,7 @@ class AdapterFile {
 // it holds none.
 int64_t embedding_rows(const std::string& directory);
 
-// Where the weights of an adapter's directory lie. Throws Error(not_found) where there are none.
+// Returns the path of the weights of an adapter's directory. Throws Error(not_found) if there are none.
 std::string weights_path(const std::string& directory);
 // Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
 // and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file

@@ -1,4 +1,4 @@
-// What trl_model_convert is asked for.
+// Reads the options of trl_model_convert.
 #pragma once
 #include <string>
 

@@ -37,7 +37,7 @@ int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
 
 namespace {
 
-// Opens the model only where an adapter is merged into it; the keys of ModelSpec say how.
+// Says how the model is opened, which happens only if an adapter is merged into it.
 engine::ModelSpec model_spec(const Conversion& conversion, const config::Config& options) {
   engine::ModelSpec spec{conversion.model, conversion.dtype};
   if (!conversion.merged) return spec;
@@ -65,7 +65,7 @@ std::string tokenizer_path(const Conversion& conversion) {
   return own ? conversion.adapter : conversion.model;
 }
 
-// What lies beside the weights of an adapter. base: its model; empty: the one that it names.
+// Reads the files beside the weights of an adapter. base: its model; empty: the one that it names.
 std::map<std::string, std::string> adapter_files(const std::string& path, const std::string& base) {
   std::map<std::string, std::string> files;
   if (has_tokenizer(path)) {

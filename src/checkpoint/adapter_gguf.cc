@@ -103,7 +103,19 @@ bool is_own(const model::WeightSource& weights, const std::string& name, const i
   return true;
 }
 
-// The embedding and head that PEFT saved beside the adapter are left out only where the model has the same.
+// Refuses an embedding or head of a model that was given other rows.
+void refuse_other_rows(const std::string& path, const std::vector<adapter::Tensor>& tensors) {
+  const io::Safetensors file(adapter::weights_path(path));
+  for (const adapter::Tensor& tensor : tensors) {
+    const auto found = file.tensors().find(tensor.name);
+    if (tensor.role != Role::table || found == file.tensors().end() || found->second.shape == tensor.shape)
+      continue;
+    refuse(file.path(), fmt::format("tensor {} of shape [{}], where the model has [{}]", tensor.name,
+                                    fmt::join(found->second.shape, ", "), fmt::join(tensor.shape, ", ")));
+  }
+}
+
+// Refuses an embedding or head beside the adapter that is not the model's: the file has no place for it.
 void check_tables(const model::OpenedFiles& opened, const std::vector<adapter::Tensor>& tensors,
                   const Modules& modules, const adapter::AdapterFile& file) {
   const model::Family& family = *opened.files.config.family;
@@ -211,6 +223,7 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   }
   check_form(path, config, selection, modules, model);
   const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules.all);
+  refuse_other_rows(path, tensors);
   const std::unique_ptr<adapter::AdapterFile> file = adapter::open_weights(path, tensors);
   check_tables(opened, tensors, modules, *file);
   Writer writer(config, model, modules, *file, stored_type(type, *file));

@@ -37,13 +37,11 @@ Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part)
 
 }  // namespace
 
-// Of a tied model into which an adapter was merged that makes two weights of embedding and head.
 bool has_own_head(model::Model& model) {
   const std::vector<tensor::Parameter*> all = model.parameters();
   return std::find(all.begin(), all.end(), &model.head()) == all.end();
 }
 
-// host: keeps what the result points to
 std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
   for (tensor::Parameter* parameter : model.parameters()) {

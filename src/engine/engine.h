@@ -165,7 +165,7 @@ struct ConvertSpec {
   ModelSpec model;            // opened only to merge an adapter into it; dtype auto: what loses nothing
   std::string_view adapter;   // the directory of one; empty: none
   bool merged = false;        // the adapter goes into the model's weights; otherwise it is what is converted
-  std::string_view target;    // a GGUF file where it ends in .gguf, else a directory
+  std::string_view target;    // a GGUF file if it ends in .gguf, else a directory
   std::string_view type;      // auto, f32, f16, bf16, q8_0, q4_0
   GgufVocabulary vocabulary;  // of the tokenizer, for a GGUF file of a model
   std::span<const NamedBytes>

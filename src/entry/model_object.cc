@@ -70,7 +70,9 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
     } else if (kind == engine::SaveKind::model) {
       model_->adapters().enter(nullptr);
     }
-    checkpoint::save_model(target, *model_, files);
+    std::string card;
+    checkpoint::save_model(target, *model_,
+                           checkpoint::with_card(target, *model_, path_, files, {}, false, card));
     return Status::ok;
   });
 }

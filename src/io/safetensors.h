@@ -72,8 +72,7 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
                                        const std::vector<NamedTensor>& tensors,
                                        int64_t max_shard_bytes = kMaxShardBytes);
 inline constexpr std::string_view kGgufFile = "model.gguf";
-// Where the model of a path lies: kGgufFile of a directory that has no weights in safetensors, or the path
-// itself.
+// Returns the path itself, or its kGgufFile if it is a directory without weights in safetensors.
 std::string model_path(const std::string& path);
 // Whether name is one that write_weights gives to a file, or kGgufFile; a new save removes those of an
 // earlier one.

@@ -26,7 +26,8 @@ std::string numbered(std::string_view pattern, int64_t number) {
   return fmt::format(fmt::runtime(pattern), number);
 }
 
-// Of "model.layers.3.mlp.up_proj.weight", without "model." too, and "blk.3.ffn_up.weight" 3; -1: of no layer.
+// Returns 3 of "model.layers.3.mlp.up_proj.weight", without "model." too, and of "blk.3.ffn_up.weight"; -1:
+// of no layer.
 int64_t layer_of(std::string_view name, std::string_view pattern) {
   const std::string_view whole = pattern.substr(0, pattern.find('{'));
   for (const std::string_view start : {whole, whole.substr(whole.find('.') + 1), std::string_view("blk.")}) {

@@ -1,4 +1,4 @@
-// What transformers calls a module.
+// Names a module as transformers does.
 #pragma once
 #include <string>
 

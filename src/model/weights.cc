@@ -416,7 +416,7 @@ std::vector<std::string> names_of(const Family& family, const std::string& name)
   return names;
 }
 
-// Of "model.layers.0.mlp.up_proj.weight": "up_proj.weight".
+// Returns "up_proj.weight" of "model.layers.0.mlp.up_proj.weight".
 std::string_view last_parts(std::string_view name) {
   const size_t dot = name.rfind('.');
   const size_t before = dot == name.npos || dot == 0 ? name.npos : name.rfind('.', dot - 1);

@@ -32,11 +32,18 @@ void Trainer::save_merged(const std::string& given) {
 }
 
 void Trainer::write_model(const std::string& directory) {
-  if (arguments().save_format == config::SaveFormat::safetensors)
-    return checkpoint::save_model(directory, *setup_.model, setup_.files, setup_.write_fault,
+  const bool gguf = arguments().save_format == config::SaveFormat::gguf;
+  const std::vector<std::string_view> tags = run_tags();
+  std::string card;
+  const std::vector<engine::NamedBytes> files = checkpoint::with_card(
+      directory, *setup_.model, setup_.model_path,
+      gguf ? std::span<const engine::NamedBytes>() : std::span(std::as_const(setup_.files)), tags, gguf,
+      card);
+  if (!gguf)
+    return checkpoint::save_model(directory, *setup_.model, files, setup_.write_fault,
                                   arguments().max_shard_bytes);
-  checkpoint::save_gguf(directory, *setup_.model, {arguments().save_gguf_type, setup_.vocabulary}, setup_.log,
-                        setup_.write_fault);
+  checkpoint::save_gguf(directory, *setup_.model, {arguments().save_gguf_type, setup_.vocabulary, files},
+                        setup_.log, setup_.write_fault);
 }
 
 std::string Trainer::checkpoint_directory() const {

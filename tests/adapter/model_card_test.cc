@@ -41,5 +41,26 @@ TEST(ModelCard, QuotesWhatYamlWouldReadOtherwise) {
   EXPECT_NE(card.find("AutoPeftModelForSequenceClassification"), std::string::npos);
 }
 
+// SFTTrainer 1.16 writes these lines for the same run, and a licence that it does not know.
+TEST(ModelCard, OfAWholeModelHasTheMetadataOfTrl) {
+  EXPECT_TRUE(model_card(WholeModel{"out", "Qwen/Qwen2.5-0.5B"}, kTags).starts_with(R"(---
+base_model: Qwen/Qwen2.5-0.5B
+library_name: transformers
+model_name: out
+tags:
+- generated_from_trainer
+- sft
+- trl
+---
+
+# out
+)"));
+  const std::string local = model_card(WholeModel{"out", "/models/llama", true}, kTags);
+  EXPECT_TRUE(local.starts_with("---\nlibrary_name: transformers\n")) << local;
+  EXPECT_NE(local.find("`/models/llama`"), std::string::npos);
+  EXPECT_NE(local.find("text-classification"), std::string::npos);
+  EXPECT_NE(model_card(WholeModel{"out", "", false, true}, kTags).find("- gguf\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace trl::adapter

@@ -181,6 +181,7 @@ TEST(AdapterGguf, TablesBesideTheAdapterMustBeTheModels) {
     const io::TensorView& own = *weights.find(std::string(from) + ".weight");
     std::vector<float> values(static_cast<size_t>(own.shape[0] * own.shape[1]));
     io::read_floats(own.type, own.data, 0, std::ssize(values), values.data());
+    std::vector<int64_t> shape = own.shape;
     const auto write = [&] {
       const auto factor = [&](const std::string& name) {
         const Matrix& matrix = adapter.matrix(q + name);
@@ -190,7 +191,7 @@ TEST(AdapterGguf, TablesBesideTheAdapterMustBeTheModels) {
       io::write_safetensors(file, {factor(".lora_A.weight"),
                                    factor(".lora_B.weight"),
                                    {fmt::format("base_model.model.{}.weight", table), io::ElementType::f32,
-                                    own.shape, values.data()}});
+                                    shape, values.data()}});
       return test::error_of(
           [&] { convert_adapter_to_gguf(adapter.path(), path, adapter.file("out.gguf"), "f32", nullptr); });
     };
@@ -201,6 +202,14 @@ TEST(AdapterGguf, TablesBesideTheAdapterMustBeTheModels) {
         write().second,
         fmt::format("{}: llama.cpp's adapter files cannot store tensor base_model.model.{}.weight, which "
                     "differs from the model's: merge the adapter into its model instead (save.kind merged)",
+                    file, table));
+    values.resize(values.size() + static_cast<size_t>(shape[1]));
+    shape[0] += 1;
+    EXPECT_EQ(
+        write().second,
+        fmt::format("{}: llama.cpp's adapter files cannot store tensor base_model.model.{}.weight of shape "
+                    "[449, 64], where the model has [448, 64]: merge the adapter into its model instead "
+                    "(save.kind merged)",
                     file, table));
   }
 }
