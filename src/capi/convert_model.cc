@@ -39,7 +39,9 @@ namespace {
 
 // Says how the model is opened, which happens only if an adapter is merged into it.
 engine::ModelSpec model_spec(const Conversion& conversion, const config::Config& options) {
-  engine::ModelSpec spec{conversion.model, conversion.dtype};
+  engine::ModelSpec spec{.path = conversion.model, .dtype = conversion.dtype};
+  const bool brings_score = conversion.merged && makes_classifier(conversion.adapter);
+  spec.reward = brings_score || (!conversion.model.empty() && names_classifier(conversion.model));
   if (!conversion.merged) return spec;
   spec.embedding_rows = adapter::embedding_rows(conversion.adapter);
   spec.seed = static_cast<uint64_t>(options.get_int("seed"));

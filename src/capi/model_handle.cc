@@ -29,10 +29,6 @@ std::string adapter_path(const config::Config& options) {
   return options.get_text("adapter_name_or_path").value_or("");
 }
 
-bool makes_classifier(const std::string& adapter) {
-  return adapter::read_config(adapter).task_type == "SEQ_CLS";
-}
-
 // The files decide, whatever the method.
 bool is_reward(const std::string& path, const config::Config& options) {
   const std::string adapter = adapter_path(options);
@@ -41,6 +37,10 @@ bool is_reward(const std::string& path, const config::Config& options) {
 }
 
 }  // namespace
+
+bool makes_classifier(const std::string& adapter) {
+  return adapter::read_config(adapter).task_type == "SEQ_CLS";
+}
 
 bool names_classifier(const std::string& directory) {
   const std::string file = base::join_path(directory, "config.json");

@@ -48,6 +48,8 @@ engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, cons
 
 // Whether config.json names a sequence classifier.
 bool names_classifier(const std::string& directory);
+// Whether an adapter makes one of its model.
+bool makes_classifier(const std::string& adapter);
 
 // Of adapter_name_or_path, for tokens that came with it; 0: as many as the model has, or there is no adapter.
 int64_t adapter_embedding_rows(const config::Config& options);

@@ -213,6 +213,7 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
                              std::string_view type, base::LogSink* log) {
   const config::LoraConfig config = adapter::read_config(path);
   if (!config.target_parameters.empty()) refuse_parameters(path);
+  if (config.task_type == "SEQ_CLS") refuse(path, "the score head of a reward model (task_type SEQ_CLS)");
   const model::OpenedFiles opened = model::open_files(base);
   const model::ModelConfig& model = opened.files.config;
   const io::GgufPairs pairs = metadata(path, config, model);

@@ -93,7 +93,7 @@ void check_tied_head(const Origin& origin) {
   const std::string embedding = origin.stored(std::string(origin.config.family->names.embedding) + ".weight");
   const std::string head = origin.head();
   const std::vector<int64_t>* const shape = origin.weights.shape(head);
-  if (!origin.config.tie_word_embeddings || shape == nullptr) return;
+  if (!origin.config.tie_word_embeddings || origin.config.labels > 0 || shape == nullptr) return;
   const std::vector<int64_t>* const own = origin.weights.shape(embedding);
   bool same = own != nullptr && *own == *shape && shape->size() == 2;
   const int64_t count = same ? (*shape)[0] * (*shape)[1] : 0;
@@ -177,13 +177,17 @@ std::string merging_dtype(const engine::ModelSpec& spec, const io::GgmlType& wri
   return stored == "BF16" && written.number == io::kGgmlBF16 && !spec.quantization ? "bfloat16" : "float32";
 }
 
+model::Head head_of(const engine::ModelSpec& spec) {
+  return spec.reward ? model::Head::reward : model::Head::language;
+}
+
 // The model is opened: to merge an adapter, or since its files have blocks of bitsandbytes.
 void convert_opened(const engine::ConvertSpec& spec, const std::string& stored, base::LogSink* log) {
   const engine::ModelSpec& how = spec.model;
   const std::string dtype = merging_dtype(how, chosen_type(spec.type, stored), stored);
-  const auto model = model::Model::open(std::string(how.path), dtype, log, at::kCPU, model::Head::language,
+  const auto model = model::Model::open(std::string(how.path), dtype, log, at::kCPU, head_of(how),
                                         how.quantization, how.seed);
-  if (how.embedding_rows > 0) model->resize_embeddings(how.embedding_rows, how.seed);
+  if (how.embedding_rows > 0) model->resize_embeddings(how.embedding_rows);
   std::shared_ptr<void> merged;  // while it is written
   if (!spec.adapter.empty())
     merged =
@@ -213,7 +217,7 @@ void convert(const engine::ConvertSpec& spec, base::LogSink* log) {
   check_type(spec.target, spec.type);
   if (!spec.adapter.empty() && !spec.merged) return convert_adapter(spec, log);
   const std::string path(spec.model.path);
-  const model::OpenedFiles opened = model::open_files(path);
+  const model::OpenedFiles opened = model::open_files(path, head_of(spec.model));
   const Origin origin = files_origin(path, opened);
   if (!spec.adapter.empty() || origin.config_json.contains("quantization_config"))
     return convert_opened(spec, origin.type, log);

@@ -128,9 +128,11 @@ std::unique_ptr<Model> Model::open(const std::string& given, std::string_view dt
   return model;
 }
 
-std::unique_ptr<Model> Model::open_mapped(const std::string& path, std::string_view dtype, base::LogSink* log,
-                                          Head head, const config::Quantization& quantization, uint64_t seed,
+std::unique_ptr<Model> Model::open_mapped(const std::string& given, std::string_view dtype,
+                                          base::LogSink* log, Head head,
+                                          const config::Quantization& quantization, uint64_t seed,
                                           at::ScalarType products) {
+  const std::string path = io::model_path(given);
   OpenedFiles opened = open_files(path, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(path, dtype, quantization);

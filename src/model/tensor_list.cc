@@ -23,7 +23,10 @@ class List {
     }
     prefix_.clear();
     norm(names_.final_norm, c_.hidden_size);
-    if (!c_.tie_word_embeddings) weight(std::string(names_.head), {c_.vocab_size, c_.hidden_size});
+    if (c_.labels > 0)
+      weight(std::string(names_.score), {c_.labels, c_.hidden_size});
+    else if (!c_.tie_word_embeddings)
+      weight(std::string(names_.head), {c_.vocab_size, c_.hidden_size});
     return std::move(tensors_);
   }
 

@@ -1,4 +1,4 @@
-// The tensors that a model consists of, without opening one: of the families that are written to GGUF files.
+// The tensors that a model consists of, without opening one.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -146,6 +146,7 @@ TEST(AdapterGguf, WhatLlamaCppHasNoPlaceForIsRefused) {
       {{{"bias", "all"}}, "biases"},
       {{{"lora_bias", true}}, "biases"},
       {{{"modules_to_save", {"norm"}}}, "modules that are saved whole (modules_to_save)"},
+      {{{"task_type", "SEQ_CLS"}}, "the score head of a reward model (task_type SEQ_CLS)"},
       {{{"modules_to_save", {"lm_head"}}}, "modules that are saved whole (modules_to_save)"},
       {{{"trainable_token_indices", {1}}}, "single trained tokens (trainable_token_indices)"},
       {{{"target_modules", {"embed_tokens"}}}, "an adapter of an embedding that is the output head too"},

@@ -916,6 +916,18 @@ case_merges_an_adapter_in_the_type_that_is_asked_for() {
   run 0 generate --model_name_or_path a16 --prompt "Once upon" --max_new_tokens 4
   [ ! -e x ] || die "x"
 }
+case_converts_a_reward_model() {
+  local pairs=$data/data/datasets/train_pref.jsonl
+  run 0 reward --model_name_or_path "$model" --dataset_name "$pairs" --output_dir a --max_steps 2 --bf16 false --use_peft
+  run 0 convert --model_name_or_path a --save.kind merged --output whole; grep -q ForSequenceClassification whole/config.json || die "class"
+  run 0 convert --model_name_or_path whole --output half --type bf16; grep -q bfloat16 half/config.json || die "not cast"
+  for path in whole half; do
+    grep -q score.weight $path/model.safetensors || die "no score"
+    run 0 eval --method reward --model_name_or_path $path --dataset_name "$pairs" --splits train --bf16 false
+  done
+  run 1 convert --model_name_or_path whole --output x.gguf; says err "classifier"; [ ! -e x.gguf ] || die "x.gguf"
+  run 1 convert --model_name_or_path a --output x.gguf; says err "the score head of a reward model"
+}
 case_merges_an_adapter_into_quantised_weights() {
   run 0 convert --model_name_or_path "$model" --output m.gguf --type q8_0
   run 0 sft --model_name_or_path m.gguf --dtype keep --dataset_name "$rows" --output_dir a --max_steps 2 --bf16 false --use_peft --learning_rate 0.01
