@@ -99,7 +99,7 @@ void write_files(const test::Scratch& directory, const Case& one) {
 std::unique_ptr<Model> model_for(const test::Scratch& adapter, const Case& one) {
   auto model = Model::open(test::golden_path(std::string("models/") + one.base), "float32");
   EXPECT_EQ(adapter::embedding_rows(adapter.path()), one.rows);
-  if (model->config().vocab_size != one.rows) model->resize_embeddings(one.rows, 42);
+  if (model->config().vocab_size != one.rows) model->resize_embeddings(one.rows);
   return model;
 }
 

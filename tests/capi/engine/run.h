@@ -42,6 +42,7 @@ inline Json state(trl_trainer* trainer) {
 struct Tensor {
   std::vector<int64_t> shape;
   std::vector<float> values;
+  bool operator==(const Tensor&) const = default;
 };
 
 // The tensors of a safetensors file as float32, by name.
