@@ -529,15 +529,15 @@ case_a_dry_run_writes_nothing() {
   mv out first; run 0 validate "${dry[@]}"; grep -v -e '^time' -e '^memory' first >a; grep -v -e '^time' -e '^memory' out | diff - a >&2 || die "another text"
   # What it prints is a configuration that says the same.
   grep ': .*  # ' first >again.yaml; run 0 sft --config again.yaml --dry_run; says out "learning_rate: 1e-04  # again.yaml:"
-  for key in "optim: adamw_torch_fused" "lr_scheduler_type: linear" "dtype: float32" "use_peft: false"; do grep -q "^$key  # default" out || die "no $key"; done
-  ! grep -q -e '^lora_r:' -e '^dataloader_num_workers:' out || die "keys that do not matter"
+  for key in "optim: adamw_torch_fused" "lr_scheduler_type: linear" "dtype: float32" "use_peft: false"; do grep -q "^$key  # default" first || die "no $key"; done
+  ! grep -q -e '^lora_r:' -e '^dataloader_num_workers:' first || die "keys that do not matter"
   run 0 sft "${dry[@]}" --dry_run --all; says out "dataloader_num_workers: 0  # default"
   grep ': .*  # ' out >all.yaml; run 0 sft --config all.yaml --dry_run; says out "learning_rate: 1e-04  # all.yaml:"
   run 0 sft "${dry[@]}" --dry_run --report_to tensorboard --overwrite_output_dir --use_peft
   ! grep -e '^report_to' -e '^overwrite' out | grep -q ignored || die "what works is called ignored"; says out "lora_r: 16  # default"
   run 0 sft "${dry[@]}" --dry_run --report_to tensorboard wandb; grep -q '^report_to.*; ignored' out || die "wandb"
   run 2 sft "${dry[@]}" --all; says err "give --dry_run as well"
-  run 1 sft "${dry[@]}" --dry_run --max_steps 2000000000 --save_steps 1; says out "memory     "; says err "output_dir: model: 2000000000 checkpoints of"; says err ", and the disk has"
+  run 1 sft "${dry[@]}" --dry_run --max_steps 2000000000 --save_steps 1; says out "memory     "; says err "model: 2000000000 checkpoints of"; says err ", and the disk has"
   run 1 sft "${dry[@]}" --dry_run --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
   run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
