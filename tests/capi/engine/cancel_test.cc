@@ -37,7 +37,7 @@ void expect_cancelled(const char* phase, const Call& call) {
   CancelsIn cancels(phase);
   Error error;
   EXPECT_EQ(call(cancels.runtime.get(), error), TRL_E_CANCELLED) << phase << ": " << error.message();
-  EXPECT_EQ(cancels.heard, 1) << phase;
+  EXPECT_GE(cancels.heard, 1) << phase;
   EXPECT_EQ(call(cancels.runtime.get(), error), TRL_OK) << phase << ": " << error.message();
 }
 
