@@ -64,7 +64,7 @@ int64_t sequences(const config::Config& options) {
   return count;
 }
 
-// The ids of a prompt in the chat template; a system message of its own stays in the place of `system`.
+// The ids of a prompt in the chat template; a system message of its own is used instead of `system`.
 std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
                               const std::optional<std::string>& system) {
   auto [messages, tools] = conversation_of(prompt);

@@ -134,8 +134,13 @@ trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl
 }
 
 void trl_runtime_cancel(trl_runtime* runtime) noexcept {
-  if (runtime == nullptr) return Interrupt::cancel_calls(nullptr);
-  if (runtime->is(Tag::runtime) && !runtime->inherited()) Interrupt::cancel_calls(runtime->object.get());
+  answer(0, [&] {
+    if (runtime == nullptr)
+      Interrupt::cancel_calls(nullptr);
+    else if (runtime->is(Tag::runtime) && !runtime->inherited())
+      Interrupt::cancel_calls(runtime->object.get());
+    return 0;
+  });
 }
 
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { destroy(runtime); }

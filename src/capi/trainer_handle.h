@@ -83,7 +83,7 @@ class Trainer {
   std::unique_ptr<Batches> train_batches_, eval_batches_;
   ReportingInterrupt interrupt_;
   ExpectedPeak expected_, told_;  // before the run, and at the end for what ran
-  int64_t embedding_rows_ = 0;    // as plan_of has them
+  int64_t embedding_rows_ = 0;    // as plan_of counts them
   std::vector<int32_t> new_tokens_;
   std::optional<MemoryCap> cap_;  // memory_budget
   Events events_;

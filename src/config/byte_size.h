@@ -1,4 +1,4 @@
-// Sizes in bytes, as options have them.
+// Sizes in bytes, as options give them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace trl::config {
 int64_t byte_size(const Config& config, const char* key);
 // The same for sizes of memory: also with TiB, GiB, MiB or KiB (powers of 1024).
 int64_t memory_size(const Config& config, const char* key);
-// Nothing: the text is no such size. May be 0 or negative.
+// Empty if the text is not a size. May be 0 or negative.
 std::optional<int64_t> parse_memory_size(std::string_view text);
 
 }  // namespace trl::config

@@ -288,7 +288,7 @@ TEST(Plan, KnowsWhatMemoryThereIs) {
   const Json few = plan(tiny(scratch));
   EXPECT_GT(few.at("room").at("machine_bytes").get<double>(), few.at("peak_bytes").get<double>());
   EXPECT_FALSE(few.at("room").contains("warning"));
-  // All logits and activations of so many tokens are more than any machine has.
+  // All logits and activations of this many tokens are more than any machine has.
   const Json many = plan(host::with(tiny(scratch), {{"max_length", "16000000"},
                                                     {"per_device_train_batch_size", "1"},
                                                     {"gradient_checkpointing", "false"}}));
