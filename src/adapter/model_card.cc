@@ -43,8 +43,9 @@ std::string metadata(const config::LoraConfig& config, std::span<const std::stri
 
 // Accepts owner/name. Local paths mean nothing elsewhere.
 bool is_hub_name(const std::string& base) {
-  return !base.empty() && base.find_first_of("/") != base.npos && base.find('/') == base.rfind('/') &&
-         base.front() != '/' && base.front() != '.' && !base::file_exists(base);
+  const size_t slash = base.find('/');
+  return slash != base.npos && slash == base.rfind('/') && slash != 0 && base.front() != '.' &&
+         !base::file_exists(base);
 }
 
 constexpr std::string_view kPipeline = R"(```python
