@@ -1,7 +1,7 @@
 // usage: waiting_bench --model DIR [--loops 0 2]
-// What a host pays while threads of the library wait for each other: seconds of a step and of a short
-// completion beside programs that never wait, as a host runs that sets no variable and as one with
-// GOMP_SPINCOUNT=100, by which libgomp's threads hardly spin. Prints a JSON line for each number of programs.
+// Measures a step of training and a short completion, in seconds, beside programs that never wait: in a host
+// that sets no variable, and in one with GOMP_SPINCOUNT=100, with which libgomp's threads hardly spin. Prints
+// a JSON line for each number of programs.
 #include <trl.h>
 
 #include <CLI/CLI.hpp>

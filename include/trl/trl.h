@@ -524,7 +524,8 @@ TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
  *
  * @param option [in] from trl_option_next.
  * @return names with commas between, borrowed for the life of the process; "" when there are none; NULL for
- * what is not an option. Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * what is not an option.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_other_names(const trl_option* option) TRL_NOEXCEPT;
