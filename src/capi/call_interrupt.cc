@@ -73,11 +73,11 @@ void Interrupt::take_back(uint32_t what) noexcept {
 }
 
 bool Interrupt::goes_on() noexcept {
-  if ((asked_.load() & kWatched) != 0) watch();
+  if ((asked_.load() & kWatched) != 0 && !ends()) watch();
   for (;;) {
     const uint32_t asked = asked_.load();
     if ((asked & kEnd) != 0 && !ending().this_thread_goes_on()) return false;
-    if ((asked & (kCancel | kStop | kFail)) != 0) return false;
+    if (ends()) return false;
     if ((asked & kPause) == 0 || !holds_.load() || base::in_pool()) return true;
     asked_.wait(asked);
   }

@@ -31,8 +31,9 @@ class Interrupt : public base::Interrupt {
   bool goes_on() noexcept final;
 
  protected:
+  bool ends() const noexcept { return (asked_.load() & (kCancel | kStop | kFail)) != 0; }
   void be_watched() noexcept { ask(kWatched); }
-  virtual void watch() noexcept {}  // at every poll, once be_watched()
+  virtual void watch() noexcept {}  // at every poll of a call that continues, once be_watched()
 
  private:
   static constexpr uint32_t kCancel = 1, kPause = 2, kEnd = 4, kFail = 8, kWatched = 16, kStop = 32;

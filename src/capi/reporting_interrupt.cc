@@ -23,7 +23,7 @@ void ReportingInterrupt::report_saving_to(std::shared_ptr<const ProgressCallback
 }
 
 void ReportingInterrupt::progress(std::string_view phase, int64_t done, int64_t total) noexcept {
-  if (std::this_thread::get_id() != thread_ || callback_ == nullptr || telling_) return;
+  if (std::this_thread::get_id() != thread_ || callback_ == nullptr || telling_ || ends()) return;
   if (only_saving_ && phase != kSaving) return;
   const bool first = phase != phase_ || (phase == kSaving && done == 0);  // each file that is written
   try {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -34,9 +35,10 @@ std::vector<std::string> names(const std::string& list) {
 
 constexpr const char* kSplitKey = "dataset_train_split";  // under it the library reads a split
 
-// Opens the rows of each split, so that one that is not there is an error before the model is opened.
+// Opens the rows of each split, so that one that is not there is an error before the model is opened. Nobody
+// asked for a split: a file that has no split test, the default, is the split train.
 std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Runtime& runtime,
-                                                  const std::vector<std::string>& splits) {
+                                                  std::vector<std::string>& splits, bool asked) {
   std::vector<std::unique_ptr<Dataset>> all;
   for (const std::string& split : splits) {
     set(config, kSplitKey, split);
@@ -47,6 +49,10 @@ std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Ru
         trl_dataset_open_config(runtime.get(), config.get(), rows.out(), none.out(), error.out());
     const char* const key = trl_error_key(error.get());
     if (key != nullptr && std::string_view(key) == kSplitKey) {
+      if (!asked && !std::filesystem::is_directory(get(config, "dataset_name"))) {
+        splits = {"train"};
+        return open_splits(config, runtime, splits, true);
+      }
       std::string message = trl_error_message(error.get());
       if (message.starts_with(kSplitKey)) message.replace(0, std::string_view(kSplitKey).size(), "--splits");
       throw Failure(kUsage, message);
@@ -105,7 +111,7 @@ int eval(const Words& words) {
       method,
       {"runtime"},
       {},
-      {{"splits", "Splits of the dataset, separated by commas (default: the value of --dataset_test_split)",
+      {{"splits", "Splits of the dataset, separated by commas (default: the value of --dataset_test_split; for a file, train)",
         &splits}},
       {{"json", "Print one JSON object a split; so it is, too, where stdout is not a terminal", &json}}};
   if (parse(line, words, config)) return 0;
@@ -119,8 +125,10 @@ int eval(const Words& words) {
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");
   interrupt.watch_calls(runtime.get());
-  const std::vector<std::string> wanted = names(splits.value_or(get(config, "dataset_test_split")));
-  const std::vector<std::unique_ptr<Dataset>> rows = open_splits(config, runtime, wanted);
+  const std::string test = get(config, "dataset_test_split");
+  std::vector<std::string> wanted = names(splits.value_or(test));
+  const std::vector<std::unique_ptr<Dataset>> rows =
+      open_splits(config, runtime, wanted, splits.has_value() || test != "test");
   Evaluator evaluator;
   check(trl_evaluator_create(runtime.get(), config.get(), evaluator.out(), error.out()), error);
   const bool as_json = json || isatty(STDOUT_FILENO) == 0;

@@ -146,6 +146,7 @@ DatasetArguments dataset_arguments(const Config& config) {
       fail_key("eval_dataset_name",
                "eval_dataset_name and test_split_size both name evaluation rows: give one of them");
     out.eval = file_entry(*eval, config, "dataset_test_split");
+    out.eval->is_evaluated = true;
   }
   if (out.eval || out.test_split_size || config.get("eval_strategy") == "no") {
     out.eval_split.reset();

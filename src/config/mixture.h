@@ -19,8 +19,9 @@ struct DatasetEntry {
   std::map<std::string, std::vector<std::string>> data_files;  // by split; empty: none are named
   std::string split = "train";                    // of a directory whose files are named by split; split.h
   std::string split_key = "dataset_train_split";  // that names it, for messages
-  std::vector<std::string> columns;               // the only ones that are read; empty: all
-  std::optional<double> share;                    // fraction, weight
+  bool is_evaluated = false;         // eval_dataset_name: without splits, all of it is the split test
+  std::vector<std::string> columns;  // the only ones that are read; empty: all
+  std::optional<double> share;       // fraction, weight
 };
 
 enum class Mixing : uint8_t {

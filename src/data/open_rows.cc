@@ -55,12 +55,11 @@ bool has_all_splits(const DatasetEntry& entry) {
                      [&](const auto& part) { return has_split(entry, part.name); });
 }
 
-// The split test of a path that names no splits is all of it: what an evaluation reads by default.
 void check_splits(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
   const std::vector<std::string> splits = splits_of(entry);
   for (const config::SplitPart& part : parts) {
-    const bool whole = parts.size() == 1 && part.name == "test" && entry.data_files.empty() &&
-                       splits == std::vector<std::string>{"train"};
+    const bool whole =
+        entry.is_evaluated && part.name == "test" && splits == std::vector<std::string>{"train"};
     if (whole || has_split(entry, part.name)) continue;
     fail_key(entry.split_key, "{}: '{}': {} has no split '{}'; it has: {}", entry.split_key, entry.split,
              entry.data_files.empty() ? folder_of(entry) : "data_files", part.name, fmt::join(splits, ", "));

@@ -612,7 +612,11 @@ case_splits_that_do_not_exist() {
   says err "dataset_train_split: 'trian': $rows has no split 'trian'; it has: train"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 rows --model_name_or_path "$model" --dataset_name "$rows" --eval_strategy steps --dataset_test_split validation
   says err "dataset_test_split: 'validation': $rows has no split 'validation'; it has: train"
-  run 0 eval --model_name_or_path "$model" --dataset_name "$rows" --bf16 false
+  run 2 sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir m --dataset_train_split test; says err "it has: train"
+  local eval=(eval --model_name_or_path "$model" --bf16 false --dataset_name)
+  run 0 "${eval[@]}" "$rows"; says out '"split":"train"'
+  run 2 "${eval[@]}" "$rows" --splits test; says err "--splits: 'test'"; says err "it has: train"
+  mkdir d && head -n 4 "$rows" >d/train.jsonl; run 2 "${eval[@]}" d; says err "--splits: 'test'"; says err "it has: train"
 }
 case_generate_reads_rows_as_prompts() {
   local generate=(generate --model_name_or_path "$model" --max_new_tokens 8 --json)
@@ -648,25 +652,26 @@ if pid == 0:
     os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
     os.execv(sys.argv[1], [sys.argv[1], "chat", "--model_name_or_path", sys.argv[2], "--max_new_tokens", "100000"])
 seen = b""
-def until(text):
+def until(text):  # reads what is said, to the end of text
     global seen
     end = time.time() + 120
     while text not in seen:
         if time.time() > end: sys.exit(f"{text!r} does not come: {seen[-500:]!r}")
         if select.select([fd], [], [], 0.2)[0]: seen += os.read(fd, 4096)
-until(b"> ")
+    seen = seen.split(text, 1)[1]
+until(b"> ")  # before each prompt the terminal itself would take a line, Ctrl-C and Ctrl-D
 os.write(fd, "one two thr\u00e9e\r".encode())
-while len(seen) < 500: until(b""); seen += os.read(fd, 4096)  # the answer is under way
+while len(seen) < 500: seen += os.read(fd, 4096)  # the answer is under way
 os.write(fd, b"\x03")
 until(b"[interrupted]")
-seen = seen.split(b"[interrupted]")[1]
-until(b"> ")  # until then the terminal itself would take the line and its Ctrl-C
+until(b"> ")
 os.write(fd, b"half a line")
 until(b"line")
 os.write(fd, b"\x03")
-until(b"\n")
+until(b"> ")
 os.write(fd, b"/save said.jsonl\r")
 until(b"saved in said.jsonl")
+until(b"> ")
 os.write(fd, b"\x04")
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 PY

@@ -272,7 +272,7 @@ TEST_F(Mixtures, ASplitThatDoesNotExistIsAnError) {
   base::make_directories(directory_.file("plain"));
   directory_.write("plain/rows.jsonl", "{\"id\": \"r\"}\n");
   for (const std::string& name : {path("a"), directory_.file("[ab].jsonl"), directory_.file("plain")}) {
-    for (const char* split : {"trian", "validation", "train_sft"}) {
+    for (const char* split : {"trian", "validation", "test", "train_sft"}) {
       EXPECT_EQ(
           error(name, split),
           fmt::format("dataset_train_split: '{0}': {1} has no split '{0}'; it has: train", split, name));

@@ -14,6 +14,7 @@
 enum { MOST = 512 };
 static long known[MOST];
 static int known_count, seen;
+static double least_work; /* of the threads of kernels in a pause, in milliseconds */
 static const char *source, *width;
 
 static void require(int met, const char* what) {
@@ -90,19 +91,21 @@ static double kernel_milliseconds(void) {
   return sum;
 }
 
-/* A thread that spins takes 3 milliseconds and more. */
-static void check_sleep(void) {
+/* A loaded machine gives a thread its processor for the last of its work in the middle of a pause. */
+static void measure_sleep(void) {
   const struct timespec pause = {0, 20000000};
   const double before = kernel_milliseconds();
+  double work;
   nanosleep(&pause, NULL);
-  REQUIRE(kernel_milliseconds() - before < 1);
+  work = kernel_milliseconds() - before;
+  if (work < least_work) least_work = work;
 }
 
 static int32_t on_event(void* data, int32_t event, const trl_metrics* metrics) {
   (void)data;
   (void)event;
   (void)metrics;
-  check_sleep();
+  measure_sleep();
   check_threads();
   return 0;
 }
@@ -130,7 +133,7 @@ static void* train(void* data) {
   set(config, "fused_kernels", data);
   set(config, "output_dir", out);
   set(config, "model_name_or_path", model);
-  set(config, "max_steps", "2");
+  set(config, "max_steps", "5");
   set(config, "save_strategy", "no");
   set(config, "per_device_train_batch_size", "2");
   REQUIRE(trl_runtime_create(config, &runtime, NULL) == TRL_OK);
@@ -139,7 +142,9 @@ static void* train(void* data) {
     fprintf(stderr, "%s\n", trl_error_message(error));
     exit(1);
   }
+  least_work = 1e9;
   REQUIRE(trl_trainer_train(trainer, on_event, NULL, NULL) == TRL_OK);
+  REQUIRE(least_work < 1); /* a thread that spins takes 3 milliseconds and more of each pause */
   check_threads();
   trl_trainer_destroy(trainer);
   trl_dataset_destroy(dataset);
