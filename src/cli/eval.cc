@@ -111,7 +111,9 @@ int eval(const Words& words) {
       method,
       {"runtime"},
       {},
-      {{"splits", "Splits of the dataset, separated by commas (default: the value of --dataset_test_split; for a file, train)",
+      {{"splits",
+        "Splits of the dataset, separated by commas (default: the value of --dataset_test_split; for a file, "
+        "train)",
         &splits}},
       {{"json", "Print one JSON object a split; so it is, too, where stdout is not a terminal", &json}}};
   if (parse(line, words, config)) return 0;
