@@ -13,31 +13,28 @@ constexpr const char* kLimitKey = "runtime.host_memory_limit";
 
 std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
 
+int64_t free_bytes() { return process().memory().limit() - process().memory().now(); }
+
+// The most that the counter would have; 0: what such a run takes is not planned.
+int64_t taken_bytes(const config::Config& config, const RunSize& size, int64_t embedding_rows,
+                    const std::vector<int32_t>& new_tokens) {
+  const std::optional<base::Json> plan = plan_where_possible(config, size, embedding_rows, new_tokens);
+  return plan ? plan->at("counted_bytes").get<int64_t>() : 0;
+}
+
 }  // namespace
 
-void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
-                        Batches& rows, Batches* evaluation, int64_t embedding_rows,
+void check_memory_limit(const config::Config& config, const RunSize& size, int64_t embedding_rows,
                         const std::vector<int32_t>& new_tokens) {
   const int64_t limit = process().memory().limit();
   if (limit <= 0) return;
-  const int64_t free = limit - process().memory().now();
-  // That the counter would have at most; 0: what such a run takes is not planned.
-  const auto bytes = [&](const RunSize& size) {
-    const std::optional<base::Json> plan = plan_where_possible(config, size, embedding_rows, new_tokens);
-    return plan ? plan->at("counted_bytes").get<int64_t>() : 0;
-  };
-  const bool bounded = config.get_optional_int("max_length").has_value();
-  if (bounded && bytes(largest_batch(config, training)) <= free) return;
-  const std::optional<RunSize> real = size_of_rows(config, training, rows, evaluation);
-  if (!real && !bounded) return;
-  const RunSize size = real ? *real : largest_batch(config, training);
-  const int64_t most = bytes(size);
+  const int64_t free = free_bytes(), most = taken_bytes(config, size, embedding_rows, new_tokens);
   if (most <= free) return;
   constexpr double kCertain = 0.9;  // a prediction may be above what is taken
-  if (real) {
+  if (!size.allowed) {
     RunSize alone = size;
     alone.rows = 1;
-    if (const int64_t least = bytes(alone);
+    if (const int64_t least = taken_bytes(config, alone, embedding_rows, new_tokens);
         kCertain * static_cast<double>(least) > static_cast<double>(free)) {
       throw Error(
           Status::out_of_memory,
@@ -54,6 +51,19 @@ void check_memory_limit(const config::Config& config, const config::TrainingArgu
                          "takes about {}; memory_budget would find a way that fits",
                          kLimitKey, in_words(limit), telemetry::count_text(size.rows, "row"),
                          telemetry::count_text(size.longest, "token"), in_words(most));
+}
+
+void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
+                        Batches& rows, Batches* evaluation, int64_t embedding_rows,
+                        const std::vector<int32_t>& new_tokens) {
+  if (process().memory().limit() <= 0) return;
+  const bool bounded = config.get_optional_int("max_length").has_value();
+  if (bounded &&
+      taken_bytes(config, largest_batch(config, training), embedding_rows, new_tokens) <= free_bytes())
+    return;  // without waiting for the rows
+  const std::optional<RunSize> real = size_of_rows(config, training, rows, evaluation);
+  if (!real && !bounded) return;
+  check_memory_limit(config, real ? *real : largest_batch(config, training), embedding_rows, new_tokens);
 }
 
 }  // namespace trl::capi

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "capi/batch_source.h"
+#include "capi/run_size.h"
 #include "config/training_arguments.h"
 
 namespace trl::capi {
@@ -12,6 +13,10 @@ namespace trl::capi {
 // training: what config says. evaluation: nullable. Error(out_of_memory).
 void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,
                         Batches& rows, Batches* evaluation, int64_t embedding_rows,
+                        const std::vector<int32_t>& new_tokens);
+
+// Of a size that the options allow and no row is known to have, the log only warns.
+void check_memory_limit(const config::Config& config, const RunSize& size, int64_t embedding_rows,
                         const std::vector<int32_t>& new_tokens);
 
 }  // namespace trl::capi

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capi/choose_way.h"
+#include "capi/limit_check.h"
 #include "capi/memory_budget.h"
 #include "capi/memory_room.h"
 #include "capi/model_handle.h"
@@ -61,6 +62,7 @@ base::Json SetPlanner::plan(const config::Config& given) {
     size.longest = counted.longest;
     size.allowed = true;
   }
+  if (!budget) check_memory_limit(config, size, batches.embedding_rows, batches.new_tokens);
   base::Json plan =
       budget ? choose_way(config, training, *budget, size, batches.embedding_rows, batches.new_tokens).plan
              : plan_of(config, size, batches.embedding_rows, batches.new_tokens);
@@ -76,7 +78,7 @@ base::Json SetPlanner::plan(const config::Config& config, const config::OptionSe
   try {
     out = plan(config::with_options(config, set));
   } catch (const Error& error) {
-    if (!is_refusal(error.status())) throw;
+    if (!is_refusal(error.status()) && error.status() != Status::out_of_memory) throw;
     out["refused"] = {{"key", error.key()}, {"message", error.message()}};
   }
   out["options"] = set.name;

@@ -82,9 +82,13 @@ double attention_per_second(const Work& work) {
 }
 
 double memory_per_second() {
-  const at::Tensor x = matrix(4096, 2048, 4);
-  const double bytes = 3.0 * static_cast<double>(x.nbytes());
-  return bytes / seconds_of([&] { kernels::add(x, x, 1.0); });
+  for (int64_t rows = 4096;; rows /= 2) try {
+      const at::Tensor x = matrix(rows, 2048, 4);
+      const double bytes = 3.0 * static_cast<double>(x.nbytes());
+      return bytes / seconds_of([&] { kernels::add(x, x, 1.0); });
+    } catch (const Error& error) {  // a limit that leaves less
+      if (error.status() != Status::out_of_memory || rows <= kLeastRows) throw;
+    }
 }
 
 double flops_of(const Work& work, double times) {

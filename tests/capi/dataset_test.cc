@@ -23,7 +23,7 @@ TEST(Dataset, EveryRecordedFileHasItsRows) {
     EXPECT_EQ(count, std::count(bytes.begin(), bytes.end(), '\n')) << entry.path();
     ++files;
   }
-  EXPECT_EQ(files, 25);
+  EXPECT_GE(files, 25);
 }
 
 struct Bad {

@@ -538,6 +538,8 @@ case_a_dry_run_writes_nothing() {
   run 0 sft "${dry[@]}" --dry_run --report_to tensorboard wandb; grep -q '^report_to.*; ignored' out || die "wandb"
   run 2 sft "${dry[@]}" --all; says err "give --dry_run as well"
   run 1 sft "${dry[@]}" --dry_run --max_steps 2000000000 --save_steps 1; says out "memory     "; says err "model: 2000000000 checkpoints of"; says err ", and the disk has"
+  run 1 sft "${dry[@]}" --dry_run --runtime.host_memory_limit 1MB; says err "runtime.host_memory_limit: 1 MB is too little: the longest row"
+  run 0 sft "${dry[@]}" --dry_run --runtime.host_memory_limit 5MB; says out "memory     "; says out "time       "
   run 1 sft "${dry[@]}" --dry_run --dataset_name gone.jsonl; says err "gone.jsonl"
   run 2 sft "${dry[@]}" --dry_run --eval_strategy steps; says err "eval_dataset_name"
   run 2 sft "${dry[@]}" --dry_run --use_peft --save_format gguf; says err "save_format: gguf saves a whole model"
