@@ -36,7 +36,10 @@ base::Json tools_of(const data::Row& row) {
 
 Conversation conversation_of(std::string_view prompt) {
   base::Json given = parsed(prompt);
-  if (data::is_messages(given)) return {std::move(given), nullptr};
+  if (data::is_messages(given)) {
+    const data::Row row{{{"messages", std::move(given)}}, "prompt"};
+    return {data::messages_column(row, "messages"), nullptr};
+  }
   if (given.is_object()) {
     data::Row row{std::move(given), "prompt"};
     data::convert_conversations(row);

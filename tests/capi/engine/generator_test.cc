@@ -231,6 +231,22 @@ TEST(Generate, ASystemMessageComesFirst) {
   EXPECT_EQ(error.key(), "generate.system");
 }
 
+TEST(Generate, AConversationWhoseMessagesHaveNoRoleIsRefused) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto options = host::config({{"generate.chat", "true"}, {"generate.system", "Be brief."}});
+  for (const char* const prompt : {R"([{"role": 5, "content": "Hello"}])", R"([{"role": "user"}, "Hello"])",
+                                   R"({"messages": [{"role": 5, "content": "Hello"}]})"}) {
+    Error error;
+    EXPECT_EQ(
+        trl_generator_generate(g.get(), &prompt, nullptr, 1, options.get(), nullptr, nullptr, nullptr, error),
+        TRL_E_FORMAT)
+        << prompt;
+    EXPECT_TRUE(error.names("an object with a 'role' is expected")) << error.message();
+  }
+}
+
 TEST(Generate, SeveralCompletionsOfAPromptFollowEachOther) {
   NEED_MODEL();
   const auto model = open();
