@@ -1239,7 +1239,7 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
  * @param path [in] the directory or file that is read.
  * @param target [in] what is written: a GGUF file if it ends in ".gguf", else a directory.
  * @param options [in] nullable; reads `convert.type`, `convert.base` and `save.kind`, and where that is
- * merged the keys of trl_model_open for weights and adapter.
+ * merged the keys of trl_model_open for weights and adapter, which are refused otherwise.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG,
  *   TRL_E_OUT_OF_MEMORY.

@@ -9,6 +9,18 @@ namespace trl::capi {
 
 namespace {
 
+// Keys that say how a model is opened, and with which adapter.
+constexpr std::string_view kOpening[] = {"adapter_name_or_path", "dtype",
+                                         "load_in_4bit",         "load_in_8bit",
+                                         "bnb_4bit_quant_type",  "use_bnb_nested_quant"};
+
+void refuse_opening(const config::Config& options) {
+  for (const std::string_view key : kOpening) {
+    if (options.is_set(key))
+      fail_key(key, "{}: it is only for save.kind: merged, which opens the model", key);
+  }
+}
+
 // dtype says in which numbers weights are merged, and they are what is written.
 void settle_dtype(const config::Config& options, Conversion& conversion) {
   const bool given = options.is_set("dtype") || options.is_set("model_init_kwargs");
@@ -62,6 +74,7 @@ Conversion conversion_of(const std::string& path, const std::string& target, con
     fail_key("save.kind", "save.kind: {}: merged is the kind that a conversion may have", kind);
   if (!is_adapter && options.get_text("convert.base"))
     fail_key("convert.base", "convert.base: it is for an adapter, and {} is not one", path);
+  if (kind != "merged") refuse_opening(options);
   if (kind == "merged")
     merge_options(path, options, conversion);
   else if (is_adapter)

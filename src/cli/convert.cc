@@ -14,27 +14,6 @@ namespace trl::cli {
 
 namespace {
 
-// How a model is opened, which only merging does.
-constexpr const char* kOpening[] = {"adapter_name_or_path", "dtype",
-                                    "load_in_4bit",         "load_in_8bit",
-                                    "bnb_4bit_quant_type",  "use_bnb_nested_quant"};
-
-bool is_set(const Config& config, const char* key) {
-  Error error;
-  const char* origin = nullptr;
-  check(trl_config_get_origin(config.get(), key, &origin, error.out()), error);
-  return std::string_view(origin) != "default";
-}
-
-void check_options(const Config& config) {
-  if (get(config, "save.kind") == "merged") return;
-  for (const char* key : kOpening) {
-    if (is_set(config, key))
-      throw Failure(kUsage,
-                    fmt::format("--{}: it is only for --save.kind merged, which opens the model", key));
-  }
-}
-
 // A file, or a directory that has some, is there already.
 void refuse_to_replace(const std::string& output) {
   namespace fs = std::filesystem;
@@ -79,7 +58,6 @@ int convert(const Words& words) {
                   "--model_name_or_path is required: a directory of a model or an adapter, or a GGUF file");
   if (!output || output->empty())
     throw Failure(kUsage, "--output is required: the name of a GGUF file (.gguf) or of a directory");
-  check_options(config);
   if (!overwrite) refuse_to_replace(*output);
   Runtime runtime;
   open_runtime(config, runtime);

@@ -886,7 +886,7 @@ case_the_name_of_the_output_says_what_is_written() {
     run 0 generate --model_name_or_path $path --prompt "Once upon" --max_new_tokens 8; mv out "out.$path"
   done
   cmp out.cast out.cast.gguf && cmp out.q.gguf out.plain || die "another model"
-  run 2 convert --model_name_or_path "$model" --output x --dtype float32; says err "--dtype: it is only for --save.kind merged"
+  run 2 convert --model_name_or_path "$model" --output x --dtype float32; says err "dtype: it is only for save.kind: merged"
   run 2 convert --model_name_or_path "$model" --output x --base "$model"; says err "convert.base: it is for an adapter"
 }
 case_converts_replace_only_with_overwrite() {
@@ -945,7 +945,7 @@ case_merges_an_adapter_into_quantised_weights() {
     grep -q quantization_config $path/config.json && die "$path is quantised"; [ -s $path/model.safetensors ] || die "$path"
   done
   cmp -s kept/model.safetensors four/model.safetensors && die "the same weights"
-  run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "--load_in_4bit: it is only for --save.kind merged"
+  run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "load_in_4bit: it is only for save.kind: merged"
   run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"; run 2 convert --model_name_or_path a --output x.gguf --dtype keep; says err "--dtype"
   run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "merged needs an adapter"; [ ! -e x ] || die "x"
 }

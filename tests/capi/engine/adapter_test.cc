@@ -96,6 +96,13 @@ TEST(Adapter, AConversionMergesIt) {
                     " is a model: give the adapter's directory, or adapter_name_or_path"));
   EXPECT_EQ(convert(saved, "x", {{"adapter_name_or_path", saved}}),
             refused("adapter_name_or_path: " + saved + " is an adapter itself: give one of them"));
+  for (const auto& [key, value] : {std::pair{"adapter_name_or_path", saved.c_str()}, {"dtype", "float32"}}) {
+    Error error;
+    EXPECT_EQ(trl_model_convert(nullptr, base.c_str(), (run.scratch / "x").c_str(),
+                                host::config({{key, value}}).get(), error),
+              TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(error.key(), key);
+  }
   EXPECT_EQ(convert(saved, "x", {{"convert.type", "q8_0"}}),
             std::pair(trl_status{TRL_E_UNSUPPORTED},
                       std::string("type q8_0 is not written to a directory; these are: f32, f16, bf16")));
