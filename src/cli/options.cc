@@ -100,16 +100,21 @@ std::string those(int width, const std::function<bool(const trl_option*)>& is_me
   return text;
 }
 
-// Keys with the word in their names, also in those that they have elsewhere; if there are none, in their
-// texts.
-std::string found(const std::string& word, int width) {
+// Keys with the word in their names, also in those that they have elsewhere.
+std::string named(const std::string& word, int width) {
   const auto has = [&](const char* text) {
     return std::string_view(text).find(word) != std::string_view::npos;
   };
-  const std::string named = those(width, [&](const trl_option* o) {
+  return those(width, [&](const trl_option* o) {
     return has(trl_option_name(o)) || has(trl_option_aliases(o)) || has(trl_option_other_names(o));
   });
-  return !named.empty() ? named : those(width, [&](const trl_option* o) { return has(trl_option_doc(o)); });
+}
+
+// Keys with the word in their texts.
+std::string described(const std::string& word, int width) {
+  return those(width, [&](const trl_option* o) {
+    return std::string_view(trl_option_doc(o)).find(word) != std::string_view::npos;
+  });
 }
 
 // The key that the word was meant to be, or a trainer; empty: none is near.
@@ -133,9 +138,11 @@ int options(const Words& words) {
   if (!of_trainer.empty()) return print(of_trainer), 0;
   const trl_option* const key = find_key(word);
   if (key != nullptr) return print(whole(key, width)), 0;
-  if (const std::string near = near_name(word); !near.empty())
+  std::string matches = word.size() > 1 ? named(word, width) : "";
+  const std::string near = near_name(word);
+  if (!near.empty() && (matches.empty() || near.find(word) != std::string::npos))
     throw Failure(kUsage, fmt::format("'{}' is neither a trainer nor a key; did you mean {}?", word, near));
-  const std::string matches = word.size() > 1 ? found(word, width) : "";
+  if (matches.empty() && word.size() > 1) matches = described(word, width);
   if (matches.empty())
     throw Failure(
         kUsage,

@@ -43,7 +43,7 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
   }
   if (flags.empty()) return what + ", which has none";
   for (const trl_option* o : keys_of(line)) {
-    if (contains(trl_option_other_names(o), key))
+    if (contains(trl_option_other_names(o), key) || std::string_view(trl_option_name(o)).ends_with("." + key))
       return fmt::format("{}; the flag for it is --{}", what, flag_name(trl_option_name(o), line.name));
   }
   const std::string near = nearest_flag(key, flags);

@@ -132,11 +132,16 @@ bool names(std::string_view list, std::string_view name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-// The key that is called so elsewhere; empty: none, or the trainer does not have it.
+// The key that is called so elsewhere, or by the flag of a command; empty: none, or the trainer does not have
+// it.
 std::string_view key_called(std::string_view name, std::string_view trainer) {
   for (const OtherNames& other : kOtherNames) {
     const Option* const option = names(other.names, name) ? find_option(other.key) : nullptr;
     if (option != nullptr && (trainer.empty() || is_of(*option, trainer))) return option->name;
+  }
+  const std::string end = fmt::format(".{}", name);
+  for (const Option& option : options()) {
+    if (option.name.ends_with(end) && (trainer.empty() || is_of(option, trainer))) return option.name;
   }
   return {};
 }

@@ -54,6 +54,7 @@ case_options_searches() {
   run 0 options cutoff_len; says out "max_length = "; [ "$(grep -c '^  [a-z_.]* = ' out)" -eq 1 ] || die "one key"
   run 0 options tmpfs; says out "offload_dir = "  # in texts alone
   run 0 options max_length; says out "cutoff_len"
+  run 0 options quant; says out "load_in_4bit = "  # though quiet is near
   run 2 options xyzzy; says err "no key has to do with it"
 }
 case_help_and_version_have_several_names() {
@@ -82,6 +83,7 @@ case_flags_of_other_tools_are_answered_all_at_once() {
   done
   says err "--no_such: not an option of trl sft"; [ "$(grep -c error err)" -eq 9 ] || die "nine errors"
   run 2 generate --max_tokens 3; says err "the flag for it is --max_new_tokens"
+  run 2 sft --host_memory_limit 1GB; says err "the flag for it is --runtime.host_memory_limit"
   run 2 "${sft[@]}" -e 3; says err "-e: not an option of trl sft"
   run 2 env --json; says err "--json: not an option of trl env"; run 2 man --outptu x; says err "did you mean --output?"
 }

@@ -43,7 +43,9 @@ TEST(OtherNames, AnErrorSaysTheKey) {
                                                         {"finetuning_type", "use_peft"},
                                                         {"lora_target", "lora_target_modules"},
                                                         {"val_set_size", "test_split_size"},
-                                                        {"max_tokens", "generate.max_new_tokens"}};
+                                                        {"max_tokens", "generate.max_new_tokens"},
+                                                        {"max_new_tokens", "generate.max_new_tokens"},
+                                                        {"host-memory-limit", "runtime.host_memory_limit"}};
   for (const auto& [name, key] : kNames) {
     Config config;
     EXPECT_EQ(refusal([&, name = name] { config.set(name, "1"); }),
