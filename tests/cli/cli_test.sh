@@ -948,7 +948,7 @@ case_merges_an_adapter_into_quantised_weights() {
   done
   cmp -s kept/model.safetensors four/model.safetensors && die "the same weights"
   run 2 convert --model_name_or_path a --output x.gguf --load_in_4bit; says err "load_in_4bit: it is only for save.kind: merged"
-  run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"; run 2 convert --model_name_or_path a --output x.gguf --dtype keep; says err "--dtype"
+  run 2 convert --model_name_or_path a --output x --save.kind adapter; says err "merged is the kind"; run 2 convert --model_name_or_path a --output x.gguf --dtype keep; says err "dtype: it is only for save.kind: merged"
   run 2 convert --model_name_or_path "$model" --output x --save.kind merged; says err "merged needs an adapter"; [ ! -e x ] || die "x"
 }
 case_a_misspelt_flag_is_one_of_the_command() {
