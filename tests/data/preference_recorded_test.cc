@@ -41,7 +41,7 @@ Ids flattened(const base::Json& rows) {
   return out;
 }
 
-// The rows one behind the other hold what the padded ones hold, document by document.
+// The rows one after the other hold what the padded ones hold, document by document.
 void expect_same_layouts(std::span<const Example> rows, const PaddedBatch& padded) {
   HostBatch flat, padding_free;
   collate(rows, {}, flat);

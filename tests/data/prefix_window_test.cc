@@ -37,7 +37,7 @@ TEST(PrefixWindow, RowsThatAreAloneStayWhereThereIsRoom) {
   EXPECT_EQ(brought_together({}, families(1)), RowBatches{});
 }
 
-// Few tokens in common are no reason to change the order, nor are many that are little of a long row.
+// Few tokens in common do not change the order, nor do many that are a small part of a long row.
 TEST(PrefixWindow, LittleInCommonMovesNothing) {
   const RowBatches batches = {{0, 1}, {2, 3}};
   const auto begun = [](size_t common, size_t length) {

@@ -126,7 +126,7 @@ void expect_prepared(const base::Json& item, int threads) {
   }
 }
 
-// What only Qwen3's own chat template gives; tests/data has another one.
+// What only Qwen3's own chat template gives; tests/golden has another one.
 const std::set<std::string> kQwen3Template = {"sft_conv_qwen3_assistant_patched", "sft_tools_qwen3"};
 
 TEST(Recorded, PreparedDatasets) {

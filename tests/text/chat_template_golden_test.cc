@@ -1,5 +1,5 @@
 // Recorded renderings: text, failures, spans of what the model writes, and our training variants of known
-// templates. Templates of published models lie beside the whole collection alone; those in tests/data were
+// templates. Templates of published models lie beside the whole collection alone; those in tests/golden were
 // written for it.
 #include <set>
 
