@@ -1,6 +1,7 @@
 #include "base/number.h"
 
 #include <charconv>
+#include <cmath>
 #include <system_error>
 
 namespace trl::base {
@@ -26,6 +27,15 @@ std::string format_double(double value) {
   char buffer[32];
   const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, result.ptr);
+}
+
+std::string short_number(double value, int digits) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  char buffer[64];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value + 0.0, std::chars_format::general, digits);
+  return std::string(buffer, end.ptr);
 }
 
 }  // namespace trl::base

@@ -12,5 +12,6 @@ std::optional<int64_t> parse_int64(
 std::optional<double> parse_double(
     std::string_view text);               // whole text; also inf, nan, a leading '+', "1_000" is not
 std::string format_double(double value);  // shortest text that reads back to the same value
+std::string short_number(double value, int digits = 4);  // as %g writes it; 0 has no sign
 
 }  // namespace trl::base

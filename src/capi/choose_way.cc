@@ -5,15 +5,15 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "capi/process.h"
 #include "capi/too_little.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
 namespace {
 
-using telemetry::bytes_text;
+using base::bytes_text;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "adapter/config_file.h"
+#include "base/quantity.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
@@ -13,7 +14,6 @@
 #include "config/model_dtype.h"
 #include "config/warnings.h"
 #include "engine/error_capture.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -119,7 +119,7 @@ void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const 
   if (limit <= 0) return;
   const int64_t free = free_bytes(taken);
   if (planned(rows, longest) <= free) return;
-  const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+  const auto in_words = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
   constexpr double kCertain = 0.9;  // a prediction may be above the bytes that are taken
   const int64_t least = planned(1, longest);
   if (kCertain * static_cast<double>(least) <= static_cast<double>(free)) {

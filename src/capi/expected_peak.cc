@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "capi/memory_room.h"
 #include "capi/process.h"
 #include "capi/run_plan.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -46,11 +46,11 @@ ExpectedPeak expected_peak(const config::Config& config, const config::TrainingA
     for (const base::Json& term : plan->at("terms")) {
       if (term.at("name") == "start of the process") out.least += term.at("most_bytes").get<int64_t>();
     }
-    current_log()->write(base::LogLevel::info, "plan",
-                         fmt::format("a peak of {} is predicted for the process ({} of up to {} at a time)",
-                                     telemetry::bytes_text(static_cast<double>(prediction.peak)),
-                                     telemetry::count_text(out.size.rows, "row"),
-                                     telemetry::count_text(out.size.longest, "token")));
+    current_log()->write(
+        base::LogLevel::info, "plan",
+        fmt::format("a peak of {} is predicted for the process ({} of up to {} at a time)",
+                    base::bytes_text(static_cast<double>(prediction.peak)),
+                    base::quantity(out.size.rows, "row"), base::quantity(out.size.longest, "token")));
     if (const auto lacking = memory_lacking(prediction.peak)) current_log()->warning("plan", "{}", *lacking);
     return out;
   } catch (const Error& error) {  // a run that cannot be computed either says so itself

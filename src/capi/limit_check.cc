@@ -1,9 +1,9 @@
 #include "capi/limit_check.h"
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "capi/expected_peak.h"
 #include "capi/process.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kLimitKey = "runtime.host_memory_limit";
 
-std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
+std::string in_words(int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); }
 
 int64_t free_bytes() { return process().memory().limit() - process().memory().now(); }
 
@@ -41,16 +41,16 @@ void check_memory_limit(const config::Config& config, const RunSize& size, int64
           fmt::format("{}: {} is too little: the longest row of this run has {}, and a step with "
                       "it alone takes about {} ({} are in use already): give a larger limit, a smaller "
                       "max_length, or memory_budget, which finds a way that fits",
-                      kLimitKey, in_words(limit), telemetry::count_text(size.longest, "token"),
-                      in_words(least), in_words(limit - free)),
+                      kLimitKey, in_words(limit), base::quantity(size.longest, "token"), in_words(least),
+                      in_words(limit - free)),
           kLimitKey);
     }
   }
   current_log()->warning("plan",
                          "{}: {} may be too little: the largest batch of this run ({} of up to {}) "
                          "takes about {}; memory_budget would find a way that fits",
-                         kLimitKey, in_words(limit), telemetry::count_text(size.rows, "row"),
-                         telemetry::count_text(size.longest, "token"), in_words(most));
+                         kLimitKey, in_words(limit), base::quantity(size.rows, "row"),
+                         base::quantity(size.longest, "token"), in_words(most));
 }
 
 void check_memory_limit(const config::Config& config, const config::TrainingArguments& training,

@@ -1,10 +1,10 @@
 #include "capi/memory_budget.h"
 
+#include "base/quantity.h"
 #include "capi/memory_room.h"
 #include "capi/process.h"
 #include "capi/runtime.h"
 #include "config/byte_size.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -26,7 +26,7 @@ std::optional<int64_t> memory_budget(const config::Config& config) {
   int64_t budget = *text == "auto" ? automatic() : config::memory_size(config, kBudgetKey);
   const auto lower = [&](int64_t most, const char* whose) {
     if (most >= budget) return;
-    const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    const auto in_words = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
     current_log()->warning("plan", "memory_budget: {} allows {}, which counts in place of {}", whose,
                            in_words(most), in_words(budget));
     budget = most;

@@ -1,7 +1,7 @@
 #include "capi/memory_cap.h"
 
+#include "base/quantity.h"
 #include "base/resident.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -9,7 +9,7 @@ using base::MemoryKind;
 
 namespace {
 
-std::string text(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
+std::string text(int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); }
 
 MemoryKind kind_of(int32_t index) { return static_cast<MemoryKind>(index); }
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/cgroup.h"
+#include "base/quantity.h"
 #include "base/resident.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 
@@ -42,7 +42,7 @@ int64_t with_resident(int64_t free) {
 }
 
 std::optional<std::string> memory_lacking(int64_t peak) {
-  const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+  const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
   const int64_t machine = with_resident(available_bytes()), cgroup = with_resident(left_in_cgroup());
   if (peak <= std::min(machine, cgroup)) return std::nullopt;
   return fmt::format(

@@ -14,6 +14,7 @@
 #include "data/batch_stream.h"
 #include "data/open_tokenizer.h"
 #include "data/profile_lengths.h"
+#include "report/length_report.h"
 
 namespace trl::capi {
 namespace {
@@ -96,10 +97,10 @@ trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl_tokeniz
         const RuntimeScope scope(*rows->runtime());
         trl::telemetry::LengthProfile profile = count_lengths(*rows, *shared, config, wanted);
         if (config.get_optional_bool("profile.peaks").value_or(false)) predict_peaks(profile, config);
-        if (svg) trl::base::replace_file(*svg, to_svg(profile));
-        if (html) trl::base::replace_file(*html, to_html(profile));
+        if (svg) trl::base::replace_file(*svg, trl::report::to_svg(profile));
+        if (html) trl::base::replace_file(*html, trl::report::to_html(profile));
         if (out_json != nullptr) *out_json = rows->keep(to_json(profile));
-        if (out_text != nullptr) *out_text = rows->keep(to_text(profile, columns));
+        if (out_text != nullptr) *out_text = rows->keep(trl::report::to_text(profile, columns));
       },
       out_json, out_text);
 }

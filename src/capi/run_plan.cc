@@ -11,7 +11,7 @@
 #include "config/model_dtype.h"
 #include "config/quantization.h"
 #include "engine/error_capture.h"
-#include "telemetry/plan_report.h"
+#include "report/plan_report.h"
 
 namespace trl::capi {
 
@@ -138,9 +138,9 @@ trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* config, cons
         const auto report = output_path(wanted, "estimate.report");
         const RuntimeScope scope(*held);
         const trl::base::Json plan = plan_run(wanted, rows.get());
-        if (report) trl::base::replace_file(*report, trl::telemetry::plan_page(plan));
+        if (report) trl::base::replace_file(*report, trl::report::plan_page(plan));
         if (out_json != nullptr) *out_json = held->keep(plan.dump());
-        if (out_text != nullptr) *out_text = held->keep(trl::telemetry::plan_text(plan));
+        if (out_text != nullptr) *out_text = held->keep(trl::report::plan_text(plan));
       },
       out_json, out_text);
 }

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
 
 namespace trl::capi {
 
 namespace {
 
-using telemetry::bytes_text;
+using base::bytes_text;
 
 // A sufficient budget as a user would write it: a little more, since the process itself varies from run to
 // run.

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/quantity.h"
 #include "base/resident.h"
 #include "capi/callback.h"
 #include "capi/choose_way.h"
@@ -23,7 +24,6 @@
 #include "config/warnings.h"
 #include "data/template_model.h"
 #include "engine/error_capture.h"
-#include "telemetry/plan_report.h"
 
 namespace trl::capi {
 namespace {
@@ -191,13 +191,13 @@ void Trainer::settle_evaluation() {
 void Trainer::tell_memory() {
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
-    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} ({})", text(measured), text(predicted));
   };
   std::string of;
   if (told_.size.rows > 0)
-    of = fmt::format(" of {} of up to {} at a time", telemetry::count_text(told_.size.rows, "row"),
-                     telemetry::count_text(told_.size.longest, "token"));
+    of = fmt::format(" of {} of up to {} at a time", base::quantity(told_.size.rows, "row"),
+                     base::quantity(told_.size.longest, "token"));
   std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
                                  both(told_.prediction.peak, base::peak_resident_bytes()));
   for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {

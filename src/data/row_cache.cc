@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
 
 namespace trl::data {
 
@@ -50,8 +50,8 @@ std::unique_ptr<RecordStore> RowCache::find(uint64_t key, Counts* counts, base::
 void RowCache::add(uint64_t key, RecordStore& rows, const Counts& counts) const {
   if (static_cast<uint64_t>(rows.packed_bytes()) > limit_bytes_) {
     fail(Status::io, "{} of prepared rows are more than dataset_cache_limit, which is {}",
-         telemetry::bytes_text(static_cast<double>(rows.packed_bytes())),
-         telemetry::bytes_text(static_cast<double>(limit_bytes_)));
+         base::bytes_text(static_cast<double>(rows.packed_bytes())),
+         base::bytes_text(static_cast<double>(limit_bytes_)));
   }
   base::make_directories(directory_);
   rows.publish(path(key), counts.to_json().dump());

@@ -4,14 +4,14 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "telemetry/length_profile.h"
-#include "telemetry/well_formed.h"
+#include "report/length_report.h"
+#include "report/well_formed.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 namespace {
 
-LengthDistribution distribution(std::string name) {
-  LengthDistribution out;
+telemetry::LengthDistribution distribution(std::string name) {
+  telemetry::LengthDistribution out;
   out.name = std::move(name);
   out.rows = 10;
   out.tokens = 1234567;
@@ -23,8 +23,8 @@ LengthDistribution distribution(std::string name) {
   return out;
 }
 
-LengthProfile profile() {
-  LengthProfile out;
+telemetry::LengthProfile profile() {
+  telemetry::LengthProfile out;
   out.name = "folder/<rows> & \"more\".jsonl";
   out.format = "text";
   out.rows = 10;
@@ -32,12 +32,13 @@ LengthProfile profile() {
   out.batch_size = 4;
   out.accumulation = 2;
   out.lengths = {distribution("total"), distribution("prompt"), distribution("completion")};
-  LengthLimit limit;
+  telemetry::LengthLimit limit;
   limit.max_length = 64;
   limit.rows_cut = 3;
   limit.rows_dropped = 1;
   limit.tokens_cut = 150;
-  for (const Layout layout : kLayouts) limit.layouts.push_back({layout, 9, 3, 2, 800, 200, 200});
+  for (const telemetry::Layout layout : telemetry::kLayouts)
+    limit.layouts.push_back({layout, 9, 3, 2, 800, 200, 200});
   out.limits = {limit};
   return out;
 }
@@ -108,7 +109,7 @@ TEST(LengthProfile, ThePageStandsAlone) {
 }
 
 TEST(LengthProfile, OneLengthAndNoLayouts) {
-  LengthProfile one = profile();
+  telemetry::LengthProfile one = profile();
   one.lengths.resize(1);
   one.lengths[0].histogram = {7, 1, {10}, 0};
   one.lengths[0].percentiles.fill(7);
@@ -122,7 +123,7 @@ TEST(LengthProfile, OneLengthAndNoLayouts) {
 TEST(LengthProfile, PeaksStandWhereTheyAreKnown) {
   for (const std::string& text : {to_text(profile(), 80), to_html(profile()), to_json(profile())})
     EXPECT_EQ(text.find("peak"), std::string::npos);
-  LengthProfile known = profile();
+  telemetry::LengthProfile known = profile();
   known.limits[0].peak_bytes = 2310000000;
   EXPECT_NE(to_text(known, 80).find("of tokens cut off; peak 2.31 GB\n"), std::string::npos)
       << to_text(known, 80);
@@ -131,7 +132,7 @@ TEST(LengthProfile, PeaksStandWhereTheyAreKnown) {
     expect_well_formed(picture);
     EXPECT_NE(picture.find("peak 2.31 GB"), std::string::npos);
   }
-  LengthProfile falls = known;
+  telemetry::LengthProfile falls = known;
   falls.limits.push_back(falls.limits[0]);
   falls.limits[1].max_length *= 2;
   for (const auto& [peak, told] : {std::pair{2320000000, false}, {2300000000, true}}) {
@@ -139,7 +140,7 @@ TEST(LengthProfile, PeaksStandWhereTheyAreKnown) {
     for (const std::string& text : {to_text(falls, 80), to_html(falls)})
       EXPECT_EQ(text.find("A longer max_length can have a lower peak") != std::string::npos, told) << text;
   }
-  LengthProfile unknown = profile();
+  telemetry::LengthProfile unknown = profile();
   unknown.no_peaks = "<model>/config.json: it is not there" + std::string(60, '.') + " and so on";
   EXPECT_NE(to_text(unknown, 80).find("\nno peak is predicted: <model>/config.json: it is not\n"),
             std::string::npos)
@@ -159,4 +160,4 @@ TEST(LengthProfile, SharesNeverLookLikeNothingOrAll) {
 }
 
 }  // namespace
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 struct PlannedSet {
   std::string name;                  // "optim: adamw_8bit"; "as configured"
@@ -51,4 +51,4 @@ std::string text_timeline(const base::Json& plan, const PlanTerms& terms, int64_
 std::string svg_timeline(const base::Json& plan, const PlanTerms& terms, double top, double width,
                          double height);
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace trl::telemetry {
+namespace trl::report {
 
 struct Point {
   double step = 0;
@@ -26,7 +26,6 @@ struct Chart {
 
 std::string to_svg(const Chart& chart);
 
-std::string short_number(double value, int digits = 4);  // as %g writes it, in no locale; 0 has no sign
 inline constexpr std::string_view kThinSpace = "\u2009";
 std::string grouped(int64_t value, std::string_view space = kThinSpace);   // 1234567 -> "1 234 567"
 std::string row_count(int64_t rows, std::string_view space = kThinSpace);  // "1 row", "1 234 rows"
@@ -34,4 +33,4 @@ std::string html_text(std::string_view text);                              // wi
 // Multiples of 1, 2 or 5 times a power of ten within [low, high], about that many.
 std::vector<double> round_ticks(double low, double high, int about);
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -1,4 +1,4 @@
-#include "telemetry/chart.h"
+#include "report/chart.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 
-namespace trl::telemetry {
+#include "base/number.h"
+
+namespace trl::report {
 
 namespace {
 
@@ -71,8 +73,8 @@ std::string dots_of(const Series& series, const std::vector<Point>& points, cons
         "cx=\"{:.1f}\" "
         "cy=\"{:.1f}\" r=\"{}\"/><title>step {}\n{}: {}</title></g>\n",
         finite ? series.style : "lost", x.at(point.step) - 4, kTop, 8.0, kHeight - kTop - kBottom,
-        x.at(point.step), finite ? y.at(point.value) : y.first, 3.5, short_number(point.step, 10),
-        html_text(series.name), short_number(point.value, 6));
+        x.at(point.step), finite ? y.at(point.value) : y.first, 3.5, base::short_number(point.step, 10),
+        html_text(series.name), base::short_number(point.value, 6));
   }
   return out;
 }
@@ -83,7 +85,8 @@ std::string axes(const Axis& x, const Axis& y) {
     out += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"y\" x=\"{}\" "
         "y=\"{:.1f}\">{}</text>\n",
-        kLeft, kWidth - kRight, y.at(tick), y.at(tick), kLeft - 8, y.at(tick) + 4, short_number(tick, 6));
+        kLeft, kWidth - kRight, y.at(tick), y.at(tick), kLeft - 8, y.at(tick) + 4,
+        base::short_number(tick, 6));
   }
   for (const double tick : x.ticks) {
     if (std::trunc(tick) != tick) continue;  // there is no half step
@@ -92,7 +95,7 @@ std::string axes(const Axis& x, const Axis& y) {
         "x=\"{:.1f}\" "
         "y=\"{}\">{}</text>\n",
         x.at(tick), x.at(tick), kHeight - kBottom, kHeight - kBottom + 5, x.at(tick), kHeight - kBottom + 19,
-        short_number(tick, 10));
+        base::short_number(tick, 10));
   }
   out += fmt::format("<text class=\"y\" x=\"{}\" y=\"{}\">step</text>\n", kLeft - 8, kHeight - kBottom + 19);
   return out + fmt::format("<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", kLeft,
@@ -100,15 +103,6 @@ std::string axes(const Axis& x, const Axis& y) {
 }
 
 }  // namespace
-
-std::string short_number(double value, int digits) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  char buffer[64];
-  const auto end =
-      std::to_chars(buffer, buffer + sizeof buffer, value + 0.0, std::chars_format::general, digits);
-  return std::string(buffer, end.ptr);
-}
 
 std::string grouped(int64_t value, std::string_view space) {
   std::string digits = std::to_string(value);
@@ -172,4 +166,4 @@ std::string to_svg(const Chart& chart) {
   return out + "</svg>\n";
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

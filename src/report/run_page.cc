@@ -1,6 +1,8 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
 // was. Written from the whole log_history: with the first record, at most once a minute after that, with
 // every checkpoint, and when the run is over or paused. While the run lives the page loads itself again.
+#include "report/run_page.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,14 +12,14 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/number.h"
+#include "base/quantity.h"
 #include "base/resident.h"
-#include "telemetry/chart.h"
-#include "telemetry/page.h"
-#include "telemetry/plan_report.h"
-#include "telemetry/recorder.h"
-#include "telemetry/samples.h"
+#include "report/chart.h"
+#include "report/page.h"
+#include "report/samples_table.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -78,7 +80,7 @@ std::string_view without_eval(std::string_view metric) {
 }
 
 // Those that charts() does not name, in the order in which they first came.
-std::vector<std::string> other_metrics(const std::vector<Record>& history) {
+std::vector<std::string> other_metrics(const std::vector<telemetry::Record>& history) {
   std::vector<std::string> others;
   const auto is_named = [](std::string_view metric) {
     return std::any_of(charts().begin(), charts().end(), [&](const ChartOf& chart) {
@@ -86,8 +88,8 @@ std::vector<std::string> other_metrics(const std::vector<Record>& history) {
                          [&](const Line& line) { return line.metric == metric; });
     });
   };
-  for (const Record& record : history) {
-    for (const Entry& entry : record.entries()) {
+  for (const telemetry::Record& record : history) {
+    for (const telemetry::Entry& entry : record.entries()) {
       const std::string_view metric = without_eval(entry.name);
       if (has_no_chart(metric) || is_named(metric)) continue;
       if (std::find(others.begin(), others.end(), metric) == others.end()) others.emplace_back(metric);
@@ -111,24 +113,24 @@ text.y { text-anchor: end; } text.x { text-anchor: middle; }
 .dot:hover circle { opacity: 1; stroke: var(--card); stroke-width: 2; r: 5px; }
 )css";
 
-const double* find(const Record& record, std::string_view name) {
-  for (const Entry& entry : record.entries()) {
+const double* find(const telemetry::Record& record, std::string_view name) {
+  for (const telemetry::Entry& entry : record.entries()) {
     if (entry.name == name) return &entry.value;
   }
   return nullptr;
 }
 
-const double* last(const std::vector<Record>& history, std::string_view name) {
+const double* last(const std::vector<telemetry::Record>& history, std::string_view name) {
   for (auto record = history.rbegin(); record != history.rend(); ++record) {
     if (const double* value = find(*record, name)) return value;
   }
   return nullptr;
 }
 
-Series series(const std::vector<Record>& history, std::string_view metric, std::string name,
+Series series(const std::vector<telemetry::Record>& history, std::string_view metric, std::string name,
               std::string style) {
   Series out{std::move(name), {}, std::move(style)};
-  for (const Record& record : history) {
+  for (const telemetry::Record& record : history) {
     const double* value = find(record, metric);
     const double* step = find(record, "step");
     if (value != nullptr && step != nullptr) out.points.push_back({*step, *value});
@@ -144,7 +146,7 @@ std::string utc_time() {
                      utc.tm_hour, utc.tm_min);
 }
 
-std::string table(std::string_view title, const Facts& rows) {
+std::string table(std::string_view title, const telemetry::Facts& rows) {
   if (rows.empty()) return {};
   std::string out = fmt::format("<section class=\"card\"><h2>{}</h2><table>\n", title);
   for (const auto& [name, value] : rows)
@@ -161,9 +163,10 @@ std::string card(const Chart& chart) {
                      legend, html_text(chart.title), to_svg(chart));
 }
 
-class Report final : public Recorder {
+class Report final : public telemetry::Recorder {
  public:
-  explicit Report(const RecordTo& to) : to_(to), path_(base::join_path(to.output_dir, "report.html")) {}
+  explicit Report(const telemetry::RecordTo& to)
+      : to_(to), path_(base::join_path(to.output_dir, "report.html")) {}
   ~Report() override {
     if (!open_) return;
     try {
@@ -174,28 +177,28 @@ class Report final : public Recorder {
   }
   std::string_view name() const override { return "html"; }
 
-  void begin(const TrainerState& state) override { state_ = state; }
+  void begin(const telemetry::TrainerState& state) override { state_ = state; }
 
-  void add(const TrainerState& state) override {
+  void add(const telemetry::TrainerState& state) override {
     follow(state);
     state_.log_history.push_back(state.log_history.back());
     open_ = true;
     if (!written_ || Clock::now() - *written_ >= kRewritten) write_running();
   }
 
-  void saved(const TrainerState& state) override {
+  void saved(const telemetry::TrainerState& state) override {
     follow(state);
     write_running();
   }
 
-  void close(const TrainerState& state, std::string_view outcome) override {
+  void close(const telemetry::TrainerState& state, std::string_view outcome) override {
     follow(state);
     write(outcome);
   }
 
  private:
   // All but the records that are there.
-  void follow(const TrainerState& state) {
+  void follow(const telemetry::TrainerState& state) {
     state_.global_step = state.global_step;
     state_.seconds = state.seconds;
     state_.speeds = state.speeds;
@@ -212,10 +215,10 @@ class Report final : public Recorder {
   }
 
   std::string numbers() const {
-    const std::vector<Record>& history = state_.log_history;
-    Facts shown;
+    const std::vector<telemetry::Record>& history = state_.log_history;
+    telemetry::Facts shown;
     const auto add = [&](const char* name, const double* value) {
-      if (value != nullptr) shown.emplace_back(name, short_number(*value));
+      if (value != nullptr) shown.emplace_back(name, base::short_number(*value));
     };
     add("last training loss", last(history, "loss"));
     add("mean training loss", last(history, "train_loss"));
@@ -223,7 +226,7 @@ class Report final : public Recorder {
     shown.emplace_back("steps", fmt::format("{} of {}", state_.global_step, state_.max_steps));
     if (const double* tokens = last(history, "num_tokens"))
       shown.emplace_back("tokens", grouped(static_cast<int64_t>(*tokens)));
-    shown.emplace_back("time", duration_text(state_.seconds));
+    shown.emplace_back("time", base::duration_text(state_.seconds));
     shown.emplace_back("peak resident memory",
                        fmt::format("{:.2f} GB", static_cast<double>(base::peak_resident_bytes()) / 1e9));
     return html_numbers(shown);
@@ -242,7 +245,7 @@ class Report final : public Recorder {
       const bool alone = of.lines.size() == 1;
       if (metric == kThroughput) {
         Series speeds{"train", {}, "first"};
-        for (const Speed& speed : state_.speeds)
+        for (const telemetry::Speed& speed : state_.speeds)
           speeds.points.push_back({static_cast<double>(speed.step), speed.tokens_per_second});
         add(std::move(speeds));
         continue;
@@ -256,12 +259,12 @@ class Report final : public Recorder {
   }
 
   std::string page(std::string_view outcome, int reload_seconds) const {
-    const std::vector<Record>& history = state_.log_history;
+    const std::vector<telemetry::Record>& history = state_.log_history;
     std::string out = numbers() + "<div class=\"charts\">\n";
     for (const ChartOf& of : charts()) out += card(chart(of));
     for (const std::string& metric : other_metrics(history)) out += card(chart({metric, {{metric}}}));
     out += "</div>\n";
-    if (!to_.samples.empty()) out += samples_section(read_samples(to_.samples));
+    if (!to_.samples.empty()) out += samples_section(telemetry::read_samples(to_.samples));
     out += "<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) +
            (to_.memory ? table("Memory, predicted and measured", to_.memory()) : std::string()) + "</div>\n";
@@ -270,15 +273,17 @@ class Report final : public Recorder {
                      kChartStyle, reload_seconds);
   }
 
-  const RecordTo to_;
+  const telemetry::RecordTo to_;
   const std::string path_;
-  TrainerState state_;  // with a history of its own, for a report after the trainer is gone
+  telemetry::TrainerState state_;  // with a history of its own, for a report after the trainer is gone
   std::optional<Clock::time_point> written_;  // while it runs
   bool open_ = false;                         // the report does not say yet how the run ended
 };
 
 }  // namespace
 
-std::unique_ptr<Recorder> make_html(const RecordTo& to) { return std::make_unique<Report>(to); }
+std::unique_ptr<telemetry::Recorder> make_html(const telemetry::RecordTo& to) {
+  return std::make_unique<Report>(to);
+}
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -5,12 +5,12 @@
 
 #include "telemetry/recorder.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 // body is HTML; style is added to what every report has (cards, numbers, tables, charts). reload_seconds:
 // after which a browser loads the page again; 0: it does not.
 std::string html_page(std::string_view title, std::string_view below_title, std::string_view body,
                       std::string_view style, int reload_seconds = 0);
-std::string html_numbers(const Facts& numbers);  // {what it is, the number}: a row of cards
+std::string html_numbers(const telemetry::Facts& numbers);  // {what it is, the number}: a row of cards
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

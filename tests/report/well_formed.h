@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 // Tags nest and are closed, attributes are quoted, and no & stands alone. HTML's void elements: meta and wbr,
 // and no other here.
@@ -46,4 +46,4 @@ inline void expect_well_formed(const std::string& text) {
   EXPECT_EQ(base::find_invalid_utf8(text), base::kValid);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

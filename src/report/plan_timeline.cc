@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "telemetry/chart.h"
-#include "telemetry/plan_report.h"
-#include "telemetry/planned_sets.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/planned_sets.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -45,7 +45,7 @@ class TimelineFigure {
           "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"end\" "
           "x=\"{}\" "
           "y=\"{:.1f}\">{}</text>\n",
-          kLeft, width_ - kRight, y(tick), y(tick), kLeft - 8, y(tick) + 4, bytes_text(tick));
+          kLeft, width_ - kRight, y(tick), y(tick), kLeft - 8, y(tick) + 4, base::bytes_text(tick));
     }
     return out;
   }
@@ -92,7 +92,8 @@ class TimelineFigure {
       if (begin < free_from[line]) continue;
       free_from[line] = begin + words + 10;
       out += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}<title>{}</title></text>\n", begin,
-                         height_ - kBottom + 16 + 16 * line, html_text(stage.name), bytes_text(stage.bytes));
+                         height_ - kBottom + 16 + 16 * line, html_text(stage.name),
+                         base::bytes_text(stage.bytes));
     }
     return out;
   }
@@ -109,7 +110,7 @@ class TimelineFigure {
         "x=\"{3:.1f}\" "
         "y=\"{4:.1f}\">peak {5}</text>\n",
         at, height, left ? " end" : "", left ? at - 2 : at + 2, height - 9,
-        bytes_text(plan_number(plan_, "peak_bytes")));
+        base::bytes_text(plan_number(plan_, "peak_bytes")));
   }
 
   const base::Json& plan_;
@@ -128,4 +129,4 @@ std::string svg_timeline(const base::Json& plan, const PlanTerms& terms, double 
   return TimelineFigure(plan, terms, top, width, height).draw();
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

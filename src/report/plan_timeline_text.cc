@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "telemetry/chart.h"
-#include "telemetry/plan_report.h"
-#include "telemetry/planned_sets.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/planned_sets.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -47,7 +47,7 @@ std::string stage_lines(const base::Json& plan, int64_t columns) {
   std::vector<std::string> lines;
   for (const PlanStage& stage : plan_stages(plan)) {
     const double place = moment_place(plan.at("timeline"), stage.first) * static_cast<double>(columns);
-    const std::string words = fmt::format("^{} {}", stage.name, bytes_text(stage.bytes));
+    const std::string words = fmt::format("^{} {}", stage.name, base::bytes_text(stage.bytes));
     const auto size = static_cast<int64_t>(words.size());
     // A mark that stands too far right for its words has them before it.
     int64_t begin = std::clamp<int64_t>(static_cast<int64_t>(place), 0, columns - 1);
@@ -80,9 +80,9 @@ std::string text_timeline(const base::Json& plan, const PlanTerms& terms, int64_
   std::vector<std::string> labels(kLines);
   for (const double tick : round_ticks(0, top, 4)) {
     const auto line = static_cast<int64_t>(std::ceil(tick / top * kLines)) - 1;
-    if (line >= 0 && line < kLines - 1) labels[static_cast<size_t>(line)] = bytes_text(tick);
+    if (line >= 0 && line < kLines - 1) labels[static_cast<size_t>(line)] = base::bytes_text(tick);
   }
-  labels.back() = bytes_text(top);
+  labels.back() = base::bytes_text(top);
   std::string out;
   for (int64_t line = kLines; line-- > 0;) {
     const std::string& label = labels[static_cast<size_t>(line)];
@@ -95,4 +95,4 @@ std::string text_timeline(const base::Json& plan, const PlanTerms& terms, int64_
   return out + stage_lines(plan, columns);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -1,12 +1,13 @@
 // A plan as a page: one step of the configuration, and its option sets beside each other.
 #include <fmt/format.h>
 
-#include "telemetry/chart.h"
-#include "telemetry/page.h"
-#include "telemetry/plan_page_parts.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/page.h"
+#include "report/plan_page_parts.h"
+#include "report/plan_report.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -64,21 +65,21 @@ std::string below_title(const base::Json& plan) {
   const auto rows = static_cast<int64_t>(plan_number(plan, "rows")),
              tokens = static_cast<int64_t>(plan_number(plan, "row_tokens"));
   if (rows > 0)
-    out += fmt::format(": {} of {} at once", count_text(rows, "row"), count_text(tokens, "token"));
+    out += fmt::format(": {} of {} at once", base::quantity(rows, "row"), base::quantity(tokens, "token"));
   return out;
 }
 
-Facts numbers(const base::Json& plan) {
-  Facts out = {{"peak", bytes_of(plan, "peak_bytes")},
-               {"tokens per second", rate_text(plan_number(plan, "tokens_per_second"))},
-               {"a step", duration_text(plan_number(plan, "seconds_per_step"))}};
+telemetry::Facts numbers(const base::Json& plan) {
+  telemetry::Facts out = {{"peak", bytes_of(plan, "peak_bytes")},
+                          {"tokens per second", base::rate_text(plan_number(plan, "tokens_per_second"))},
+                          {"a step", base::duration_text(plan_number(plan, "seconds_per_step"))}};
   if (plan_number(plan, "seconds") >= 0) {
-    out.push_back({count_text(static_cast<int64_t>(plan_number(plan, "steps")), "step"),
-                   duration_text(plan_number(plan, "seconds"))});
+    out.push_back({base::quantity(static_cast<int64_t>(plan_number(plan, "steps")), "step"),
+                   base::duration_text(plan_number(plan, "seconds"))});
   }
   const base::Json& disk = plan.at("disk");
   const double free = plan_number(disk, "free_bytes");
-  out.push_back({free < 0 ? "on the disk" : fmt::format("on the disk, {} free", bytes_text(free)),
+  out.push_back({free < 0 ? "on the disk" : fmt::format("on the disk, {} free", base::bytes_text(free)),
                  bytes_of(disk, "needed_bytes")});
   return out;
 }
@@ -106,4 +107,4 @@ std::string plan_page(const base::Json& plan) {
   return html_page("Memory plan", below_title(plan), body, kPlanStyle);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

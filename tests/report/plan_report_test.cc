@@ -1,15 +1,15 @@
 // What a plan looks like: the step as letters on a terminal, option sets beside each other, and a page that
 // is well-formed and stands alone.
-#include "telemetry/plan_report.h"
+#include "report/plan_report.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "base/json.h"
-#include "telemetry/well_formed.h"
+#include "report/well_formed.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 namespace {
 
 base::Json moment(double at, const char* stage, std::vector<int64_t> bytes) {
@@ -155,17 +155,5 @@ TEST(PlanReport, ATermHasOneColourInAllSets) {
   EXPECT_NE(page.find("refused: optim: 'x&lt;y&gt;'"), std::string::npos);
 }
 
-TEST(PlanReport, NumbersInWords) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(2.31e9), "2.31 GB");
-  EXPECT_EQ(rate_text(0.123), "0.123");
-  EXPECT_EQ(rate_text(123456.7), "123457");
-  EXPECT_EQ(duration_text(41.2), "41 s");
-  EXPECT_EQ(duration_text(860), "14 min 20 s");
-  EXPECT_EQ(duration_text(7500), "2 h 05 min");
-  EXPECT_EQ(count_text(1, "row"), "1 row");
-  EXPECT_EQ(count_text(0, "row"), "0 rows");
-}
-
 }  // namespace
-}  // namespace trl::telemetry
+}  // namespace trl::report

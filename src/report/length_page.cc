@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "telemetry/chart.h"
-#include "telemetry/length_profile.h"
-#include "telemetry/page.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/length_report.h"
+#include "report/page.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -36,12 +36,12 @@ std::string card(std::string_view title, std::string_view kind, const std::strin
                      note.empty() ? "" : fmt::format("<p class=\"note\">{}</p>", html_text(note)));
 }
 
-std::string lengths_table(const LengthProfile& profile) {
+std::string lengths_table(const telemetry::LengthProfile& profile) {
   std::vector<std::string> names = {"", "rows", "tokens", "min"};
-  for (const int percent : kPercentiles) names.push_back(percentile_name(percent));
+  for (const int percent : telemetry::kPercentiles) names.push_back(telemetry::percentile_name(percent));
   names.insert(names.end(), {"max", "mean"});
   std::string rows = row("", "th", names);
-  for (const LengthDistribution& of : profile.lengths) {
+  for (const telemetry::LengthDistribution& of : profile.lengths) {
     std::vector<std::string> cells = {of.name, grouped(of.rows), grouped(of.tokens), grouped(of.min)};
     for (const double value : of.percentiles) cells.push_back(short_length(value, kThinSpace));
     cells.insert(cells.end(), {grouped(of.max), short_length(of.mean, kThinSpace)});
@@ -50,14 +50,14 @@ std::string lengths_table(const LengthProfile& profile) {
   return card("Tokens per row", "wide", rows);
 }
 
-std::string cuts_table(const LengthProfile& profile) {
+std::string cuts_table(const telemetry::LengthProfile& profile) {
   const bool peaks = std::any_of(profile.limits.begin(), profile.limits.end(),
-                                 [](const LengthLimit& limit) { return limit.peak_bytes > 0; });
+                                 [](const telemetry::LengthLimit& limit) { return limit.peak_bytes > 0; });
   std::vector<std::string> names = {
       "max_length", "rows cut", "", "tokens cut off", "", "rows without a trained token", ""};
   if (peaks) names.push_back("predicted peak");
   std::string rows = row("", "th", names);
-  for (const LengthLimit& limit : profile.limits) {
+  for (const telemetry::LengthLimit& limit : profile.limits) {
     std::vector<std::string> cells = {grouped(limit.max_length),
                                       grouped(limit.rows_cut),
                                       percent(limit.rows_cut, profile.rows),
@@ -65,17 +65,17 @@ std::string cuts_table(const LengthProfile& profile) {
                                       percent(limit.tokens_cut, profile.tokens),
                                       grouped(limit.rows_dropped),
                                       percent(limit.rows_dropped, profile.rows)};
-    if (peaks) cells.push_back(bytes_text(static_cast<double>(limit.peak_bytes)));
+    if (peaks) cells.push_back(base::bytes_text(static_cast<double>(limit.peak_bytes)));
     rows += row("", "td", cells);
   }
   return card("Rows longer than max_length", "wide", rows, why_peaks_fall(profile));
 }
 
-std::string layouts_table(const LengthProfile& profile) {
+std::string layouts_table(const telemetry::LengthProfile& profile) {
   std::string rows = row(
       "", "th", {"max_length", "strategy", "rows", "batches", "steps", "tokens", "padding", "", "lost", ""});
-  for (const LengthLimit& limit : profile.limits) {
-    for (const LayoutCost& cost : limit.layouts) {
+  for (const telemetry::LengthLimit& limit : profile.limits) {
+    for (const telemetry::LayoutCost& cost : limit.layouts) {
       const bool first = &cost == &limit.layouts.front();
       rows += row(first ? "first" : "", "td",
                   {first ? grouped(limit.max_length) : "", std::string(layout_name(cost.layout)),
@@ -93,8 +93,8 @@ std::string layouts_table(const LengthProfile& profile) {
 
 }  // namespace
 
-std::string to_html(const LengthProfile& profile) {
-  const LengthDistribution& of = profile.lengths.front();
+std::string to_html(const telemetry::LengthProfile& profile) {
+  const telemetry::LengthDistribution& of = profile.lengths.front();
   std::string body = html_numbers({{"rows", grouped(profile.rows)},
                                    {"tokens", grouped(profile.tokens)},
                                    {of.name + ": median", short_length(of.percentile(50), kThinSpace)},
@@ -117,4 +117,4 @@ std::string to_html(const LengthProfile& profile) {
                    html_text(fmt::format("{}: {}", profile.name, profile.format)), body, kLengthsStyle);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

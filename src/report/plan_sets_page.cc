@@ -1,11 +1,11 @@
 // The option sets of a plan beside each other: bars, timelines and numbers.
 #include <fmt/format.h>
 
-#include "telemetry/chart.h"
-#include "telemetry/plan_page_parts.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/plan_page_parts.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 std::string data_cell(std::string_view text, std::string_view kind) {
   return kind.empty() ? fmt::format("<td>{}</td>", text)
@@ -19,7 +19,7 @@ std::string key_of(const PlanTerms& terms, size_t term) {
 
 std::string bytes_of(const base::Json& of, const char* key) {
   const double bytes = plan_number(of, key);
-  return bytes < 0 ? "" : bytes_text(bytes);
+  return bytes < 0 ? "" : base::bytes_text(bytes);
 }
 
 namespace {
@@ -67,8 +67,8 @@ std::string sets_table(const std::vector<PlannedSet>& sets, const PlanTerms& ter
     }
     const double seconds = plan_number(*set.plan, "seconds");
     rows += data_cell(peak_bar(*set.plan, terms, top), "bar") + data_cell(bytes_of(*set.plan, "peak_bytes")) +
-            data_cell(rate_text(plan_number(*set.plan, "tokens_per_second"))) +
-            data_cell(seconds < 0 ? "" : duration_text(seconds)) +
+            data_cell(base::rate_text(plan_number(*set.plan, "tokens_per_second"))) +
+            data_cell(seconds < 0 ? "" : base::duration_text(seconds)) +
             data_cell(bytes_of(set.plan->at("disk"), "needed_bytes")) + "</tr>\n";
   }
   return fmt::format(
@@ -120,4 +120,4 @@ std::string sets_cards(const std::vector<PlannedSet>& sets, const PlanTerms& ter
   return sets_table(sets, terms) + timelines(sets, terms) + matrix(sets, terms);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -2,39 +2,12 @@
 
 #include <cmath>
 
-#include "telemetry/chart.h"
-#include "telemetry/plan_report.h"
-#include "telemetry/planned_sets.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/plan_report.h"
+#include "report/planned_sets.h"
 
-namespace trl::telemetry {
-
-std::string bytes_text(double bytes) {
-  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  size_t unit = 0;
-  while (std::abs(bytes) >= 999.5 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{} {}", short_number(bytes, 3), kUnits[unit]);
-}
-
-std::string duration_text(double seconds) {
-  if (!(seconds >= 0) || seconds > 9e15) return "?";
-  if (seconds < 60) return fmt::format("{} s", short_number(seconds, 2));
-  const auto whole = static_cast<int64_t>(std::llround(seconds));
-  if (whole < 3600 && whole % 60 == 0) return fmt::format("{} min", whole / 60);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  const int64_t minutes = (whole + 30) / 60;
-  return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
-}
-
-std::string count_text(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::string rate_text(double rate) {
-  return rate < 999.5 ? short_number(rate, 3) : std::to_string(std::llround(rate));
-}
+namespace trl::report {
 
 std::string wrapped(const std::string& text, int64_t columns, const std::string& indent) {
   std::string out, line;
@@ -68,10 +41,11 @@ std::string term_lines(const base::Json& plan, const PlanTerms& terms) {
   std::string out = line("memory", "at the peak", "at most");
   for (const base::Json& term : plan.at("terms")) {
     const auto name = term.at("name").get<std::string>();
-    out += line(fmt::format("  {} {}", terms.letter(terms.index(name)), name),
-                bytes_text(plan_number(term, "bytes")), bytes_text(plan_number(term, "most_bytes")));
+    out +=
+        line(fmt::format("  {} {}", terms.letter(terms.index(name)), name),
+             base::bytes_text(plan_number(term, "bytes")), base::bytes_text(plan_number(term, "most_bytes")));
   }
-  return out + fmt::format("{:<38}{:>11}\n", "peak", bytes_text(plan_number(plan, "peak_bytes")));
+  return out + fmt::format("{:<38}{:>11}\n", "peak", base::bytes_text(plan_number(plan, "peak_bytes")));
 }
 
 // What the terms take at the peak, as a bar of their letters.
@@ -88,7 +62,7 @@ std::string letters_bar(const base::Json& plan, const PlanTerms& terms, double t
 
 std::string run_time(const base::Json& plan) {
   const double seconds = plan_number(plan, "seconds");
-  return seconds >= 0 ? duration_text(seconds) : "-";
+  return seconds >= 0 ? base::duration_text(seconds) : "-";
 }
 
 std::string set_lines(const std::vector<PlannedSet>& sets, const PlanTerms& terms) {
@@ -108,9 +82,9 @@ std::string set_lines(const std::vector<PlannedSet>& sets, const PlanTerms& term
     const bool is_long = set.name.size() + 2 > kNames;
     if (is_long) out += wrapped(set.name, kColumns - 2, "  ");
     out += named_line(is_long ? "" : "  " + set.name, kNames,
-                      numbers(bytes_text(plan_number(plan, "peak_bytes")),
-                              rate_text(plan_number(plan, "tokens_per_second")), run_time(plan),
-                              bytes_text(plan_number(plan.at("disk"), "needed_bytes"))));
+                      numbers(base::bytes_text(plan_number(plan, "peak_bytes")),
+                              base::rate_text(plan_number(plan, "tokens_per_second")), run_time(plan),
+                              base::bytes_text(plan_number(plan.at("disk"), "needed_bytes"))));
     out += fmt::format("    {}\n", letters_bar(plan, terms, top, kColumns - 4));
   }
   return out;
@@ -127,37 +101,39 @@ std::string labelled(std::string_view label, const std::vector<std::string>& tex
 
 std::string time_lines(const base::Json& plan) {
   const auto count = [&](const char* key) { return static_cast<int64_t>(plan_number(plan, key)); };
-  const std::string step = fmt::format(
-      "{} a step of {}, {} tokens/s", duration_text(plan_number(plan, "seconds_per_step")),
-      count_text(count("tokens_per_step"), "token"), rate_text(plan_number(plan, "tokens_per_second")));
+  const std::string step =
+      fmt::format("{} a step of {}, {} tokens/s", base::duration_text(plan_number(plan, "seconds_per_step")),
+                  base::quantity(count("tokens_per_step"), "token"),
+                  base::rate_text(plan_number(plan, "tokens_per_second")));
   if (plan_number(plan, "seconds") < 0)
     return labelled("time", {step, "of the run: known with max_steps or the rows"});
-  return labelled("time", {fmt::format("{} for {}", duration_text(plan_number(plan, "seconds")),
-                                       count_text(count("steps"), "step")),
+  return labelled("time", {fmt::format("{} for {}", base::duration_text(plan_number(plan, "seconds")),
+                                       base::quantity(count("steps"), "step")),
                            step});
 }
 
 std::string with_free(std::string text, double free) {
-  return free >= 0 ? text + fmt::format("; {} free", bytes_text(free)) : text;
+  return free >= 0 ? text + fmt::format("; {} free", base::bytes_text(free)) : text;
 }
 
 std::string disk_lines(const base::Json& disk) {
   const double count = plan_number(disk, "checkpoints"), free = plan_number(disk, "free_bytes");
-  std::string saved = fmt::format("{} for the model", bytes_text(plan_number(disk, "model_bytes")));
+  std::string saved = fmt::format("{} for the model", base::bytes_text(plan_number(disk, "model_bytes")));
   if (count > 0) {
-    saved += fmt::format(", {} for {}", bytes_text(count * plan_number(disk, "checkpoint_bytes")),
-                         count_text(static_cast<int64_t>(count), "checkpoint"));
+    saved += fmt::format(", {} for {}", base::bytes_text(count * plan_number(disk, "checkpoint_bytes")),
+                         base::quantity(static_cast<int64_t>(count), "checkpoint"));
   }
   std::vector<std::string> lines = {std::move(saved)};
   const double lacking = plan_number(disk, "needed_bytes") - free;
   if (free >= 0)
-    lines.push_back(bytes_text(free) + " free" +
-                    (lacking > 0 ? fmt::format(", {} too little: it is refused", bytes_text(lacking)) : ""));
-  if (const double away = plan_number(disk, "offload_needed_bytes"); away >= 0)
     lines.push_back(
-        with_free(bytes_text(away) + " for what leaves memory", plan_number(disk, "offload_free_bytes")));
+        base::bytes_text(free) + " free" +
+        (lacking > 0 ? fmt::format(", {} too little: it is refused", base::bytes_text(lacking)) : ""));
+  if (const double away = plan_number(disk, "offload_needed_bytes"); away >= 0)
+    lines.push_back(with_free(base::bytes_text(away) + " for what leaves memory",
+                              plan_number(disk, "offload_free_bytes")));
   if (const double states = plan_number(disk, "frozen_states_bytes"); states >= 0)
-    lines.push_back(with_free(bytes_text(states) + " for the states of frozen layers",
+    lines.push_back(with_free(base::bytes_text(states) + " for the states of frozen layers",
                               plan_number(disk, "frozen_states_free_bytes")));
   return labelled("disk", lines);
 }
@@ -165,9 +141,10 @@ std::string disk_lines(const base::Json& disk) {
 std::string cache_line(const base::Json& plan) {
   const auto cache = plan.find("kv_cache");
   if (cache == plan.end()) return {};
-  return labelled("KV cache",
-                  {fmt::format("{} for {}, in generation only", bytes_text(plan_number(*cache, "bytes")),
-                               count_text(static_cast<int64_t>(plan_number(*cache, "tokens")), "token"))});
+  return labelled(
+      "KV cache",
+      {fmt::format("{} for {}, in generation only", base::bytes_text(plan_number(*cache, "bytes")),
+                   base::quantity(static_cast<int64_t>(plan_number(*cache, "tokens")), "token"))});
 }
 
 }  // namespace
@@ -184,4 +161,4 @@ std::string plan_text(const base::Json& plan) {
   return out + "\n" + time_lines(plan) + disk_lines(plan.at("disk")) + cache_line(plan);
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "telemetry/chart.h"
-#include "telemetry/length_profile.h"
-#include "telemetry/plan_report.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/length_report.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -87,7 +87,7 @@ struct Frame {
 
 class HistogramFigure {
  public:
-  HistogramFigure(const LengthDistribution& of, Frame frame, std::string_view kind)
+  HistogramFigure(const telemetry::LengthDistribution& of, Frame frame, std::string_view kind)
       : of_(of), bars_(of.histogram), frame_(frame), kind_(kind) {
     most_ = *std::max_element(bars_.counts.begin(), bars_.counts.end());
     const double label = 7.5 * static_cast<double>(grouped(most_, " ").size()) + 8;
@@ -127,7 +127,7 @@ class HistogramFigure {
          plot_.width > 600 ? std::vector{5, 25, 50, 75, 90, 95, 99} : std::vector{50, 95}) {
       const double length = of_.percentile(percent);
       Mark mark{place(length), 0, 0,
-                fmt::format("{} {}", percentile_name(percent), short_length(length, kThinSpace))};
+                fmt::format("{} {}", telemetry::percentile_name(percent), short_length(length, kThinSpace))};
       const double half = 3.7 * static_cast<double>(mark.words.size());
       mark.middle = std::clamp(mark.x, plot_.x + half, plot_.x + plot_.width - half);
       while (mark.level + 1 < taken.size() && mark.middle - half < taken[mark.level] + 6) ++mark.level;
@@ -193,8 +193,8 @@ class HistogramFigure {
     return out;
   }
 
-  const LengthDistribution& of_;
-  const LengthHistogram& bars_;
+  const telemetry::LengthDistribution& of_;
+  const telemetry::LengthHistogram& bars_;
   const Frame frame_;
   std::string_view kind_;
   int64_t most_ = 0;
@@ -206,7 +206,7 @@ class HistogramFigure {
 class Figure {
  public:
   // alone: with a title and the table of percentiles, which a page has outside the picture.
-  Figure(const LengthProfile& profile, bool alone) : profile_(profile), alone_(alone) {}
+  Figure(const telemetry::LengthProfile& profile, bool alone) : profile_(profile), alone_(alone) {}
 
   std::string draw() {
     y_ = kEdge;
@@ -243,7 +243,7 @@ class Figure {
   }
 
   std::string description() const {
-    const LengthDistribution& of = profile_.lengths.front();
+    const telemetry::LengthDistribution& of = profile_.lengths.front();
     return fmt::format(
         "{}, {} tokens: {} tokens per row at the median, {} at the 95th percentile, {} at most.",
         row_count(profile_.rows, ""), profile_.tokens, short_length(of.percentile(50), kThinSpace),
@@ -251,7 +251,7 @@ class Figure {
   }
 
   void histograms() {
-    const std::vector<LengthDistribution>& all = profile_.lengths;
+    const std::vector<telemetry::LengthDistribution>& all = profile_.lengths;
     body_ += HistogramFigure(all[0], {kEdge, y_, kInner, 240}, "bar").draw();
     y_ += 240 + 18;
     if (all.size() == 1) return;
@@ -266,14 +266,14 @@ class Figure {
 
   void numbers() {
     std::vector<std::string> names = {"min"};
-    for (const int percent : kPercentiles) names.push_back(percentile_name(percent));
+    for (const int percent : telemetry::kPercentiles) names.push_back(telemetry::percentile_name(percent));
     names.insert(names.end(), {"max", "mean"});
     const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(names.size());
     const auto place = [&](size_t i) { return first + step * static_cast<double>(i + 1); };
     y_ += 14;
     body_ += text(kEdge, y_, "head", "percentiles");
     for (size_t i = 0; i < names.size(); ++i) body_ += text(place(i), y_, "end", names[i]);
-    for (const LengthDistribution& of : profile_.lengths) {
+    for (const telemetry::LengthDistribution& of : profile_.lengths) {
       y_ += 9;
       body_ += line("rule", kEdge, y_, kFigureWidth - kEdge, y_);
       y_ += 18;
@@ -300,11 +300,11 @@ class Figure {
       x += 88;
     }
     y_ += 28;
-    const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(kLayouts.size());
-    for (size_t i = 0; i < kLayouts.size(); ++i)
-      body_ += text(first + step * static_cast<double>(i), y_, "", layout_name(kLayouts[i]));
+    const double first = kEdge + 150, step = (kInner - 150) / static_cast<double>(telemetry::kLayouts.size());
+    for (size_t i = 0; i < telemetry::kLayouts.size(); ++i)
+      body_ += text(first + step * static_cast<double>(i), y_, "", layout_name(telemetry::kLayouts[i]));
     const auto widest = static_cast<double>(widest_layout(profile_));
-    for (const LengthLimit& limit : profile_.limits) {
+    for (const telemetry::LengthLimit& limit : profile_.limits) {
       y_ += 10;
       body_ += line("rule", kEdge, y_, kFigureWidth - kEdge, y_);
       body_ += text(kEdge, y_ + 25, "head", grouped(limit.max_length));
@@ -313,7 +313,8 @@ class Figure {
           limit.rows_cut == 0 ? "no row is cut" : percent(limit.rows_cut, profile_.rows) + " of rows cut");
       size_t lines = 0;
       if (limit.peak_bytes > 0) {
-        body_ += text(kEdge, y_ + 60, "small", "peak " + bytes_text(static_cast<double>(limit.peak_bytes)));
+        body_ +=
+            text(kEdge, y_ + 60, "small", "peak " + base::bytes_text(static_cast<double>(limit.peak_bytes)));
         lines = 1;
       }
       for (size_t i = 0; i < limit.layouts.size(); ++i)
@@ -324,7 +325,7 @@ class Figure {
   }
 
   // Returns how many lines of waste stand below the steps.
-  size_t cell(const LayoutCost& cost, double x, double y, double width, double widest) {
+  size_t cell(const telemetry::LayoutCost& cost, double x, double y, double width, double widest) {
     const std::string numbers =
         fmt::format("{}: {} tokens, {} padding, {} lost; {} {}, {} steps", layout_name(cost.layout),
                     grouped(cost.tokens), grouped(cost.padding), grouped(cost.lost), grouped(cost.rows),
@@ -349,7 +350,7 @@ class Figure {
     return waste.size();
   }
 
-  const LengthProfile& profile_;
+  const telemetry::LengthProfile& profile_;
   const bool alone_;
   std::string body_;
   double y_ = 0;
@@ -357,7 +358,7 @@ class Figure {
 
 }  // namespace
 
-std::string to_svg(const LengthProfile& profile) { return Figure(profile, true).draw(); }
-std::string length_figure(const LengthProfile& profile) { return Figure(profile, false).draw(); }
+std::string to_svg(const telemetry::LengthProfile& profile) { return Figure(profile, true).draw(); }
+std::string length_figure(const telemetry::LengthProfile& profile) { return Figure(profile, false).draw(); }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

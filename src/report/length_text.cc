@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "telemetry/chart.h"
-#include "telemetry/length_profile.h"
-#include "telemetry/plan_report.h"
+#include "base/number.h"
+#include "base/quantity.h"
+#include "report/chart.h"
+#include "report/length_report.h"
+#include "report/plan_report.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -38,8 +40,8 @@ class Line {
 };
 
 // Vertical bars, `height` lines high, each as many columns wide as there is room for.
-std::string plot(const LengthDistribution& of, int64_t columns, int64_t height) {
-  const LengthHistogram& bars = of.histogram;
+std::string plot(const telemetry::LengthDistribution& of, int64_t columns, int64_t height) {
+  const telemetry::LengthHistogram& bars = of.histogram;
   const int64_t most = *std::max_element(bars.counts.begin(), bars.counts.end());
   const std::string top = grouped(most, kThin);
   const int64_t margin = static_cast<int64_t>(top.size()) + 2;
@@ -62,13 +64,13 @@ std::string plot(const LengthDistribution& of, int64_t columns, int64_t height) 
   const double per_column = static_cast<double>(bars.width) / static_cast<double>(wide);
   for (const double tick : round_ticks(static_cast<double>(bars.start), static_cast<double>(bars.end()), 8)) {
     const int64_t at = std::lround((tick - static_cast<double>(bars.start)) / per_column);
-    axis.put(margin + at, short_number(tick, 12));
+    axis.put(margin + at, base::short_number(tick, 12));
   }
   out += axis.text() + "\n";
   Line marks;
-  for (const int percent : kPercentiles) {
+  for (const int percent : telemetry::kPercentiles) {
     const double at = (of.percentile(percent) - static_cast<double>(bars.start)) / per_column;
-    marks.put(margin + static_cast<int64_t>(at), "^" + percentile_name(percent));
+    marks.put(margin + static_cast<int64_t>(at), "^" + telemetry::percentile_name(percent));
   }
   out += marks.text() + "\n";
   if (bars.above > 0) {
@@ -93,12 +95,12 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 }
 
 // The numbers of every distribution, a line each, or a column where lines would be too long.
-std::string table(const std::vector<LengthDistribution>& lengths, int64_t columns) {
+std::string table(const std::vector<telemetry::LengthDistribution>& lengths, int64_t columns) {
   std::vector<std::vector<std::string>> lines(1);
   lines[0] = {"tokens", "min"};
-  for (const int percent : kPercentiles) lines[0].push_back(percentile_name(percent));
+  for (const int percent : telemetry::kPercentiles) lines[0].push_back(telemetry::percentile_name(percent));
   lines[0].insert(lines[0].end(), {"max", "mean"});
-  for (const LengthDistribution& of : lengths) {
+  for (const telemetry::LengthDistribution& of : lengths) {
     auto& line = lines.emplace_back();
     line = {of.name, grouped(of.min, kThin)};
     for (const double value : of.percentiles) line.push_back(short_length(value, kThin));
@@ -113,7 +115,7 @@ std::string table(const std::vector<LengthDistribution>& lengths, int64_t column
   return aligned(turned);
 }
 
-std::string bar(const LayoutCost& cost, int64_t widest, int64_t columns) {
+std::string bar(const telemetry::LayoutCost& cost, int64_t widest, int64_t columns) {
   const auto at = [&](int64_t tokens) {
     return static_cast<int64_t>(std::llround(static_cast<double>(tokens) * static_cast<double>(columns) /
                                              static_cast<double>(widest)));
@@ -123,21 +125,21 @@ std::string bar(const LayoutCost& cost, int64_t widest, int64_t columns) {
          repeated("×", at(cost.tokens + cost.padding + cost.lost) - padded);
 }
 
-std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, int64_t widest,
-                       int64_t columns) {
+std::string limit_text(const telemetry::LengthLimit& limit, const telemetry::LengthProfile& profile,
+                       int64_t widest, int64_t columns) {
   std::string out = fmt::format("max_length {}: ", limit.max_length);
   out += limit.rows_cut == 0
              ? "no row is cut"
              : fmt::format("{} of rows cut, {} of tokens cut off", percent(limit.rows_cut, profile.rows),
                            percent(limit.tokens_cut, profile.tokens));
-  if (limit.peak_bytes > 0) out += "; peak " + bytes_text(static_cast<double>(limit.peak_bytes));
+  if (limit.peak_bytes > 0) out += "; peak " + base::bytes_text(static_cast<double>(limit.peak_bytes));
   out = wrapped(out, columns);
   if (limit.rows_dropped > 0) {
     out += wrapped(fmt::format("{} of rows keep no trained token; all but packing drops them",
                                percent(limit.rows_dropped, profile.rows)),
                    columns - 2, "  ");
   }
-  for (const LayoutCost& cost : limit.layouts) {
+  for (const telemetry::LayoutCost& cost : limit.layouts) {
     const std::string numbers =
         fmt::format("  {:<15} {:>9} {:>7} {:>7} {:>6}  ", layout_name(cost.layout), grouped(cost.rows, kThin),
                     grouped(cost.steps, kThin), percent(cost.padding, cost.tokens + cost.padding),
@@ -149,7 +151,7 @@ std::string limit_text(const LengthLimit& limit, const LengthProfile& profile, i
 
 }  // namespace
 
-std::string to_text(const LengthProfile& profile, int64_t columns) {
+std::string to_text(const telemetry::LengthProfile& profile, int64_t columns) {
   columns = std::max(columns, kFewestColumns);
   std::string out = fmt::format("{}\n{} ({}), {} tokens\n", profile.name, row_count(profile.rows, kThin),
                                 profile.format, grouped(profile.tokens, kThin));
@@ -168,10 +170,11 @@ std::string to_text(const LengthProfile& profile, int64_t columns) {
     out += fmt::format("  {:<15} {:>9} {:>7} {:>7} {:>6}\n", "", "rows", "steps", "padding", "lost");
   }
   const int64_t widest = widest_layout(profile);
-  for (const LengthLimit& limit : profile.limits) out += limit_text(limit, profile, widest, columns);
+  for (const telemetry::LengthLimit& limit : profile.limits)
+    out += limit_text(limit, profile, widest, columns);
   if (const std::string why(why_peaks_fall(profile)); !why.empty()) out += wrapped(why, columns);
   if (!profile.no_peaks.empty()) out += wrapped("no peak is predicted: " + profile.no_peaks, columns);
   return out;
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

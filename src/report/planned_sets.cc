@@ -1,9 +1,9 @@
-#include "telemetry/planned_sets.h"
+#include "report/planned_sets.h"
 
 #include <algorithm>
 #include <array>
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::vector<PlanStage> plan_stages(const base::Json& plan) {
   return stages;
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report

@@ -1,11 +1,11 @@
 // See page.h.
-#include "telemetry/page.h"
+#include "report/page.h"
 
 #include <fmt/format.h>
 
-#include "telemetry/chart.h"
+#include "report/chart.h"
 
-namespace trl::telemetry {
+namespace trl::report {
 
 namespace {
 
@@ -50,11 +50,11 @@ std::string html_page(std::string_view title, std::string_view below_title, std:
       reload, html_text(title), kPageStyle, style, html_text(title), below_title, body);
 }
 
-std::string html_numbers(const Facts& numbers) {
+std::string html_numbers(const telemetry::Facts& numbers) {
   std::string out = "<div class=\"numbers\">\n";
   for (const auto& [name, value] : numbers)
     out += fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, name);
   return out + "</div>\n";
 }
 
-}  // namespace trl::telemetry
+}  // namespace trl::report
