@@ -11,10 +11,10 @@
 #include "base/thread_pool.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
-#include "data/batch_stream.h"
-#include "data/open_tokenizer.h"
-#include "data/row_files.h"
-#include "data/sft.h"
+#include "data/batch/batch_stream.h"
+#include "data/prepare/sft.h"
+#include "data/source/row_files.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "support/child.h"
 
 namespace trl::bench {

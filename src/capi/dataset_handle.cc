@@ -6,7 +6,7 @@
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "data/formats.h"
+#include "data/source/formats.h"
 #include "io/arrow_abi.h"
 
 namespace trl::capi {

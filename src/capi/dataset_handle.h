@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "data/origin.h"
+#include "data/source/origin.h"
 #include "run/rows/rows.h"
 #include "trl/trl.h"
 

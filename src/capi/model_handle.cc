@@ -8,7 +8,7 @@
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"
-#include "data/template_model.h"
+#include "data/tokenizer/template_model.h"
 #include "engine/error_capture.h"
 #include "run/model_files.h"
 #include "run/open_model.h"

@@ -4,8 +4,8 @@
 
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
-#include "data/open_tokenizer.h"
-#include "data/template_model.h"
+#include "data/tokenizer/open_tokenizer.h"
+#include "data/tokenizer/template_model.h"
 #include "engine/error_capture.h"
 #include "run/complete/sample_prompts.h"
 #include "run/model_files.h"

@@ -1,5 +1,5 @@
 // How long the rows of a dataset are in tokens, and what each max_length would cost: rows cut, tokens lost,
-// padding, packed rows, optimizer steps. Plain numbers: data/profile_lengths.h counts them, and
+// padding, packed rows, optimizer steps. Plain numbers: data/lengths/profile_lengths.h counts them, and
 // report/length_report.h shows them.
 #pragma once
 #include <array>

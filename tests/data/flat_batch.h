@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "data/collate.h"
+#include "data/batch/collate.h"
 
 namespace trl::data {
 

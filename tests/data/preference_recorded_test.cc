@@ -5,10 +5,10 @@
 #include <map>
 #include <numeric>
 
-#include "data/collate.h"
-#include "data/open_tokenizer.h"
-#include "data/order.h"
-#include "data/preference_batch.h"
+#include "data/batch/collate.h"
+#include "data/batch/order.h"
+#include "data/batch/preference_batch.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "preference_shop.h"
 #include "support/golden.h"
 

@@ -1,5 +1,5 @@
 // share_prefix_window: rows that begin alike come into one batch of their window, and every row comes once.
-#include "data/prefix_window.h"
+#include "data/batch/prefix_window.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "data/batch_stream.h"
-#include "data/pair_batches.h"
+#include "data/batch/batch_stream.h"
+#include "data/batch/pair_batches.h"
 #include "preference_shop.h"
 #include "support/letter_tokenizer.h"
 

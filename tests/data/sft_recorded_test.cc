@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/batch_stream.h"
+#include "data/batch/batch_stream.h"
 #include "data/flat_batch.h"
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/trajectories.h"

@@ -1,5 +1,5 @@
 // Rows from files, buffers and callbacks, and what each says of bad input.
-#include "data/source.h"
+#include "data/source/source.h"
 
 #include <gtest/gtest.h>
 

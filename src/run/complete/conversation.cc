@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/columns.h"
-#include "data/from_value.h"
+#include "data/row/columns.h"
+#include "data/row/from_value.h"
 
 namespace trl::run {
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "config/local_path.h"
-#include "data/from_value.h"
-#include "data/source.h"
+#include "data/row/from_value.h"
+#include "data/source/source.h"
 #include "run/complete/complete.h"
 
 namespace trl::run {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "run/model_files.h"
 #include "run/plan/choose_way.h"
 #include "run/plan/limit_check.h"

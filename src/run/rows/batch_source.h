@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "data/batch_stream.h"
+#include "data/batch/batch_stream.h"
 #include "engine/engine.h"
 
 namespace trl::run {

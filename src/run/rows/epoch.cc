@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "text/tokenizer/decode_stream.h"
 
 namespace trl::run {

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "config/data_arguments.h"
-#include "data/sft_tokens.h"
+#include "data/prepare/sft_tokens.h"
 #include "engine/error_capture.h"
 #include "run/rows/prepare.h"
 #include "run/rows/rows.h"

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "config/data_arguments.h"
-#include "data/open_tokenizer.h"
-#include "data/sft_tokens.h"
+#include "data/prepare/sft_tokens.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "text/tokenizer/decode_stream.h"
 
 namespace trl::run {

@@ -2,8 +2,8 @@
 #include "run/rows/prepare.h"
 
 #include "config/data_arguments.h"
-#include "data/pair_batches.h"
-#include "data/unpaired_batches.h"
+#include "data/batch/pair_batches.h"
+#include "data/batch/unpaired_batches.h"
 
 namespace trl::run {
 namespace {

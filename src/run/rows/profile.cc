@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "config/data_arguments.h"
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 
 namespace trl::run {
 namespace {

@@ -1,7 +1,7 @@
 // How long the rows of a dataset are, for a configuration.
 #pragma once
 #include "config/config.h"
-#include "data/profile_lengths.h"
+#include "data/lengths/profile_lengths.h"
 #include "run/rows/rows.h"
 #include "run/tokenizer.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "data/source.h"
-#include "data/table.h"
+#include "data/source/source.h"
+#include "data/source/table.h"
 #include "run/environment.h"
 
 namespace trl::run {
