@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 #include "kernels/path.h"
 #include "kernels/tensor_files.h"
 #include "support/command.h"

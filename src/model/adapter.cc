@@ -5,9 +5,9 @@
 
 #include "base/counter_random.h"
 #include "base/error.h"
-#include "kernels/expert_terms.h"
-#include "kernels/magnitude.h"
-#include "kernels/merged_weight.h"
+#include "kernels/experts/expert_terms.h"
+#include "kernels/linear/magnitude.h"
+#include "kernels/weight/merged_weight.h"
 #include "tensor/counted.h"
 #include "tensor/device.h"
 #include "tensor/rehearsal.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/magnitude.h"
+#include "kernels/linear/magnitude.h"
 #include "model/adapter.h"
 #include "model/lora_start.h"
 #include "tensor/counted.h"

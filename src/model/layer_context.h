@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/counter_random.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"
 #include "model/rope.h"

@@ -15,7 +15,7 @@
 #include "config/recompute.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
 #include "model/model_config.h"

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "io/four_bit.h"
-#include "kernels/four_bit_weight.h"
-#include "kernels/int8_weight.h"
+#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/int8_weight.h"
 #include "tensor/counted.h"
 
 namespace trl::model {

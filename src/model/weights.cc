@@ -8,8 +8,8 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
-#include "kernels/ggml_weight.h"
-#include "kernels/stored_weight.h"
+#include "kernels/weight/ggml_weight.h"
+#include "kernels/weight/stored_weight.h"
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
 #include "tensor/parallel.h"

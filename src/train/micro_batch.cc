@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/tree_rows.h"
+#include "kernels/attention/tree_rows.h"
 #include "tensor/counted.h"
 
 namespace trl::train {

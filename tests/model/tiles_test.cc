@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/lora_config.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/nll_loss.h"
 #include "model/golden_batch.h"
 #include "model/model.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "config/lora_config.h"
-#include "kernels/int8_products.h"
+#include "kernels/gemm/int8_products.h"
 #include "memory/plan.h"
 #include "tensor/mapped_pages.h"
 #include "train/family_model.h"
