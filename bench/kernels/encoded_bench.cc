@@ -15,8 +15,8 @@
 #include "kernels/weight/weight_product.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "kernels/experts/experts.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

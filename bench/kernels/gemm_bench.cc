@@ -10,7 +10,7 @@
 #include "kernels/gemm/gemm.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // trl_dataset_* and trl_record_*.
 #include "capi/dataset_handle.h"
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "capi/arrow_stream.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"

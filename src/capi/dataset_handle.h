@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
 #include "data/source/origin.h"

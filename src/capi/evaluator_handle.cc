@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "adapter/config_file.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/model_dtype.h"

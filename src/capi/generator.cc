@@ -1,5 +1,5 @@
 // trl_generator_* and trl_completions_*.
-#include "base/polled_lock.h"
+#include "base/threads/polled_lock.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "capi/error_handle.h"
 #include "capi/handle.h"
 #include "capi/process.h"

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "base/json.h"
-#include "base/polled_lock.h"
+#include "base/json/json.h"
+#include "base/threads/polled_lock.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
 #include "base/log.h"
-#include "base/polled_lock.h"
+#include "base/threads/cpus.h"
+#include "base/threads/polled_lock.h"
 #include "capi/ending.h"
 #include "capi/runtime_log.h"
 #include "engine/error_capture.h"

@@ -12,8 +12,8 @@
 #include <optional>
 #include <shared_mutex>
 
-#include "base/memory.h"
-#include "base/plain_arithmetic.h"
+#include "base/arithmetic/plain_arithmetic.h"
+#include "base/memory/memory.h"
 #include "capi/reporting_interrupt.h"
 #include "engine/engine.h"
 #include "run/environment.h"

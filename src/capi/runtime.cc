@@ -1,7 +1,7 @@
 // trl_runtime_*.
 #include "capi/runtime.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "capi/callback.h"
 #include "capi/handle.h"
 #include "capi/process.h"

@@ -1,5 +1,5 @@
 // trl_model_score.
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"

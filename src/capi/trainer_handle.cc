@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "base/quantity.h"
-#include "base/resident.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"

@@ -1,5 +1,5 @@
 // trl_trainer_check and trl_trainer_plan.
-#include "base/files.h"
+#include "base/files/files.h"
 #include "capi/config_handle.h"
 #include "capi/dataset_handle.h"
 #include "capi/guard.h"

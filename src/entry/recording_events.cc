@@ -1,9 +1,9 @@
 #include "entry/recording_events.h"
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/log.h"
-#include "base/quantity.h"
-#include "base/resident.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
 #include "report/run_page.h"
 #include "telemetry/samples.h"
 

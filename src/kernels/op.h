@@ -8,10 +8,10 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/path.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/parameter/use.h"
 #include "tensor/saved.h"
-#include "tensor/use.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::kernels {
 

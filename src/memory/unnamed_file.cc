@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/quantity.h"
+#include "base/files/files.h"
+#include "base/text/quantity.h"
 
 namespace trl::memory {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"

@@ -9,8 +9,8 @@
 #include "io/int8_rows.h"
 #include "kernels/weight/four_bit_weight.h"
 #include "kernels/weight/int8_weight.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::report {
 

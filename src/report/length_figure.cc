@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/files.h"
-#include "base/quantity.h"
+#include "base/files/files.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/length_report.h"
 

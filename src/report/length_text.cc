@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/number.h"
-#include "base/quantity.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/length_report.h"
 #include "report/plan_report.h"

@@ -1,7 +1,7 @@
 // A plan as a page: one step of the configuration, and its option sets beside each other.
 #include <fmt/format.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/page.h"
 #include "report/plan_page_parts.h"

@@ -1,7 +1,7 @@
 // The option sets of a plan beside each other: bars, timelines and numbers.
 #include <fmt/format.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/plan_page_parts.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/plan_report.h"
 #include "report/planned_sets.h"

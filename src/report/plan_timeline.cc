@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/planned_sets.h"
 

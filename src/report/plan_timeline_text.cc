@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/planned_sets.h"
 

@@ -11,10 +11,10 @@
 #include <ctime>
 #include <optional>
 
-#include "base/files.h"
-#include "base/number.h"
-#include "base/quantity.h"
-#include "base/resident.h"
+#include "base/files/files.h"
+#include "base/memory/resident.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/page.h"
 #include "report/samples_table.h"

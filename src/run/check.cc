@@ -1,6 +1,6 @@
 #include "run/check.h"
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "engine/error_capture.h"
 #include "run/output_path.h"
 #include "run/reference_check.h"

@@ -6,7 +6,7 @@
 #include "adapter/model_card.h"
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/quantization.h"
 #include "data/tokenizer/gguf_vocabulary.h"
 #include "data/tokenizer/open_tokenizer.h"

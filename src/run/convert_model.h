@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "io/write_gguf.h"

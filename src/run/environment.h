@@ -6,8 +6,8 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/memory.h"
-#include "base/thread_pool.h"
+#include "base/memory/memory.h"
+#include "base/threads/thread_pool.h"
 #include "engine/engine.h"
 
 namespace trl::run {

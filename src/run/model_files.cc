@@ -3,8 +3,8 @@
 #include "adapter/config_file.h"
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 
 namespace trl::run {
 

@@ -1,8 +1,8 @@
 #include "run/output_path.h"
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/writable_directory.h"
+#include "base/files/files.h"
+#include "base/files/writable_directory.h"
 
 namespace trl::run {
 

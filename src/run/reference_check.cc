@@ -5,8 +5,8 @@
 
 #include "adapter/config_file.h"
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"

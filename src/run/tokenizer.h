@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "text/chat_template/chat_templates.h"

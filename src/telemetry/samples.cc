@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace trl::telemetry {
 

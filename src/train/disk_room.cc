@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/quantity.h"
+#include "base/files/files.h"
+#include "base/text/quantity.h"
 
 namespace trl::train {
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "kernels/attention/tree_rows.h"
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::train {
 

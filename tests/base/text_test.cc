@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include "base/nearest.h"
-#include "base/number.h"
-#include "base/quantity.h"
-#include "base/utf8.h"
+#include "base/files/hash.h"
+#include "base/json/json.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 
 namespace trl::base {
 namespace {

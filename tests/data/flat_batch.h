@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data/batch/collate.h"
 
 namespace trl::data {

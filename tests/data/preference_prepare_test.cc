@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "data/batch/preference_batch.h"
 #include "data/batch/unpaired_batches.h"
 #include "preference_shop.h"

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <thread>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "data/prepare/counts.h"
 #include "data/prepare/record_store.h"
 #include "support/error_of.h"

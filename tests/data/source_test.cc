@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"

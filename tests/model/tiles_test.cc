@@ -8,8 +8,8 @@
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/seeded_model.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::report {
 namespace {

@@ -2,8 +2,8 @@
 // stand alone.
 #include <gtest/gtest.h>
 
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/json/json.h"
+#include "base/text/utf8.h"
 #include "report/length_report.h"
 #include "report/well_formed.h"
 

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "report/well_formed.h"
 
 namespace trl::report {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "report/samples_table.h"
 #include "telemetry/recorded_run.h"
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "telemetry/event_file.h"
 #include "telemetry/recorded_run.h"
 

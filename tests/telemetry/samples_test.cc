@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace trl::telemetry {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "text/chat_template/chat_template.h"
 

@@ -1,7 +1,7 @@
 // Texts that are one long word, as `tokenizers` cuts them.
 #include <gtest/gtest.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "support/interrupts.h"
 #include "text/tokenizer_tiny.h"

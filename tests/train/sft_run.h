@@ -17,8 +17,8 @@
 #include "engine/engine.h"
 #include "model/model.h"
 #include "support/golden.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 #include "train/trainer.h"
 
 namespace trl::test {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "base/arithmetic/random.h"
 #include "config/data_arguments.h"
 
 namespace trl::data {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/random.h"
+#include "base/arithmetic/random.h"
 
 namespace trl::data {
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "data/batch/order.h"
 #include "telemetry/length_profile.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "data/lengths/length_counts.h"
 #include "data/lengths/length_layouts.h"
 #include "data/lengths/row_measure.h"

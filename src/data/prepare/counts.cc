@@ -1,7 +1,7 @@
 #include "data/prepare/counts.h"
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 namespace trl::data {
 

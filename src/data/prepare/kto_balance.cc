@@ -1,7 +1,7 @@
 #include "data/prepare/kto_balance.h"
 
-#include "base/number.h"
-#include "base/quantity.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
 
 namespace trl::data {
 

@@ -1,7 +1,7 @@
 // See preference.h.
 #include "data/prepare/preference.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "data/prepare/kto_balance.h"
 #include "data/prepare/preference_kind.h"
 

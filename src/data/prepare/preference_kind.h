@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "data/prepare/preference_rows.h"
 #include "data/prepare/prepare_context.h"
 #include "data/prepare/row_kind.h"

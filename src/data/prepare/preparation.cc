@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/interrupt.h"
-#include "base/quiet_thread.h"
+#include "base/threads/quiet_thread.h"
 #include "data/source/numpy_shuffle.h"
 
 namespace trl::data {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
-#include "base/memory.h"
-#include "base/thread_pool.h"
+#include "base/files/files.h"
+#include "base/memory/memory.h"
+#include "base/threads/thread_pool.h"
 
 namespace trl::data {
 

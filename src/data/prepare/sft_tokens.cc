@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 namespace trl::data {
 

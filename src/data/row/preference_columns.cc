@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "data/row/from_value.h"
 
 namespace trl::data {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data/source/row.h"
 #include "text/chat_template/chat_templates.h"
 #include "text/tokenizer/tokenizer.h"

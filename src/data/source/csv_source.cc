@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "data/source/formats.h"
 #include "io/csv.h"
 #include "io/jsonl.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/polled_lock.h"
+#include "base/threads/polled_lock.h"
 #include "data/source/origin.h"
 
 namespace trl::data {

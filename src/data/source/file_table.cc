@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/interrupt.h"
 #include "data/source/formats.h"
 #include "data/source/table.h"

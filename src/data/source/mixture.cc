@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "data/source/derived_origin.h"
 #include "data/source/numpy_shuffle.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/local_path.h"
 #include "data/source/dataset_card.h"
 #include "data/source/mixture.h"

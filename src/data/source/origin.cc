@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/polled_lock.h"
+#include "base/threads/polled_lock.h"
 #include "data/source/formats.h"
 #include "io/stream.h"
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "io/stream.h"
 
 namespace trl::data {

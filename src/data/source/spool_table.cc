@@ -2,7 +2,7 @@
 #include <deque>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/interrupt.h"
 #include "data/prepare/record_store.h"
 #include "data/source/table.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace trl::data {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "data/source/source.h"
 
 namespace trl::data {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "data/tokenizer/template_model.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/attention/attention_plugin.h"
 #include "kernels/op.h"
 

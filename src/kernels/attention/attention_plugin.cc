@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {

@@ -1,8 +1,8 @@
 // Calling a plug-in, with memory of ours.
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "kernels/attention/attention_plugin.h"
 #include "kernels/op.h"
-#include "tensor/openmp_threads.h"
+#include "tensor/threads/openmp_threads.h"
 
 namespace trl::kernels {
 

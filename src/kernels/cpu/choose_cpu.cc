@@ -1,7 +1,7 @@
 // Which table this machine can run.
 #include <atomic>
 
-#include "base/isa.h"
+#include "base/arithmetic/isa.h"
 #include "kernels/cpu/cpu_kernels.h"
 
 namespace trl::kernels {

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "io/gguf_types.h"
 #include "kernels/kinds.h"
 

@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/bfloat16.h"
-#include "base/isa.h"
+#include "base/arithmetic/bfloat16.h"
+#include "base/arithmetic/isa.h"
 #if TRL_CPU_VARIANTS
 #include <immintrin.h>
 

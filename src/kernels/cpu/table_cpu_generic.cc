@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/bfloat16.h"
+#include "base/arithmetic/bfloat16.h"
 #include "kernels/cpu/cpu_kernels.h"
 
 #ifdef TRL_CPU_SCALAR

@@ -1,7 +1,7 @@
 #include "kernels/elementwise/pick_rows.h"
 
 #include "kernels/op.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::kernels {
 

@@ -1,5 +1,5 @@
 // Dropout of any device: the host draws what each element is multiplied by.
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/op.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::kernels {
 

@@ -4,9 +4,9 @@
 #include "kernels/gemm/gemm_int8.h"
 
 #include "kernels/gemm/gemm_products.h"
-#include "tensor/in_parts.h"
 #include "tensor/parts.h"
 #include "tensor/process_state.h"
+#include "tensor/threads/in_parts.h"
 
 namespace trl::kernels {
 

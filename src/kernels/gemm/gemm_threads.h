@@ -5,7 +5,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/op.h"
-#include "tensor/openmp_threads.h"
+#include "tensor/threads/openmp_threads.h"
 
 namespace trl::kernels {
 

@@ -1,7 +1,7 @@
 #include "kernels/gemm/int8_products.h"
 
 #include "kernels/op.h"
-#include "tensor/in_parts.h"
+#include "tensor/threads/in_parts.h"
 
 namespace trl::kernels {
 

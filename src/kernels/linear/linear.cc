@@ -2,7 +2,7 @@
 // their buffers, in their types, by a product that accumulates.
 #include <array>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/linear/embedding_terms.h"

@@ -1,5 +1,5 @@
 // The ops that own large weights, and the bridge from autograd to the gradients of parameters.
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/linear/embedding_terms.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "kernels/op.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::kernels {
 

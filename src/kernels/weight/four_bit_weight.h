@@ -6,7 +6,7 @@
 
 #include "io/four_bit.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::kernels {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "io/gguf.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::kernels {
 

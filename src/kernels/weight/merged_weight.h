@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "kernels/kernels.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::kernels {
 

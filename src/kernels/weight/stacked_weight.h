@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::kernels {
 

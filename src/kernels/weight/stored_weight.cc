@@ -3,7 +3,7 @@
 #include <array>
 
 #include "kernels/op.h"
-#include "tensor/mapped_pages.h"
+#include "tensor/memory/mapped_pages.h"
 
 namespace trl::kernels {
 

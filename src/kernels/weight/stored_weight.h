@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "io/safetensors.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::kernels {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/sample_arguments.h"
 #include "run/tokenizer.h"
 

@@ -1,7 +1,7 @@
 #include "run/complete/samples.h"
 
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "config/training_arguments.h"
 #include "run/complete/complete.h"
 #include "telemetry/samples.h"

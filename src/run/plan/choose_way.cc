@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "run/plan/too_little.h"
 
 namespace trl::run {

@@ -1,7 +1,7 @@
 #include "run/plan/limit_check.h"
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "run/plan/expected_peak.h"
 
 namespace trl::run {

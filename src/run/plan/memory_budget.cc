@@ -1,6 +1,6 @@
 #include "run/plan/memory_budget.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "config/byte_size.h"
 #include "run/plan/memory_room.h"
 

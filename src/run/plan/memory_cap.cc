@@ -1,7 +1,7 @@
 #include "run/plan/memory_cap.h"
 
-#include "base/quantity.h"
-#include "base/resident.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
 
 namespace trl::run {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "engine/engine.h"
 
 namespace trl::run {

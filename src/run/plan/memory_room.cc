@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "base/cgroup.h"
-#include "base/quantity.h"
-#include "base/resident.h"
+#include "base/memory/cgroup.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
 
 namespace trl::run {
 

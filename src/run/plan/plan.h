@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/levers.h"
 #include "engine/engine.h"
 #include "run/plan/size.h"

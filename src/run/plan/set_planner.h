@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/option_set.h"
 #include "run/plan/size.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/training_arguments.h"
 
 namespace trl::run {

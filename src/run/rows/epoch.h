@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "config/data_arguments.h"
 #include "data/prepare/sft_tokens.h"

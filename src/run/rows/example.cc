@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "config/data_arguments.h"
 #include "data/prepare/sft_tokens.h"
 #include "data/tokenizer/open_tokenizer.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/config.h"
 #include "run/rows/rows.h"
 #include "run/tokenizer.h"

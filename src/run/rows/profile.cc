@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "config/data_arguments.h"
 #include "data/tokenizer/open_tokenizer.h"
 
