@@ -19,7 +19,7 @@ done
 
 trl=$(bash "$here/build.sh")
 if [ -z "$model" ] && ! model=$(bash "$here/fetch_smollm2.sh"); then
-  model=$here/../tests/data/models/qwen2
+  model=$here/../tests/golden/models/qwen2
   echo "SmolLM2 is out of reach: a smoke run with the tiny test model, which learns nothing that makes sense" >&2
 fi
 output=${output:-$here/../build/quickstart}

@@ -17,7 +17,7 @@ for mode in vectors scalar; do
   mkdir -p "$out"
   mode_flags=()
   [ $mode = scalar ] && mode_flags=(-DTRL_CPU_SCALAR -fno-tree-vectorize)
-  for source in src/base/isa.cc src/io/four_bit.cc src/kernels/*_cpu*.cc src/optim/*_cpu*.cc; do
+  for source in src/base/arithmetic/isa.cc src/io/four_bit.cc src/kernels/*/*_cpu*.cc src/optim/*_cpu*.cc; do
     $compiler "${flags[@]}" "${mode_flags[@]}" -c "$source" -o "$out/$(basename "$source").o"
   done
   $compiler -shared -fopenmp -Wl,-z,defs -o "$out/kernels.so" "$out"/*.o

@@ -2,7 +2,7 @@
 # usage: tests/run.sh [--slow] [--ci]
 # Installs what is missing, builds, and runs every test: the release build with the engine, then everything that opens
 # no engine under AddressSanitizer + UBSan, and what of it has threads under ThreadSanitizer, all of it with the recorded
-# numbers of tests/data alone. Then come the tests that the whole collection of recorded numbers adds something to, where
+# numbers of tests/golden alone. Then come the tests that the whole collection of recorded numbers adds something to, where
 # there is one: in ../shared/golden, or where TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a
 # build without SIMD, the engine under AddressSanitizer, and a build that compiles each source by itself. --ci adds the
 # format check and clang-tidy over the sources that changed. Again it takes seconds to build.
@@ -79,7 +79,7 @@ suite release build/release '-L fast|full -E text.Published'
 plain='-L fast -E text.Published|SentencePiece.Normalizes'
 suite address build/address "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
 suite thread build/thread '-L fast -E text.Published|SentencePiece.Normalizes|ChatTemplateLimits|TokenizerHostile|locale' -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
-# The collection has more than tests/data: published templates and tokenizers, and all values of large tensors.
+# The collection has more than tests/golden: published templates and tokenizers, and all values of large tensors.
 whole=text.Published
 if [ -n "$collection" ]; then
   whole+='|TokenizerText|Tokenizer.Recorded|SentencePiece.Normalizes|Recorded.PreparedDatasets|model.Forward|model.Gradients|model.Classifier'

@@ -105,7 +105,7 @@ sources=$(awk -F'"' -v here="$here/" '$2 == "command" { torch = /torch_headers/ 
 
 free=() torch=()
 for path in "${wanted[@]}"; do
-  case $path in src/kernels/table_cpu_*.cc)
+  case $path in src/kernels/cpu/table_cpu_*.cc)
     say "$path is not checked: clang lacks gcc's __builtin_shuffle"
     continue ;;
   esac

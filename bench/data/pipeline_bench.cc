@@ -10,9 +10,9 @@
 #include <map>
 #include <vector>
 
-#include "base/cpus.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/threads/cpus.h"
 #include "data/pipeline_child.h"
 #include "data/rows_file.h"
 #include "support/child.h"

@@ -3,18 +3,18 @@
 #include <cstdio>
 #include <span>
 
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/files/hash.h"
+#include "base/json/json.h"
 #include "base/log.h"
-#include "base/memory.h"
-#include "base/thread_pool.h"
+#include "base/memory/memory.h"
+#include "base/threads/thread_pool.h"
 #include "config/data_arguments.h"
 #include "config/training_arguments.h"
-#include "data/batch_stream.h"
-#include "data/open_tokenizer.h"
-#include "data/row_files.h"
-#include "data/sft.h"
+#include "data/batch/batch_stream.h"
+#include "data/prepare/sft.h"
+#include "data/source/row_files.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "support/child.h"
 
 namespace trl::bench {

@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
+#include "base/arithmetic/random.h"
 #include "base/error.h"
-#include "base/files.h"
-#include "base/random.h"
+#include "base/files/files.h"
 
 namespace trl::bench {
 

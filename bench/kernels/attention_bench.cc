@@ -12,7 +12,7 @@
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "support/scratch.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -8,15 +8,15 @@
 
 #include "io/four_bit.h"
 #include "io/int8_rows.h"
-#include "kernels/four_bit_weight.h"
-#include "kernels/ggml_weight.h"
-#include "kernels/int8_products.h"
-#include "kernels/int8_weight.h"
-#include "kernels/weight_product.h"
+#include "kernels/gemm/int8_products.h"
+#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/ggml_weight.h"
+#include "kernels/weight/int8_weight.h"
+#include "kernels/weight/weight_product.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "kernels/experts.h"
+#include "kernels/experts/experts.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

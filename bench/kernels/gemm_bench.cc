@@ -7,10 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

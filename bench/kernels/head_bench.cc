@@ -7,14 +7,14 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 #include "kernels/path.h"
 #include "kernels/tensor_files.h"
 #include "support/command.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "support/scratch.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include "optim/optim.h"
 #include "support/repeat.h"
 #include "support/runs.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <unordered_set>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_reader.h"
 

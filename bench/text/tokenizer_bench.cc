@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "support/command.h"
 #include "support/repeat.h"
 #include "support/runs.h"

@@ -2,14 +2,14 @@
 // Steps over rows that begin alike, each row by itself and with share_prefix, A B B A in one process. A JSON
 // line for each case: fastest seconds of a step, how many times faster the shared one is, how many times
 // fewer operations it has, and the share of the latter that the former is.
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/lora_config.h"
 #include "support/command.h"
 #include "support/random_model.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "support/scratch.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 #include "train/trainer.h"
 
 namespace {

@@ -7,8 +7,8 @@
 
 #include "adapter/old_experts.h"
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 
 namespace trl::adapter {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 
 namespace trl::adapter {
 

@@ -4,7 +4,7 @@
 #include <pcre2.h>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::adapter {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::adapter {
 

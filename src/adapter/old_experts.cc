@@ -8,7 +8,7 @@
 #include "adapter/module_names.h"
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::adapter {
 

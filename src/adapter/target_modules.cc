@@ -9,7 +9,7 @@
 #include "adapter/shortest_endings.h"
 #include "adapter/whole_modules.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::adapter {
 

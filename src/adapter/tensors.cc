@@ -6,7 +6,7 @@
 
 #include "adapter/config_file.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace trl::adapter {
 

@@ -6,7 +6,7 @@
 #include "adapter/module_names.h"
 #include "adapter/named_modules.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::adapter {
 

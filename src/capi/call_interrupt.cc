@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "capi/ending.h"
 
 namespace trl::capi {

@@ -1,7 +1,7 @@
 // trl_config_*: key-value configuration.
 #include "capi/config_handle.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/guard.h"
 #include "config/warnings.h"
 

@@ -1,12 +1,12 @@
 // trl_dataset_* and trl_record_*.
 #include "capi/dataset_handle.h"
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "capi/arrow_stream.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "data/formats.h"
+#include "data/source/formats.h"
 #include "io/arrow_abi.h"
 
 namespace trl::capi {
@@ -141,7 +141,7 @@ std::shared_ptr<void> Dataset::start_reading() const {
 
 std::unique_ptr<data::Source> Dataset::source(const data::Spool& spool) const {
   auto reading = start_reading();
-  const LogScope scope(runtime_->log());
+  const LogScope scope(runtime_->shared_log());
   auto source = rows_->source();
   if (source == nullptr) source = data::read_table(rows_->table(spool));
   if (reading == nullptr) return source;
@@ -157,7 +157,7 @@ std::vector<std::unique_ptr<data::Source>> Dataset::shards(const data::Spool& sp
 
 std::shared_ptr<const data::Table> Dataset::table(const data::Spool& spool) const {
   const auto reading = start_reading();
-  const LogScope scope(runtime_->log());
+  const LogScope scope(runtime_->shared_log());
   return rows_->table(spool);
 }
 
@@ -180,7 +180,7 @@ trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_co
         rows.entries.front().split = config.get("dataset_train_split");
         rows.entries.front().config = config.get_text("dataset_config").value_or("");
         const RuntimeScope scope(*shared);
-        auto opened = data::open_rows(rows, *shared->log());
+        auto opened = data::open_rows(rows, shared->log());
         *out_dataset = new_dataset(shared, config, std::move(opened.train));
       },
       out_dataset);
@@ -244,7 +244,7 @@ trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* confi
         const auto shared = runtime_of(runtime);
         const auto arguments = trl::config::dataset_arguments(keys);
         const RuntimeScope scope(*shared);
-        data::OpenedRows rows = data::open_rows(arguments, *shared->log());
+        data::OpenedRows rows = data::open_rows(arguments, shared->log());
         std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
         if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
         *out_train = train.release();

@@ -6,31 +6,27 @@
 #include <set>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "data/origin.h"
+#include "data/source/origin.h"
+#include "run/rows/rows.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
 
-class Dataset {
+class Dataset final : public run::Rows {
  public:
   // shareable: several threads may read the rows at once.
   Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
           std::shared_ptr<const data::Origin> rows);
-  // Its rows at their start, for as long as the source lives. Rows of a callback have one reader at a time:
-  // Error(busy).
-  std::unique_ptr<data::Source> source(const data::Spool& spool) const;
-  // The same rows, each file as a separate source.
-  std::vector<std::unique_ptr<data::Source>> shards(const data::Spool& spool) const;
-  // Rows that can be read again in any order; the same table as long as the files are the same. The rows of a
-  // callback and of an Arrow stream are read here, on the calling thread.
-  std::shared_ptr<const data::Table> table(const data::Spool& spool) const;
-  // config with the keys of a dataset (dataset_columns ...) that this one was given of its own.
-  config::Config apply_options(config::Config config) const;
+  std::unique_ptr<data::Source> source(const data::Spool& spool) const override;
+  std::vector<std::unique_ptr<data::Source>> shards(const data::Spool& spool) const override;
+  std::shared_ptr<const data::Table> table(const data::Spool& spool) const override;
+  config::Config apply_options(config::Config config) const override;
+  bool shareable() const override { return shareable_; }
+  run::Environment& environment() const override { return *runtime_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
-  bool shareable() const { return shareable_; }
   // A text that lives as long as this dataset.
   const char* keep(std::string text) const {
     const std::lock_guard lock(kept_mutex_);

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/quiet_thread.h"
+#include "base/threads/quiet_thread.h"
 #include "capi/call_interrupt.h"
 #include "capi/process.h"
 

@@ -4,16 +4,16 @@
 #include <filesystem>
 
 #include "adapter/config_file.h"
+#include "base/text/quantity.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "capi/model_handle.h"
-#include "capi/prepare.h"
-#include "capi/reference_check.h"
-#include "capi/training_run.h"
 #include "config/model_dtype.h"
 #include "config/warnings.h"
 #include "engine/error_capture.h"
-#include "telemetry/plan_report.h"
+#include "run/model_files.h"
+#include "run/reference_check.h"
+#include "run/rows/prepare.h"
+#include "run/training_run.h"
 
 namespace trl::capi {
 
@@ -24,14 +24,14 @@ constexpr const char* kLimitKey = "runtime.host_memory_limit";
 // Takes an adapter's base as the model. Nothing is trained: all weights are frozen, a reference stays as it
 // is, and nothing is kept for later. Rows that memory does not take go into an unnamed file.
 config::Config evaluated(config::Config config) {
-  config.set("model_name_or_path", base_path(needed_model_path(config), config));
+  config.set("model_name_or_path", run::base_path(run::needed_model_path(config), config));
   config.set("use_peft", "true");
   for (const auto& [key, value] : {std::pair{"sync_ref_model", "false"},
                                    {"precompute_ref_log_probs", "false"},
                                    {"cache_frozen_layers", "null"}})
     if (config.is_set(key)) config.set(key, value);
   config.set("output_dir", std::filesystem::temp_directory_path().string());
-  return with_absolute_paths(std::move(config));
+  return run::with_absolute_paths(std::move(config));
 }
 
 // Weights stay in their files unless something else is made of them: 8-bit products, or the remainder that an
@@ -56,15 +56,15 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
     : runtime_(std::move(runtime)),
       config_(evaluated(config)),
       arguments_(config::training_arguments(config_)),
-      model_path_(needed_model_path(config_)) {
-  refuse_tokens_beside_adapter(config_);
+      model_path_(run::needed_model_path(config_)) {
+  run::refuse_tokens_beside_adapter(config_);
   const std::string& reference = arguments_.preference.reference;
-  if (!reference.empty()) check_reference(reference);
+  if (!reference.empty()) run::check_reference(reference);
   for (const std::string& warning : config::by_reason(config_.warnings()))
-    runtime_->log()->write(base::LogLevel::warning, "config", warning);
+    runtime_->log().write(base::LogLevel::warning, "config", warning);
   std::vector<int32_t> new_tokens;  // their rows are drawn or an adapter's
-  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens);
-  if (!reference.empty()) check_reference_tokens(reference, tokenizer_->get());
+  tokenizer_ = run::open_training_tokenizer(config_, model_path_, new_tokens, runtime_->log());
+  if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
   const int64_t before = process().memory().now();
@@ -72,18 +72,18 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   opened_bytes_ = process().memory().now() - before;
 }
 
-Opening Evaluator::opening() const {
-  return {wanted_embedding_rows(config_, *tokenizer_), arguments_.method == "reward",
+run::Opening Evaluator::opening() const {
+  return {run::wanted_embedding_rows(config_, *tokenizer_), arguments_.method == "reward",
           reads_in_place(config_, arguments_), arguments_.bf16 && converts_};
 }
 
 void Evaluator::open() {
   const std::vector<engine::KeyValue> values = values_of(config_);
-  EngineObject<engine::Attention> attention;
-  if (!arguments_.attention.plugin.empty()) attention = open_attention(values, model_path_);
-  model_ = open_model(model_path_, config_, opening());
+  run::EngineObject<engine::Attention> attention;
+  if (!arguments_.attention.plugin.empty()) attention = run::open_attention(*runtime_, values, model_path_);
+  model_ = run::open_model(*runtime_, model_path_, config_, opening());
   const engine::EvaluatorSpec spec{values, model_.get(), attention.get(),
-                                   special_tokens(tokenizer_->get(), config_)};
+                                   run::special_tokens(tokenizer_->get(), config_)};
   engine::Evaluator* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -97,7 +97,7 @@ int64_t Evaluator::planned(int64_t rows, int64_t longest) const try {
   const std::vector<int64_t> lengths(static_cast<size_t>(rows), longest);
   engine::PlanSpec spec;
   spec.config = values;
-  spec.model = model_spec(model_path_, dtype, config_, opening());
+  spec.model = run::model_spec(model_path_, dtype, config_, opening());
   spec.lengths = lengths;
   int64_t counted = 0;
   engine::ErrorCapture error;
@@ -119,14 +119,14 @@ void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const 
   if (limit <= 0) return;
   const int64_t free = free_bytes(taken);
   if (planned(rows, longest) <= free) return;
-  const auto in_words = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+  const auto in_words = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
   constexpr double kCertain = 0.9;  // a prediction may be above the bytes that are taken
   const int64_t least = planned(1, longest);
   if (kCertain * static_cast<double>(least) <= static_cast<double>(free)) {
-    current_log()->warning("plan",
-                           "{}: {} may be too little for {} rows of up to {} tokens at a time: give a "
-                           "smaller per_device_eval_batch_size",
-                           kLimitKey, in_words(limit), rows, longest);
+    runtime_->log().warning("plan",
+                            "{}: {} may be too little for {} rows of up to {} tokens at a time: give a "
+                            "smaller per_device_eval_batch_size",
+                            kLimitKey, in_words(limit), rows, longest);
     return;
   }
   throw Error(Status::out_of_memory,
@@ -141,8 +141,9 @@ void Evaluator::evaluate(const Dataset& rows) {
   const std::unique_lock lock(in_use_, std::try_to_lock);
   if (!lock) fail(Status::busy, "evaluator is in use on another thread");
   metrics_.entries.clear();
-  const Prepared prepared = prepare_evaluation(config_, arguments_, tokenizer_->get(), *runtime_, rows);
-  Batches& batches = *prepared.eval;
+  const run::Prepared prepared =
+      run::prepare_evaluation(*runtime_, config_, arguments_, tokenizer_->get(), rows);
+  run::Batches& batches = *prepared.eval;
   batches.settle();
   check_limit(std::min(arguments_.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
               opened_bytes_);

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "capi/dataset_handle.h"
-#include "capi/engine_object.h"
 #include "capi/metrics_handle.h"
-#include "capi/model_handle.h"
 #include "capi/runtime.h"
-#include "capi/tokenizer_handle.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
+#include "run/engine_object.h"
+#include "run/open_model.h"
+#include "run/tokenizer.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -26,7 +26,7 @@ class Evaluator {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
  private:
-  Opening opening() const;
+  run::Opening opening() const;
   void open();
   // The most that the memory counter would have, model included; 0: that is not planned.
   int64_t planned(int64_t rows, int64_t longest) const;
@@ -38,11 +38,11 @@ class Evaluator {
   const config::Config config_;
   const config::TrainingArguments arguments_;
   const std::string model_path_;
-  std::shared_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<run::Tokenizer> tokenizer_;
   bool converts_ = true;      // wider weights to bfloat16; false: memory takes them only in their files
   int64_t opened_bytes_ = 0;  // that the memory counter has of the model and its reference
-  EngineObject<engine::Model> model_;
-  EngineObject<engine::Evaluator> evaluator_;
+  run::EngineObject<engine::Model> model_;
+  run::EngineObject<engine::Evaluator> evaluator_;
   trl_metrics metrics_;
   std::mutex in_use_;
 };

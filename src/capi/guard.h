@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "capi/error_handle.h"
 #include "capi/handle.h"
 #include "capi/process.h"
@@ -17,10 +17,10 @@ enum class From : uint8_t { anywhere, outside_callbacks };
 // The log of the runtime that an object was created with, or null.
 template <class T>
 std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
-  if constexpr (requires { object.runtime()->log(); }) {
-    return object.runtime()->log();
-  } else if constexpr (requires { object.log(); }) {
-    return object.log();
+  if constexpr (requires { object.runtime()->shared_log(); }) {
+    return object.runtime()->shared_log();
+  } else if constexpr (requires { object.shared_log(); }) {
+    return object.shared_log();
   } else {
     return nullptr;
   }

@@ -3,99 +3,17 @@
 
 #include <filesystem>
 
-#include "adapter/config_file.h"
-#include "adapter/tensors.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/polled_lock.h"
+#include "base/json/json.h"
+#include "base/threads/polled_lock.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"
-#include "config/model_dtype.h"
-#include "config/quantization.h"
-#include "data/template_model.h"
+#include "data/tokenizer/template_model.h"
 #include "engine/error_capture.h"
+#include "run/model_files.h"
+#include "run/open_model.h"
 
 namespace trl::capi {
-
-bool has_tokenizer(const std::string& directory) {
-  return base::file_exists(base::join_path(directory, "tokenizer.json")) ||
-         base::file_exists(base::join_path(directory, "tokenizer.model"));
-}
-
-namespace {
-
-std::string adapter_path(const config::Config& options) {
-  return options.get_text("adapter_name_or_path").value_or("");
-}
-
-// The files decide, whatever the method.
-bool is_reward(const std::string& path, const config::Config& options) {
-  const std::string adapter = adapter_path(options);
-  return options.method() == "reward" || names_classifier(path) ||
-         (!adapter.empty() && makes_classifier(adapter));
-}
-
-}  // namespace
-
-bool makes_classifier(const std::string& adapter) {
-  return adapter::read_config(adapter).task_type == "SEQ_CLS";
-}
-
-bool names_classifier(const std::string& directory) {
-  const std::string file = base::join_path(directory, "config.json");
-  if (!base::file_exists(file)) return false;  // refused by its name when the model is opened
-  const base::Json config = base::read_json_file(file);
-  if (!config.is_object() || !config.contains("architectures")) return false;
-  const base::Json& all = config["architectures"];
-  const base::Json& first = all.is_array() && !all.empty() ? all.front() : all;
-  return first.is_string() && first.get<std::string>().ends_with("ForSequenceClassification");
-}
-
-int64_t adapter_embedding_rows(const config::Config& options) {
-  const std::string adapter = adapter_path(options);
-  return adapter.empty() ? 0 : adapter::embedding_rows(adapter);
-}
-
-std::string tokenizer_path(const std::string& model, const config::Config& options) {
-  const std::string adapter = adapter_path(options);
-  const bool own = !adapter.empty() && has_tokenizer(adapter);
-  return own ? adapter : model;
-}
-
-engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, const config::Config& options,
-                             const Opening& how) {
-  const std::string adapter = adapter_path(options);
-  return {.path = path,
-          .dtype = dtype,
-          .use_cpu = options.get_bool("use_cpu"),
-          .embedding_rows = how.embedding_rows,
-          .seed = static_cast<uint64_t>(options.get_int("seed")),
-          .quantization = config::quantization(options),
-          .reward = how.reward,
-          .head_follows = how.reward && !adapter.empty() && makes_classifier(adapter),
-          .mapped = how.mapped,
-          .bf16 = how.bf16};
-}
-
-EngineObject<engine::Model> open_model(const std::string& path, const config::Config& options,
-                                       const Opening& how) {
-  const std::string dtype = config::model_dtype(options);
-  const std::string adapter = adapter_path(options);
-  const engine::ModelSpec spec = model_spec(path, dtype, options, how);
-  engine::Model* model = nullptr;
-  engine::ErrorCapture error;
-  engine::Engine& engine = process().engine();
-  error.check(process().use_engine(Use::open, [&] { return engine.open_model(spec, &model, error); }));
-  EngineObject<engine::Model> opened(model);
-  if (!adapter.empty()) {
-    error.check(process().use_engine(Use::open, [&] {
-      const int32_t status = model->add_adapter("default", adapter, error);
-      return status < 0 ? status : model->use_adapter("default", error);
-    }));
-  }
-  return opened;
-}
 
 namespace {
 
@@ -117,44 +35,18 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
     : runtime_(std::move(runtime)),
       path_(std::filesystem::absolute(path).string()),
       options_(options),
-      model_(open_model(path, without_template_model(options),
-                        {adapter_embedding_rows(options), is_reward(path, options)})) {
+      model_(run::open_model(*runtime_, path, without_template_model(options),
+                             {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {
   described_ = base::Json({{"parameters", model_->parameter_count()},
                            {"config", base::parse_json(model_->config_json(), "config.json")}})
                    .dump();
 }
 
-std::shared_ptr<Tokenizer> Model::tokenizer() {
+std::shared_ptr<run::Tokenizer> Model::tokenizer() {
   const auto lock = base::polled_lock(tokenizer_mutex_);
-  if (!tokenizer_) tokenizer_ = open_tokenizer(tokenizer_path(path_, options_), options_);
+  if (!tokenizer_)
+    tokenizer_ = run::open_tokenizer(run::tokenizer_path(path_, options_), options_, runtime_->log());
   return tokenizer_;
-}
-
-std::string base_path(const std::string& path, config::Config& options) {
-  if (!adapter::is_adapter(path)) return path;
-  const std::string base = adapter::read_config(path).base_model_name_or_path;
-  if (base.empty()) {
-    fail(Status::not_found,
-         "{}: is an adapter, and {} does not say of which model: give the model, and the adapter as "
-         "adapter_name_or_path",
-         path, adapter::kConfigFile);
-  }
-  options.set("adapter_name_or_path", path);
-  return base;
-}
-
-engine::SaveKind save_kind(std::string_view name) {
-  using engine::SaveKind;
-  if (name == "checkpoint") return SaveKind::checkpoint;
-  if (name == "adapter") return SaveKind::adapter;
-  return name == "merged" ? SaveKind::merged : SaveKind::model;
-}
-
-std::vector<int32_t> end_tokens(engine::Model& model, const text::Tokenizer& tokenizer) {
-  const auto of_model = model.end_ids();
-  std::vector<int32_t> ids(of_model.begin(), of_model.end());
-  if (const auto eos = tokenizer.special_id(tokenizer.special().eos)) ids.push_back(*eos);
-  return ids;
 }
 
 }  // namespace trl::capi
@@ -171,7 +63,7 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
         auto held = runtime_of(runtime);
         const RuntimeScope scope(*held);
         trl::config::Config given = options_of(options);
-        const std::string base = base_path(directory, given);
+        const std::string base = trl::run::base_path(directory, given);
         *out_model = new trl_model(std::make_shared<Model>(held, base, given));
       },
       out_model);
@@ -248,7 +140,7 @@ trl_status trl_model_save(trl_model* model, const char* path, const trl_config* 
   return guard(error, [&] {
     const std::string directory = path_of(path);
     const auto given = get_or_null(options, "options");
-    const auto kind = save_kind(given ? given->copy().get("save.kind") : "model");
+    const auto kind = trl::run::save_kind(given ? given->copy().get("save.kind") : "model");
     change(model, Use::save, [&](Model& on, trl::engine::ErrorSink& sink) {
       const auto files = on.tokenizer()->get().files();
       std::vector<trl::engine::NamedBytes> named;

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
 #include "base/log.h"
-#include "base/polled_lock.h"
+#include "base/threads/cpus.h"
+#include "base/threads/polled_lock.h"
 #include "capi/ending.h"
 #include "capi/runtime_log.h"
 #include "engine/error_capture.h"
@@ -58,14 +58,14 @@ class EngineHost final : public engine::Host {
   }
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
     const auto of = static_cast<base::MemoryKind>(kind);
-    MemoryCap* const cap = MemoryCap::current();
+    run::MemoryCap* const cap = run::MemoryCap::current();
     if (cap == nullptr) return memory_.try_charge(of, bytes);
     const bool charged = memory_.try_charge(of, bytes, cap->counted());
     if (charged) cap->took(of);
     return charged;
   }
   int32_t why_refused(int32_t kind, int64_t bytes, engine::ErrorSink& why) noexcept override {
-    const MemoryCap* const cap = MemoryCap::current();
+    const run::MemoryCap* const cap = run::MemoryCap::current();
     const int64_t limit = memory_.limit();
     if (cap == nullptr || (limit > 0 && limit <= cap->counted())) return 0;
     try {
@@ -82,7 +82,7 @@ class EngineHost final : public engine::Host {
   int64_t memory_limit() noexcept override { return memory_.limit(); }
   int64_t memory_now() noexcept override { return memory_.now(); }
   int64_t memory_peak(int32_t kind) noexcept override {
-    const MemoryCap* const cap = MemoryCap::current();
+    const run::MemoryCap* const cap = run::MemoryCap::current();
     const auto of = static_cast<base::MemoryKind>(kind);
     return cap != nullptr ? cap->most(of) : memory_.peak(of);
   }

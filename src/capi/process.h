@@ -12,11 +12,12 @@
 #include <optional>
 #include <shared_mutex>
 
-#include "base/memory.h"
-#include "base/plain_arithmetic.h"
-#include "capi/memory_cap.h"
+#include "base/arithmetic/plain_arithmetic.h"
+#include "base/memory/memory.h"
 #include "capi/reporting_interrupt.h"
 #include "engine/engine.h"
+#include "run/environment.h"
+#include "run/plan/memory_cap.h"
 
 namespace trl::capi {
 
@@ -29,9 +30,7 @@ struct Settings {
   std::optional<int64_t> threads;
 };
 
-// Purposes that the engine is used for. The first use of each creates objects that last until the process
-// ends.
-enum class Use : uint8_t { open, train, evaluate, save, generate };
+using run::Use;
 
 class Process {
  public:
@@ -128,7 +127,7 @@ class CallbackScope {
   CallbackScope& operator=(const CallbackScope&) = delete;
 
  private:
-  const MemoryCapScope uncapped_{nullptr};
+  const run::MemoryCapScope uncapped_{nullptr};
 };
 
 // The interrupt of the host's own call on this thread; null: it has none, or this is a call within a

@@ -1,7 +1,7 @@
 // trl_runtime_*.
 #include "capi/runtime.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 
@@ -56,7 +56,7 @@ const char* Runtime::keep(std::string text) {
   return kept_.insert(std::move(text)).first->c_str();
 }
 
-RuntimeScope::RuntimeScope(const Runtime& runtime) : log_(runtime.log()) {
+RuntimeScope::RuntimeScope(const Runtime& runtime) : log_(runtime.shared_log()) {
   ReportingInterrupt* const call = own_interrupt();
   if (call == nullptr) return;
   call->works_for(&runtime);
@@ -88,7 +88,7 @@ trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtim
 trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data, trl_destroy_fn destroy,
                                trl_error** error) noexcept {
   return guard(error, [&, callback = Callback<trl_log_fn>{log, {user_data, destroy}}]() mutable {
-    get(runtime, "runtime")->log()->set(std::move(callback));
+    get(runtime, "runtime")->log().set(std::move(callback));
   });
 }
 

@@ -4,24 +4,33 @@
 #include <set>
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "capi/callback.h"
 #include "capi/handle.h"
 #include "capi/process.h"
 #include "capi/runtime_log.h"
 #include "config/config.h"
+#include "run/environment.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
 
-class Runtime {
+class Runtime final : public run::Environment {
  public:
   explicit Runtime(const config::Config& config);  // reads the group `runtime`
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  const std::shared_ptr<RuntimeLog>& log() const { return log_; }
-  base::ThreadPool& pool() { return pool_; }
+  engine::Engine& engine() override { return process().engine(); }
+  int32_t use_engine(Use use, const std::function<int32_t()>& body) override {
+    return process().use_engine(use, body);
+  }
+  base::MemoryCounter& memory() override { return process().memory(); }
+  base::Interrupt& background() override { return process().background(); }
+  int threads() override { return process().threads(); }
+  base::ThreadPool& pool() override { return pool_; }
+  RuntimeLog& log() override { return *log_; }
+  const std::shared_ptr<RuntimeLog>& shared_log() const { return log_; }
   std::shared_ptr<const ProgressCallback> progress() const;  // or null
   void set_progress(ProgressCallback callback);
   const char* describe();              // JSON; opens the engine

@@ -1,18 +1,18 @@
 // trl_model_score.
-#include "base/json.h"
-#include "capi/complete.h"
+#include "base/json/json.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
 #include "engine/error_capture.h"
+#include "run/complete/complete.h"
 
 namespace trl::capi {
 
 namespace {
 
-std::vector<int32_t> scored_ids(const Tokenizer& tokenizer, std::string_view text, int32_t form,
+std::vector<int32_t> scored_ids(const run::Tokenizer& tokenizer, std::string_view text, int32_t form,
                                 const std::string& name) {
-  if (form == TRL_TEXT_AS_IS) return text_ids(tokenizer, text);
+  if (form == TRL_TEXT_AS_IS) return run::text_ids(tokenizer, text);
   if (form == TRL_TEXT_CONVERSATION) {
     base::Json json = base::parse_json(text, name);
     if (json.is_array()) json = base::Json{{"messages", std::move(json)}};

@@ -1,41 +1,9 @@
-// A tokenizer handle, with its parsed chat templates.
+// A tokenizer handle.
 #pragma once
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "base/json.h"
 #include "capi/handle.h"
-#include "config/config.h"
-#include "text/chat_template/chat_templates.h"
-#include "text/tokenizer/tokenizer.h"
+#include "run/tokenizer.h"
 #include "trl/trl.h"
 
-namespace trl::capi {
-
-class Tokenizer {
- public:
-  explicit Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer);
-  const text::Tokenizer& get() const { return *tokenizer_; }
-  // conversation: a list of messages, or an object as trl_tokenizer_apply_chat_template takes it.
-  std::string apply_chat_template(const base::Json& conversation) const;
-  const std::string& describe() const { return described_; }
-
- private:
-  std::string render(const base::Json& messages, const text::RenderOptions& options) const;
-  const std::unique_ptr<text::Tokenizer> tokenizer_;
-  const text::ChatTemplates templates_;
-  std::string described_;
-};
-
-inline constexpr std::string_view kTokenizerKeys[] = {"eos_token", "pad_token", "chat_template",
-                                                      "chat_template_path"};
-
-// The tokenizer at path with the overrides that options hold under kTokenizerKeys.
-std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options);
-
-}  // namespace trl::capi
-
-struct trl_tokenizer : trl::capi::Handle<trl::capi::Tokenizer, trl::capi::Tag::tokenizer> {
+struct trl_tokenizer : trl::capi::Handle<trl::run::Tokenizer, trl::capi::Tag::tokenizer> {
   using Handle::Handle;
 };

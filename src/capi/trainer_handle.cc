@@ -3,27 +3,25 @@
 
 #include <vector>
 
-#include "base/resident.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
 #include "capi/callback.h"
-#include "capi/choose_way.h"
 #include "capi/config_handle.h"
-#include "capi/convert_model.h"
 #include "capi/guard.h"
-#include "capi/limit_check.h"
-#include "capi/memory_budget.h"
-#include "capi/model_handle.h"
-#include "capi/position_check.h"
-#include "capi/prepare.h"
-#include "capi/reference_check.h"
-#include "capi/run_check.h"
-#include "capi/run_plan.h"
-#include "capi/training_run.h"
-#include "config/data_arguments.h"
 #include "config/training_arguments.h"
 #include "config/warnings.h"
-#include "data/template_model.h"
 #include "engine/error_capture.h"
-#include "telemetry/plan_report.h"
+#include "run/check.h"
+#include "run/convert_model.h"
+#include "run/open_model.h"
+#include "run/plan/choose_way.h"
+#include "run/plan/limit_check.h"
+#include "run/plan/memory_budget.h"
+#include "run/plan/plan.h"
+#include "run/reference_check.h"
+#include "run/rows/position_check.h"
+#include "run/rows/prepare.h"
+#include "run/training_run.h"
 
 namespace trl::capi {
 namespace {
@@ -83,69 +81,70 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
 Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
                  std::shared_ptr<Dataset> eval)
     : runtime_(std::move(runtime)),
-      config_(with_whole_paths(std::move(config))),
+      config_(run::with_whole_paths(std::move(config))),
       train_(std::move(train)),
       eval_(std::move(eval)),
-      model_path_(needed_model_path(config_)) {
+      model_path_(run::needed_model_path(config_)) {
   interrupt_.works_for(runtime_.get());
   const auto arguments = config::training_arguments(config_);  // refuses before anything is read
-  const std::optional<int64_t> budget = memory_budget(config_);
+  const std::optional<int64_t> budget = run::memory_budget(*runtime_, config_);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
-  check_run(config_, arguments);
+  run::check_run(*runtime_, config_, arguments);
   std::vector<std::string> warnings = config_.warnings();
   for (std::string& line : config::idle_options(config_)) warnings.push_back(std::move(line));
   for (const std::string& warning : config::by_reason(warnings))
-    runtime_->log()->write(base::LogLevel::warning, "config", warning);
+    runtime_->log().write(base::LogLevel::warning, "config", warning);
   for (const std::string& note : config::run_notes(config_))
-    runtime_->log()->write(base::LogLevel::info, "config", note);
+    runtime_->log().write(base::LogLevel::info, "config", note);
   std::vector<engine::KeyValue> values;
   for (const auto& [key, value] : config_.values()) values.push_back({key, value});
-  EngineObject<engine::Attention> attention;
-  if (!arguments.attention.plugin.empty()) attention = open_attention(values, model_path_);
-  tokenizer_ = open_training_tokenizer(config_, model_path_, new_tokens_);
+  run::EngineObject<engine::Attention> attention;
+  if (!arguments.attention.plugin.empty()) attention = run::open_attention(*runtime_, values, model_path_);
+  tokenizer_ = run::open_training_tokenizer(config_, model_path_, new_tokens_, runtime_->log());
   if (const std::string& path = arguments.preference.reference; !path.empty())
-    check_reference_tokens(path, tokenizer_->get());
+    run::check_reference_tokens(path, tokenizer_->get());
   config::SampleArguments sampling = config::sample_arguments(config_);
-  std::vector<SamplePrompt> prompts = read_sample_prompts(sampling);
-  encode(prompts, *tokenizer_);
-  Prepared prepared = prepare(config_, arguments, tokenizer_->get(), *runtime_, *train_, eval_.get());
+  std::vector<run::SamplePrompt> prompts = run::read_sample_prompts(sampling);
+  run::encode(prompts, *tokenizer_);
+  run::Prepared prepared =
+      run::prepare(*runtime_, config_, arguments, tokenizer_->get(), *train_, eval_.get());
   pool_ = std::move(prepared.pool);
   train_batches_ = std::move(prepared.train);
   eval_batches_ = std::move(prepared.eval);
-  embedding_rows_ = wanted_embedding_rows(config_, *tokenizer_);
-  std::optional<Choice> choice;
+  embedding_rows_ = run::wanted_embedding_rows(config_, *tokenizer_);
+  std::optional<run::Choice> choice;
   if (budget) {
-    choice = choose_way(config_, arguments, *budget,
-                        largest_batch(config_, arguments, *train_batches_, eval_batches_.get()),
-                        embedding_rows_, new_tokens_);
+    choice = run::choose_way(*runtime_, config_, arguments, *budget,
+                             run::largest_batch(config_, arguments, *train_batches_, eval_batches_.get()),
+                             embedding_rows_, new_tokens_);
     values.clear();
     for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
-    expected_.prediction = prediction_of(choice->plan);
+    expected_.prediction = run::prediction_of(choice->plan);
     cap_.emplace(*budget, expected_.prediction, process().memory());
   }
   const config::Config& chosen = choice ? choice->config : config_;
-  check_disks(chosen, embedding_rows_, new_tokens_, 0);
+  run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, 0);
   const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
   if (all_read) {
     train_batches_->settle();  // before there are weights in memory
-    check_disks(chosen, embedding_rows_, new_tokens_, train_batches_->batches_per_epoch());
+    run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, train_batches_->batches_per_epoch());
   }
   if (!budget) {
-    check_memory_limit(config_, arguments, *train_batches_, eval_batches_.get(), embedding_rows_,
-                       new_tokens_);
-    expected_ = expected_peak(config_, arguments, *train_batches_, eval_batches_.get(), all_read,
-                              embedding_rows_, new_tokens_);
+    run::check_memory_limit(*runtime_, config_, arguments, *train_batches_, eval_batches_.get(),
+                            embedding_rows_, new_tokens_);
+    expected_ = run::expected_peak(*runtime_, config_, arguments, *train_batches_, eval_batches_.get(),
+                                   all_read, embedding_rows_, new_tokens_);
   }
-  const MemoryCapScope capped(cap());
-  model_ = open_model(model_path_, config_, {embedding_rows_, arguments.method == "reward"});
+  const run::MemoryCapScope capped(cap());
+  model_ = run::open_model(*runtime_, model_path_, config_, {embedding_rows_, arguments.method == "reward"});
   if (!prompts.empty()) {
-    samples_ = std::make_unique<Samples>(std::move(sampling), arguments.output_dir, std::move(prompts),
-                                         tokenizer_, *model_);
+    samples_ = std::make_unique<run::Samples>(*runtime_, std::move(sampling), arguments.output_dir,
+                                              std::move(prompts), tokenizer_, *model_);
     events_.samples = samples_.get();
   }
   train_batches_->settle();
   if (eval_batches_) settle_evaluation();
-  check_positions(config_, model_->learned_positions(), *train_batches_, eval_batches_.get());
+  run::check_positions(config_, model_->learned_positions(), *train_batches_, eval_batches_.get());
 
   const auto files = tokenizer_->get().files();
   std::vector<engine::NamedBytes> named;
@@ -158,13 +157,14 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   spec.eval = eval_batches_.get();
   spec.events = &events_;
   spec.files = named;
-  std::optional<EncodedVocabulary> vocabulary;
+  std::optional<run::EncodedVocabulary> vocabulary;
   if (arguments.save_format == config::SaveFormat::gguf) {
     const base::Json model_config = base::parse_json(model_->config_json(), "config.json");
-    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_path_), model_path_);
+    vocabulary.emplace(tokenizer_->get(), run::embedding_rows(model_config, model_path_), model_path_,
+                       runtime_->log());
     spec.vocabulary = vocabulary->view();
   }
-  spec.tokens = special_tokens(tokenizer_->get(), config_);
+  spec.tokens = run::special_tokens(tokenizer_->get(), config_);
   spec.new_tokens = new_tokens_;
   if (choice) spec.levers = choice->levers;
   told_ = expected_;
@@ -184,20 +184,20 @@ void Trainer::settle_evaluation() {
       rows == 0 ? "nothing is left of the evaluation rows"
                 : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
                               rows, config_.get("per_device_eval_batch_size"));
-  runtime_->log()->warning("data", "{}: evaluations report no metrics except their time", why);
+  runtime_->log().warning("data", "{}: evaluations report no metrics except their time", why);
 }
 
 // Of the process, in which others may have taken memory too.
 void Trainer::tell_memory() {
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
-    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} ({})", text(measured), text(predicted));
   };
   std::string of;
   if (told_.size.rows > 0)
-    of = fmt::format(" of {} of up to {} at a time", telemetry::count_text(told_.size.rows, "row"),
-                     telemetry::count_text(told_.size.longest, "token"));
+    of = fmt::format(" of {} of up to {} at a time", base::quantity(told_.size.rows, "row"),
+                     base::quantity(told_.size.longest, "token"));
   std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
                                  both(told_.prediction.peak, base::peak_resident_bytes()));
   for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
@@ -205,7 +205,7 @@ void Trainer::tell_memory() {
     line += fmt::format(", {} {}", base::measured_kind_name(kind),
                         both(told_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
   }
-  runtime_->log()->write(base::LogLevel::info, "plan", line);
+  runtime_->log().write(base::LogLevel::info, "plan", line);
 }
 
 bool Trainer::step_locked() {
@@ -221,9 +221,9 @@ bool Trainer::step_locked() {
   if (!stepped) {
     if (samples_) samples_->take_last();
     if (!cap_) {
-      told_ = peak_of_what_ran(config_, expected_, train_batches_->largest(),
-                               eval_batches_ ? eval_batches_->largest() : BatchSize(), embedding_rows_,
-                               new_tokens_);
+      told_ = run::peak_of_what_ran(*runtime_, config_, expected_, train_batches_->largest(),
+                                    eval_batches_ ? eval_batches_->largest() : run::BatchSize(),
+                                    embedding_rows_, new_tokens_);
     }
     error.check(trainer_->finish(error));
     interrupt_.answered();
@@ -369,7 +369,7 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
     const auto shared = get(trainer, "trainer");
     const auto save_options = get_or_null(options, "options");
     shared->save(path != nullptr ? path_of(path) : std::string(),
-                 save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
+                 trl::run::save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
   });
 }
 

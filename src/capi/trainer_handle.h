@@ -5,17 +5,17 @@
 #include <set>
 #include <string>
 
-#include "capi/batch_source.h"
 #include "capi/dataset_handle.h"
-#include "capi/engine_object.h"
-#include "capi/expected_peak.h"
-#include "capi/memory_cap.h"
 #include "capi/metrics_handle.h"
-#include "capi/run_samples.h"
 #include "capi/runtime.h"
-#include "capi/tokenizer_handle.h"
 #include "config/config.h"
 #include "engine/engine.h"
+#include "run/complete/samples.h"
+#include "run/engine_object.h"
+#include "run/plan/expected_peak.h"
+#include "run/plan/memory_cap.h"
+#include "run/rows/batch_source.h"
+#include "run/tokenizer.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -44,7 +44,7 @@ class Trainer {
     interrupt_.report_saving_to(runtime_->progress());
     base::poll();  // a request may have come before begin()
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
-    const MemoryCapScope capped(cap());
+    const run::MemoryCapScope capped(cap());
     try {
       return body();
     } catch (const Error& error) {
@@ -57,7 +57,7 @@ class Trainer {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }
-  const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
+  const std::shared_ptr<run::Tokenizer>& tokenizer() const { return tokenizer_; }
 
  private:
   class Events final : public engine::EventSink {
@@ -65,31 +65,31 @@ class Trainer {
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
     void* user_data = nullptr;
-    std::exception_ptr failure;  // of that function, first
-    Samples* samples = nullptr;  // sample_prompts
+    std::exception_ptr failure;       // of that function, first
+    run::Samples* samples = nullptr;  // sample_prompts
   };
   void settle_evaluation();  // warns where there is nothing to evaluate
   bool step_locked();
   void tell_memory();  // what was predicted beside what was measured, at the end
-  MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
+  run::MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
   std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use
   const config::Config config_;
   const std::shared_ptr<Dataset> train_, eval_;
   const std::string model_path_;
-  std::shared_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<run::Tokenizer> tokenizer_;
   std::unique_ptr<base::ThreadPool> pool_;
-  std::unique_ptr<Batches> train_batches_, eval_batches_;
+  std::unique_ptr<run::Batches> train_batches_, eval_batches_;
   ReportingInterrupt interrupt_;
-  ExpectedPeak expected_, told_;  // before the run, and at the end for what ran
-  int64_t embedding_rows_ = 0;    // as plan_of counts them
+  run::ExpectedPeak expected_, told_;  // before the run, and at the end for what ran
+  int64_t embedding_rows_ = 0;         // as plan_of counts them
   std::vector<int32_t> new_tokens_;
-  std::optional<MemoryCap> cap_;  // memory_budget
+  std::optional<run::MemoryCap> cap_;  // memory_budget
   Events events_;
-  EngineObject<engine::Model> model_;
-  std::unique_ptr<Samples> samples_;  // or null
-  EngineObject<engine::Trainer> trainer_;
+  run::EngineObject<engine::Model> model_;
+  std::unique_ptr<run::Samples> samples_;  // or null
+  run::EngineObject<engine::Trainer> trainer_;
   trl_metrics metrics_;
   std::string described_;
   std::mutex in_use_;

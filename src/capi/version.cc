@@ -3,9 +3,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
-#include "base/isa.h"
-#include "base/json.h"
+#include "base/arithmetic/isa.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "capi/guard.h"
 #include "engine/open_engine.h"
 

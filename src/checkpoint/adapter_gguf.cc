@@ -5,7 +5,7 @@
 #include "adapter/config_file.h"
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "checkpoint/gguf_file.h"
 #include "io/write_gguf.h"
 #include "model/gguf_families.h"

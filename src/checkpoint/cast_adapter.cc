@@ -2,7 +2,7 @@
 
 #include "adapter/config_file.h"
 #include "adapter/tensors.h"
-#include "base/staged_directory.h"
+#include "base/files/staged_directory.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
 #include "io/safetensors.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/save_model.h"
 #include "optim/optim.h"

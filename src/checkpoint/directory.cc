@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "checkpoint/directory_lock.h"
 
 namespace trl::checkpoint {

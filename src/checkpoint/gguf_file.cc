@@ -10,7 +10,7 @@
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
 #include "model/tensor_list.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::checkpoint {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "io/write_gguf.h"

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "base/files/hash.h"
+#include "base/json/json.h"
 
 namespace trl::checkpoint {
 

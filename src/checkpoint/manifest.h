@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/staged_directory.h"
+#include "base/files/staged_directory.h"
 
 namespace trl::checkpoint {
 

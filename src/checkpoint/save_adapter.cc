@@ -4,7 +4,7 @@
 
 #include "adapter/config_file.h"
 #include "adapter/model_card.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/save_model.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/staged_directory.h"
+#include "base/files/staged_directory.h"
 #include "engine/engine.h"
 #include "model/adapter.h"
 

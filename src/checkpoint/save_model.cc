@@ -11,7 +11,7 @@
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/memory_weights.h"
 #include "checkpoint/saved_config.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::checkpoint {
 

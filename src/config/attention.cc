@@ -1,8 +1,8 @@
 #include "config/attention.h"
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/nearest.h"
+#include "base/files/files.h"
+#include "base/text/nearest.h"
 #include "config/option_value.h"
 
 namespace trl::config {

@@ -1,9 +1,9 @@
 #include "config/config.h"
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/nearest.h"
-#include "base/number.h"
+#include "base/json/json.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "config/attention.h"
 #include "config/datasets.h"
 #include "config/gone_values.h"

@@ -2,7 +2,7 @@
 #include "config/data_arguments.h"
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/local_path.h"
 #include "config/option_value.h"
 

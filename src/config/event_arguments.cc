@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "config/byte_size.h"
 #include "config/local_path.h"
 #include "config/option_value.h"

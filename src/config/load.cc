@@ -2,7 +2,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/config.h"
 #include "config/option.h"
 #include "config/option_value.h"

@@ -1,7 +1,7 @@
 #include "config/local_path.h"
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/option_value.h"
 
 namespace trl::config {

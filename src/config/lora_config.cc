@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/nearest.h"
-#include "base/number.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "config/lora_fields.h"
 #include "config/option_value.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/option_value.h"
 
 namespace trl::config {

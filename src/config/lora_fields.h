@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "config/lora_config.h"
 
 namespace trl::config {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/option_value.h"
 #include "config/split.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/number.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "config/option_value.h"
 
 namespace trl::config {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/number.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "config/byte_size.h"
 #include "config/gone_values.h"
 #include "config/option_set.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/option_value.h"
 
 namespace trl::config {

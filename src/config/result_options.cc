@@ -1,5 +1,5 @@
 // The options that the weights of a run depend on, by what they amount to: names that are one here are one.
-#include "base/number.h"
+#include "base/text/number.h"
 #include "config/model_dtype.h"
 #include "config/training_arguments.h"
 

@@ -1,6 +1,6 @@
 // What the log says of a configuration before a run: options that act otherwise than their name says.
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "config/data_arguments.h"
 #include "config/optim_arguments.h"
 #include "config/training_arguments.h"

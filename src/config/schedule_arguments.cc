@@ -2,7 +2,7 @@
 #include "config/schedule_arguments.h"
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "config/named_values.h"
 #include "config/option_value.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/number.h"
-#include "base/quantity.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
 #include "config/option_value.h"
 
 namespace trl::config {

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/number.h"
+#include "base/text/utf8.h"
 #include "config/option_value.h"
 
 namespace trl::config {

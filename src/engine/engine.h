@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/interrupt.h"
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "config/levers.h"
 #include "config/quantization.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "engine/elf_needs.h"
 
 namespace trl::engine {

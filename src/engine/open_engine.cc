@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/quiet_thread.h"
+#include "base/files/files.h"
+#include "base/threads/quiet_thread.h"
 #include "engine/error_capture.h"
 #include "engine/mapped_torch.h"
 

@@ -17,8 +17,8 @@ Engine& open_engine(Host& host, const std::string& path = default_engine_path())
 
 // Ends the threads of OpenBLAS, which libtorch loads and which starts them when it is loaded; with these a
 // process would not end with the last thread of its host. OpenBLAS itself does this before every fork, and
-// starts them again when it needs them (tensor/blas_threads.h). Does nothing where the host had OpenBLAS
-// before the engine: the threads are the host's then.
+// starts them again when it needs them (tensor/threads/blas_threads.h). Does nothing where the host had
+// OpenBLAS before the engine: the threads are the host's then.
 void end_blas_threads() noexcept;
 
 }  // namespace trl::engine

@@ -6,8 +6,8 @@
 #include "config/training_arguments.h"
 #include "entry/trained.h"
 #include "entry/trainer_object.h"
-#include "kernels/attention_plugin.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/attention/attention_plugin.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "model/model.h"
 
 namespace trl::entry {

@@ -6,10 +6,10 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/files/mapped_reads.h"
 #include "base/log.h"
-#include "base/mapped_reads.h"
 #include "engine/engine.h"
-#include "tensor/openmp_threads.h"
+#include "tensor/threads/openmp_threads.h"
 
 namespace trl::entry {
 

@@ -2,8 +2,8 @@
 #include <dlfcn.h>
 #include <torch/csrc/api/include/torch/version.h>
 
-#include "base/isa.h"
-#include "base/json.h"
+#include "base/arithmetic/isa.h"
+#include "base/json/json.h"
 #include "checkpoint/convert.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
@@ -13,12 +13,12 @@
 #include "entry/memory_plan.h"
 #include "entry/model_object.h"
 #include "entry/trainer_object.h"
-#include "kernels/cpu_kernels.h"
-#include "kernels/gemm.h"
-#include "tensor/counted.h"
-#include "tensor/crew.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/gemm/gemm.h"
 #include "tensor/device.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/crew.h"
+#include "tensor/threads/parallel.h"
 #include "train/trainer.h"
 #include "trl/kernel.h"
 

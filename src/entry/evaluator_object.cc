@@ -7,8 +7,8 @@
 #include "entry/trained.h"
 #include "entry/trainer_object.h"
 #include "memory/plan.h"
-#include "tensor/mapped_pages.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/mapped_pages.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::entry {
 

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/resident.h"
+#include "base/json/json.h"
+#include "base/memory/resident.h"
 #include "entry/boundary.h"
 #include "entry/same_batch.h"
 #include "entry/start.h"
@@ -20,7 +20,7 @@
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "tensor/device.h"
-#include "tensor/mapped_pages.h"
+#include "tensor/memory/mapped_pages.h"
 #include "train/disk_room.h"
 #include "train/trainer.h"
 

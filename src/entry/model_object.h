@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "model/model.h"
-#include "tensor/gives_back.h"
+#include "tensor/memory/gives_back.h"
 
 namespace trl::entry {
 

@@ -1,9 +1,10 @@
 #include "entry/recording_events.h"
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/log.h"
-#include "base/resident.h"
-#include "telemetry/plan_report.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
+#include "report/run_page.h"
 #include "telemetry/samples.h"
 
 namespace trl::entry {
@@ -38,7 +39,7 @@ telemetry::Facts facts_of(const config::Config& config, const config::TrainingAr
 // Of the process: what others in it have taken is measured with what the run took.
 telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& predicted) {
   const auto both = [](int64_t of_plan, int64_t measured) {
-    const auto text = [](int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); };
+    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
     return fmt::format("{} predicted, {} measured", text(of_plan), text(measured));
   };
   telemetry::Facts facts = {{"resident, at most", both(predicted.peak, base::peak_resident_bytes())}};
@@ -69,7 +70,7 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
 
 RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
                                  const config::TrainingArguments& arguments, const engine::TrainerSpec& spec)
-    : recorders_(record_to(host, config, arguments, spec),
+    : recorders_(record_to(host, config, arguments, spec), report::make_html,
                  [&host](const std::string& line) {
                    host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
                  }),

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "base/pages.h"
-#include "base/resident.h"
+#include "base/memory/pages.h"
+#include "base/memory/resident.h"
 
 namespace trl::entry {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/json/json.h"
+#include "base/text/utf8.h"
 #include "io/elements.h"
 #include "io/jsonl.h"
 

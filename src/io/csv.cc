@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "io/jsonl.h"
 
 namespace trl::io {

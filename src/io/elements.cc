@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/bfloat16.h"
+#include "base/arithmetic/bfloat16.h"
 #include "base/error.h"
 
 namespace trl::io {

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/utf8.h"
+#include "base/text/nearest.h"
+#include "base/text/utf8.h"
 #include "io/gguf_types.h"
 
 namespace trl::io {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "io/gguf_types.h"
 
 namespace trl::io {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::io {
 

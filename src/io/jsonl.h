@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json_nesting.h"
+#include "base/json/json_nesting.h"
 #include "io/window.h"
 
 namespace trl::io {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/interrupt.h"
 
 namespace trl::io {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/bfloat16.h"
+#include "base/arithmetic/bfloat16.h"
 #include "base/error.h"
 #include "io/elements.h"
 

@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/json_nesting.h"
-#include "base/sorted_json.h"
+#include "base/json/json_nesting.h"
+#include "base/json/sorted_json.h"
 
 namespace trl::io {
 

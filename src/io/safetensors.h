@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
-#include "base/staged_directory.h"
+#include "base/files/files.h"
+#include "base/files/staged_directory.h"
 #include "io/elements.h"
 
 namespace trl::io {

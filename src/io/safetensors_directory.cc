@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/json.h"
-#include "base/sorted_json.h"
+#include "base/json/json.h"
+#include "base/json/sorted_json.h"
 #include "io/safetensors.h"
 #include "io/written.h"
 

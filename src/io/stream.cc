@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/interrupt.h"
 #include "io/pipe.h"
 

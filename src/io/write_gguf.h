@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "io/gguf_types.h"
 
 namespace trl::io {

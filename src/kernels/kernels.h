@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/kinds.h"
-#include "tensor/parameter.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::kernels {
 

@@ -5,13 +5,13 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/path.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/parameter/use.h"
 #include "tensor/saved.h"
-#include "tensor/use.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::kernels {
 

@@ -1,7 +1,7 @@
 #include "kernels/path.h"
 
-#include "tensor/blas_threads.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/blas_threads.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::kernels {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "tensor/openmp_threads.h"
+#include "tensor/threads/openmp_threads.h"
 
 namespace trl::kernels {
 

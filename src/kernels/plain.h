@@ -2,9 +2,9 @@
 // What they promise is said there; ids, targets and borders of documents lie on the host whatever the device.
 // Intermediate values are libtorch's own and not counted.
 #pragma once
-#include "kernels/cpu_kernels.h"
-#include "kernels/experts.h"
-#include "kernels/head.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/experts/experts.h"
+#include "kernels/head/head.h"
 #include "kernels/kernels.h"
 
 namespace trl::kernels::plain {

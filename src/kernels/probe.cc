@@ -3,7 +3,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/op.h"
 #include "tensor/process_state.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <map>
 
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::kernels {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 
 namespace trl::loss {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "memory/unnamed_file.h"
 #include "tensor/process_state.h"
 

@@ -5,9 +5,9 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "base/quiet_thread.h"
-#include "tensor/counted.h"
-#include "tensor/rehearsal.h"
+#include "base/threads/quiet_thread.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::memory {
 

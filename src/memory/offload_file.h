@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "memory/unnamed_file.h"
 
 namespace trl::memory {

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "tensor/rehearsal.h"
+#include "base/files/files.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::memory {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/mapped_reads.h"
+#include "base/files/mapped_reads.h"
 #include "memory/unnamed_file.h"
 
 namespace trl::memory {

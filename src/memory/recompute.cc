@@ -5,8 +5,8 @@
 
 #include "kernels/kept_outputs.h"
 #include "kernels/path.h"
+#include "tensor/parameter/use.h"
 #include "tensor/saved.h"
-#include "tensor/use.h"
 
 namespace trl::memory {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "base/log.h"
 
 namespace trl::memory {

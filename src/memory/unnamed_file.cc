@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "telemetry/plan_report.h"
+#include "base/files/files.h"
+#include "base/text/quantity.h"
 
 namespace trl::memory {
 
@@ -59,7 +59,7 @@ int64_t UnnamedFile::free_bytes() const {
 }
 
 void UnnamedFile::reserve(int64_t bytes, const std::string& what) const {
-  const auto in_words = [](int64_t of) { return telemetry::bytes_text(static_cast<double>(of)); };
+  const auto in_words = [](int64_t of) { return base::bytes_text(static_cast<double>(of)); };
   const int64_t free = free_bytes();
   const int error = free < bytes ? ENOSPC : ::posix_fallocate(descriptor_, 0, bytes);
   if (error == 0) return;

@@ -9,7 +9,7 @@
 #include "adapter/tensors.h"
 #include "config/lora_config.h"
 #include "model/slot.h"
-#include "tensor/parameter.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::model {
 

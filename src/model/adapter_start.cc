@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/magnitude.h"
+#include "kernels/linear/magnitude.h"
 #include "model/adapter.h"
 #include "model/lora_start.h"
-#include "tensor/counted.h"
 #include "tensor/device.h"
-#include "tensor/openmp_threads.h"
-#include "tensor/parallel.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/openmp_threads.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 

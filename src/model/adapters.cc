@@ -4,7 +4,7 @@
 
 #include "adapter/config_file.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "engine/engine.h"
 
 namespace trl::model {

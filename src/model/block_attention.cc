@@ -1,6 +1,6 @@
 #include "model/block_attention.h"
 
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 

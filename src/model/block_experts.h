@@ -3,7 +3,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
-#include "kernels/experts.h"
+#include "kernels/experts/experts.h"
 #include "model/block_mlp.h"
 
 namespace trl::model {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::model {
 

@@ -2,7 +2,7 @@
 // computed in such a way that other documents do not change it either.
 #include <algorithm>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/path.h"
 #include "model/decoder.h"
 

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "kernels/int8_products.h"
+#include "kernels/gemm/int8_products.h"
 #include "model/decoder.h"
 
 namespace trl::model {

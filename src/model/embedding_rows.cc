@@ -4,11 +4,11 @@
 
 #include "base/interrupt.h"
 #include "model/normal_draws.h"
-#include "tensor/blas_threads.h"
-#include "tensor/counted.h"
-#include "tensor/in_parts.h"
-#include "tensor/openmp_threads.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/blas_threads.h"
+#include "tensor/threads/in_parts.h"
+#include "tensor/threads/openmp_threads.h"
 
 namespace trl::model {
 

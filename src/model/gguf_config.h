@@ -1,6 +1,6 @@
 // config.json and generation_config.json made from a GGUF file's metadata, as transformers would write them.
 #pragma once
-#include "base/json.h"
+#include "base/json/json.h"
 #include "io/gguf.h"
 
 namespace trl::model {

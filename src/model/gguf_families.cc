@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::model {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::model {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "io/gguf.h"
 #include "model/rope_config.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tensor/counted.h"
 #include "tensor/device.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/counter_random.h"
-#include "kernels/cpu_kernels.h"
+#include "base/arithmetic/counter_random.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"
 #include "model/rope.h"

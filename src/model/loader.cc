@@ -5,17 +5,17 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/number.h"
-#include "kernels/stacked_weight.h"
-#include "kernels/stored_weight.h"
+#include "base/text/number.h"
+#include "kernels/weight/stacked_weight.h"
+#include "kernels/weight/stored_weight.h"
 #include "model/prequantised.h"
 #include "model/quantise.h"
 #include "model/score_head.h"
 #include "model/tensor_list.h"
-#include "tensor/counted.h"
 #include "tensor/device.h"
-#include "tensor/in_parts.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/in_parts.h"
 
 namespace trl::model {
 

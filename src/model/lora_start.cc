@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "tensor/blas_threads.h"
+#include "tensor/threads/blas_threads.h"
 
 // With sanitizers gcc 12 warns falsely of the default argument of linalg_svd.
 #pragma GCC diagnostic push

@@ -8,20 +8,20 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "config/quantization.h"
 #include "config/recompute.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
 #include "model/model_config.h"
 #include "model/stored_part.h"
 #include "model/tile_sizes.h"
-#include "tensor/parameter.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::model {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "kernels/kinds.h"
 #include "model/families.h"
 #include "model/rope_config.h"

@@ -4,7 +4,7 @@
 #include "model/decoder.h"
 #include "model/gguf_config.h"
 #include "model/special_tokens.h"
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 

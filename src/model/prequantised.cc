@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "io/four_bit.h"
-#include "kernels/four_bit_weight.h"
-#include "kernels/int8_weight.h"
-#include "tensor/counted.h"
+#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/int8_weight.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 

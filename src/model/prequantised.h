@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/weights.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::model {
 

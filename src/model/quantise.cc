@@ -7,10 +7,10 @@
 #include "io/elements.h"
 #include "io/four_bit.h"
 #include "io/int8_rows.h"
-#include "kernels/four_bit_weight.h"
-#include "kernels/int8_weight.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/int8_weight.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 

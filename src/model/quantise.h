@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/quantization.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::model {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 

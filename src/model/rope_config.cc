@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "model/config_keys.h"
 #include "model/families.h"
 

@@ -1,8 +1,8 @@
 #include "model/score_head.h"
 
 #include "model/normal_draws.h"
-#include "tensor/counted.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::model {
 

@@ -6,14 +6,14 @@
 #include <cstring>
 #include <map>
 
-#include "base/bfloat16.h"
+#include "base/arithmetic/bfloat16.h"
 #include "base/error.h"
-#include "kernels/ggml_weight.h"
-#include "kernels/stored_weight.h"
+#include "kernels/weight/ggml_weight.h"
+#include "kernels/weight/stored_weight.h"
 #include "model/gguf_names.h"
 #include "model/gguf_order.h"
-#include "tensor/parallel.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 

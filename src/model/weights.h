@@ -11,7 +11,7 @@
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/model_config.h"
-#include "tensor/encoded.h"
+#include "tensor/parameter/encoded.h"
 
 namespace trl::model {
 

@@ -6,8 +6,8 @@
 #include "optim/pieces.h"
 #include "optim/plain.h"
 #include "optim/rules.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 

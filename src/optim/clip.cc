@@ -4,7 +4,7 @@
 #include "optim/pieces.h"
 #include "optim/plain.h"
 #include "optim/update.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 

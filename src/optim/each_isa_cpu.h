@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
-#include "base/bfloat16.h"
-#include "base/counter_random.h"
+#include "base/arithmetic/bfloat16.h"
+#include "base/arithmetic/counter_random.h"
 
 namespace trl::optim {
 namespace {

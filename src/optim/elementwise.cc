@@ -5,8 +5,8 @@
 #include "optim/pieces.h"
 #include "optim/plain.h"
 #include "optim/rules.h"
-#include "tensor/mapped_pages.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/mapped_pages.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 

@@ -1,7 +1,7 @@
 #include "optim/flat.h"
 
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 

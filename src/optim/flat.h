@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "base/memory.h"
-#include "tensor/parameter.h"
+#include "base/memory/memory.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::optim {
 

@@ -10,7 +10,7 @@
 
 #include "config/training_arguments.h"
 #include "memory/paged_memory.h"
-#include "tensor/parameter.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::optim {
 

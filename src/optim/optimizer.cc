@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "optim/optim.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::optim {
 

@@ -1,6 +1,6 @@
 #include "optim/plain.h"
 
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::optim::plain {
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "optim/rules.h"
 #include "optim/states.h"
 

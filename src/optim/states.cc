@@ -1,8 +1,8 @@
 #include "optim/states.h"
 
 #include "optim/plain.h"
-#include "tensor/counted.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::optim {
 

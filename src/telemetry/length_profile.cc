@@ -1,22 +1,19 @@
-// What a length profile says in JSON, and how its numbers are written.
+// What a length profile says in JSON.
 #include "telemetry/length_profile.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/json.h"
-#include "telemetry/chart.h"
-#include "telemetry/record.h"
+#include "base/json/json.h"
 
 namespace trl::telemetry {
-
-namespace {
 
 double share(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
+
+namespace {
 
 base::Json to_value(const LengthDistribution& of) {
   base::Json out = {{"rows", of.rows}, {"tokens", of.tokens}, {"min", of.min}};
@@ -102,44 +99,6 @@ std::string to_json(const LengthProfile& profile) {
   for (const LengthLimit& limit : profile.limits) out["max_lengths"].push_back(to_value(limit, profile));
   if (!profile.no_peaks.empty()) out["no_peaks"] = profile.no_peaks;
   return out.dump(2);
-}
-
-// A share that is neither 0 nor 1 is never rounded to look like one of them.
-std::string percent(int64_t part, int64_t whole) {
-  const double value = share(part, whole) * 100;
-  if (part == 0 || part == whole) return part == 0 ? "0%" : "100%";
-  if (value < 0.1) return "<0.1%";
-  if (value > 99.9) return ">99.9%";
-  return fmt::format("{:.1f}%", value);
-}
-
-std::string short_length(double length, std::string_view space) {
-  if (length >= 1000) return grouped(std::llround(length), space);
-  const double rounded = round_decimals(length, 1);
-  return fmt::format("{:.{}f}", rounded, rounded == std::floor(rounded) ? 0 : 1);
-}
-
-std::string_view why_peaks_fall(const LengthProfile& profile) {
-  int64_t highest = 0;
-  for (const LengthLimit& limit : profile.limits) {
-    if (limit.peak_bytes > 0 && limit.peak_bytes < highest)
-      return "A longer max_length can have a lower peak: in a batch of many tokens, 2048 or more, weights "
-             "are kept "
-             "in the type that is computed in only while their layer is at work, and feed-forward parts go "
-             "by "
-             "tiles.";
-    highest = std::max(highest, limit.peak_bytes);
-  }
-  return {};
-}
-
-int64_t widest_layout(const LengthProfile& profile) {
-  int64_t widest = 1;
-  for (const LengthLimit& limit : profile.limits) {
-    for (const LayoutCost& cost : limit.layouts)
-      widest = std::max(widest, cost.tokens + cost.padding + cost.lost);
-  }
-  return widest;
 }
 
 }  // namespace trl::telemetry

@@ -1,6 +1,6 @@
 // How long the rows of a dataset are in tokens, and what each max_length would cost: rows cut, tokens lost,
-// padding, packed rows, optimizer steps. Plain numbers (data/profile_lengths.h counts them), and what they
-// look like.
+// padding, packed rows, optimizer steps. Plain numbers: data/lengths/profile_lengths.h counts them, and
+// report/length_report.h shows them.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -80,19 +80,6 @@ struct LengthProfile {
 };
 
 std::string to_json(const LengthProfile& profile);
-// A plot for a terminal of this width; at least 60 columns are used.
-std::string to_text(const LengthProfile& profile, int64_t columns);
-std::string to_svg(const LengthProfile& profile);   // a picture that stands alone
-std::string to_html(const LengthProfile& profile);  // a page that needs no other file
-
-// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but
-// spaces.
-std::string percent(int64_t part, int64_t whole);
-std::string short_length(double length, std::string_view space);
-// Why a longer max_length has a lower predicted peak than a shorter one; empty: none has.
-std::string_view why_peaks_fall(const LengthProfile& profile);
-std::string length_figure(
-    const LengthProfile& profile);                    // to_svg, for a page that has its titles and numbers
-int64_t widest_layout(const LengthProfile& profile);  // tokens, padding and lost of the layout that has most
+double share(int64_t part, int64_t whole);  // 0 of nothing is 0
 
 }  // namespace trl::telemetry

@@ -6,8 +6,8 @@
 // one with the column at the right.
 #include <fmt/format.h>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "telemetry/recorder.h"
 
 namespace trl::telemetry {

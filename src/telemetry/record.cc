@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace trl::telemetry {
 

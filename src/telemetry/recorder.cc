@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 
 namespace trl::telemetry {
 
-Recorders::Recorders(const RecordTo& to, Warn warn) : warn_(std::move(warn)) {
+Recorders::Recorders(const RecordTo& to, MakeReport make_report, Warn warn) : warn_(std::move(warn)) {
   const auto asked = [&](std::string_view name) {
     return std::find(to.names.begin(), to.names.end(), name) != to.names.end();
   };
   if (asked("tensorboard")) recorders_.push_back(make_tensorboard(to.output_dir, to.logging_dir));
   if (asked("csv")) recorders_.push_back(make_csv(to.output_dir));
   if (asked("jsonl")) recorders_.push_back(make_jsonl(to.output_dir));
-  if (asked("html")) recorders_.push_back(make_html(to));
+  if (asked("html")) recorders_.push_back(make_report(to));
   if (!recorders_.empty()) base::make_directories(to.output_dir);
 }
 

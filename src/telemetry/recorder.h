@@ -40,13 +40,15 @@ struct RecordTo {
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);
 std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir);
 std::unique_ptr<Recorder> make_tensorboard(const std::string& output_dir, const std::string& logging_dir);
-std::unique_ptr<Recorder> make_html(const RecordTo& to);
+// Makes the report (html), which is another room's: report/run_page.h.
+using MakeReport = std::unique_ptr<Recorder> (*)(const RecordTo& to);
 
 // All recorders. One that cannot write is reported once and dropped: training matters more than its record.
 class Recorders {
  public:
   using Warn = std::function<void(const std::string& line)>;
-  Recorders(const RecordTo& to, Warn warn);  // makes the directories; throws Error(io)
+  // Makes the directories. make_report: null where names has no html. Throws Error(io).
+  Recorders(const RecordTo& to, MakeReport make_report, Warn warn);
   // Calls begin() before the first record. state.log_history ends with the new record.
   void add(const TrainerState& state);
   void begin(const TrainerState& state);

@@ -4,25 +4,14 @@
 
 #include <algorithm>
 
-#include "base/files.h"
-#include "telemetry/chart.h"
+#include "base/files/files.h"
 
 namespace trl::telemetry {
 
 namespace {
 
-constexpr size_t kShown = 200;  // in a report
-
 std::string dumped(const base::Json& json) {
   return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
-}
-
-// Control characters other than line ends and tabs are not allowed in HTML.
-std::string shown_html(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';
-  }
-  return html_text(text);
 }
 
 }  // namespace
@@ -69,25 +58,6 @@ std::string prompt_text(const base::Json& prompt) {
                         content.is_string() ? content.get<std::string>() : dumped(content));
   }
   return text;
-}
-
-std::string samples_section(const std::vector<Sample>& samples) {
-  if (samples.empty()) return {};
-  std::vector<Sample> shown(samples.end() - static_cast<std::ptrdiff_t>(std::min(kShown, samples.size())),
-                            samples.end());
-  std::stable_sort(shown.begin(), shown.end(),
-                   [](const Sample& a, const Sample& b) { return a.step > b.step; });
-  std::string out =
-      "<section class=\"card samples\"><h2>Samples</h2><table>\n"
-      "<tr><th>step</th><th>prompt</th><th>completion</th></tr>\n";
-  for (const Sample& sample : shown) {
-    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", sample.step,
-                       shown_html(prompt_text(sample.prompt)), shown_html(sample.completion));
-  }
-  out += "</table>";
-  if (shown.size() < samples.size())
-    out += fmt::format("<p>The newest {} of {}; samples.jsonl has all.</p>", shown.size(), samples.size());
-  return out + "</section>\n";
 }
 
 }  // namespace trl::telemetry

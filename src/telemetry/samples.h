@@ -1,11 +1,10 @@
-// samples.jsonl in output_dir: completions of fixed prompts while a run trains, an object a line, and their
-// table in the report.
+// samples.jsonl in output_dir: completions of fixed prompts while a run trains, an object a line.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::telemetry {
 
@@ -22,7 +21,5 @@ std::string sample_line(const Sample& sample);
 std::vector<Sample> read_samples(const std::string& path);
 
 std::string prompt_text(const base::Json& prompt);  // for people: of messages, each with its role
-// HTML, the newest step first; empty where there are none.
-std::string samples_section(const std::vector<Sample>& samples);
 
 }  // namespace trl::telemetry

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "telemetry/recorder.h"
 
 namespace trl::telemetry {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/number.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/number.h"
 
 namespace trl::telemetry {
 

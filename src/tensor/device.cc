@@ -1,7 +1,7 @@
 #include "tensor/device.h"
 
-#include "tensor/counted.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::tensor {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "base/error.h"
 
 namespace trl::train {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "telemetry/plan_report.h"
+#include "base/files/files.h"
+#include "base/text/quantity.h"
 
 namespace trl::train {
 
@@ -82,13 +82,13 @@ std::optional<Lack> lack(const config::TrainingArguments& arguments, const DiskN
   return std::nullopt;
 }
 
-std::string in_words(int64_t bytes) { return telemetry::bytes_text(static_cast<double>(bytes)); }
+std::string in_words(int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); }
 
 // "3 checkpoints of 10 MB, a model of 5 MB and 7 MB of activations that leave memory"
 std::string parts(const DiskNeeds& needs, bool saved, bool away) {
   std::vector<std::string> all;
   if (saved && needs.checkpoints > 0)
-    all.push_back(fmt::format("{} of {}", telemetry::count_text(needs.checkpoints, "checkpoint"),
+    all.push_back(fmt::format("{} of {}", base::quantity(needs.checkpoints, "checkpoint"),
                               in_words(needs.checkpoint_bytes)));
   if (saved) all.push_back(fmt::format("a model of {}", in_words(needs.model_bytes)));
   if (away && needs.state_bytes > 0)

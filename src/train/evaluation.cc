@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/interrupt.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/batch_parts.h"
 #include "train/means.h"
 #include "train/speed.h"

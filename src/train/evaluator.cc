@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/path.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/sharing.h"
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 // What follows an update, and the end of a run: records, events, evaluation, saving (trainer.py
 // _maybe_log_save_evaluate, DefaultFlowCallback, _finalize_training).
 #include "base/error.h"
-#include "base/resident.h"
+#include "base/memory/resident.h"
 #include "train/evaluation.h"
 #include "train/speed.h"
 #include "train/trainer.h"

@@ -4,14 +4,14 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/files/files.h"
+#include "base/files/hash.h"
 #include "base/interrupt.h"
-#include "kernels/cpu_kernels.h"
-#include "kernels/gemm.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
-#include "tensor/rehearsal.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/gemm/gemm.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/parallel.h"
 #include "train/weights_digest.h"
 
 namespace trl::train {

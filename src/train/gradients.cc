@@ -1,7 +1,7 @@
 #include "train/gradients.h"
 
 #include "base/error.h"
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::train {
 

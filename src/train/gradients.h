@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "tensor/parameter.h"
-#include "tensor/use.h"
+#include "tensor/parameter/parameter.h"
+#include "tensor/parameter/use.h"
 
 namespace trl::train {
 

@@ -1,7 +1,7 @@
 #include "train/method.h"
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::train {
 

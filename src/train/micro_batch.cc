@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/tree_rows.h"
-#include "tensor/counted.h"
+#include "kernels/attention/tree_rows.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::train {
 

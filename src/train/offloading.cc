@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "tensor/counted.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::train {
 

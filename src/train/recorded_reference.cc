@@ -4,11 +4,11 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "base/interrupt.h"
 #include "engine/error_capture.h"
 #include "kernels/path.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/batch_parts.h"
 #include "train/batches.h"
 #include "train/reference_file.h"

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "checkpoint/save_adapter.h"
-#include "tensor/in_parts.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/in_parts.h"
 #include "train/recorded_reference.h"
 #include "train/weights_digest.h"
 

@@ -1,6 +1,6 @@
 #include "train/referenced.h"
 
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::train {
 

@@ -2,9 +2,9 @@
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "checkpoint/directory.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 #include "train/trainer.h"
 
 namespace trl::train {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 namespace trl::train {
 

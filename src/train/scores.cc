@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
-#include "kernels/pick_rows.h"
+#include "kernels/elementwise/pick_rows.h"
 #include "train/micro_batch.h"
 
 namespace trl::train {

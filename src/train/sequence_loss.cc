@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::train {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/training_arguments.h"
-#include "data/prefix_tree.h"
+#include "data/batch/prefix_tree.h"
 #include "model/model.h"
 #include "train/method.h"
 

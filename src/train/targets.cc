@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace trl::train {
 

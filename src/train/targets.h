@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 
 namespace trl::train {
 

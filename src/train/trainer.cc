@@ -6,13 +6,13 @@
 #include <random>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "base/interrupt.h"
-#include "base/pages.h"
+#include "base/memory/pages.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/directory_lock.h"
+#include "tensor/memory/rehearsal.h"
 #include "tensor/parts.h"
-#include "tensor/rehearsal.h"
 #include "train/batch_parts.h"
 #include "train/faulty_weights.h"
 #include "train/frozen_layers.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "config/training_arguments.h"
@@ -25,7 +25,7 @@
 #include "optim/optim.h"
 #include "optim/schedule.h"
 #include "telemetry/trainer_state.h"
-#include "tensor/gives_back.h"
+#include "tensor/memory/gives_back.h"
 #include "train/backward_step.h"
 #include "train/batches.h"
 #include "train/disk_room.h"

@@ -1,7 +1,7 @@
 #include "train/weights_digest.h"
 
-#include "base/hash.h"
-#include "tensor/parallel.h"
+#include "base/files/hash.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::train {
 

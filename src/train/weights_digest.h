@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "tensor/parameter.h"
+#include "base/json/json.h"
+#include "tensor/parameter/parameter.h"
 
 namespace trl::train {
 

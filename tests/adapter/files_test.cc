@@ -7,7 +7,7 @@
 #include "adapter/config_file.h"
 #include "adapter/shortest_endings.h"
 #include "adapter/tensors.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "recorded_models.h"
 #include "support/error_of.h"
 #include "support/scratch.h"

@@ -1,5 +1,5 @@
 // Rounding to bfloat16.
-#include "base/bfloat16.h"
+#include "base/arithmetic/bfloat16.h"
 
 #include <gtest/gtest.h>
 

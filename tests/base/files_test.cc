@@ -1,5 +1,5 @@
 // Files: whole reads, maps, and directories that appear whole or not at all.
-#include "base/files.h"
+#include "base/files/files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/staged_directory.h"
-#include "base/writable_directory.h"
+#include "base/files/staged_directory.h"
+#include "base/files/writable_directory.h"
 
 namespace trl::base {
 namespace {

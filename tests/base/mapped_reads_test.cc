@@ -1,6 +1,6 @@
 // Mapped files that are cut while they are read: no signal ends the process, the host's handler keeps what is
 // its own, and is there again afterwards. Each case has a process of its own.
-#include "base/mapped_reads.h"
+#include "base/files/mapped_reads.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/quiet_thread.h"
+#include "base/files/files.h"
+#include "base/threads/quiet_thread.h"
 #include "support/scratch.h"
 
 namespace trl::base {

@@ -6,11 +6,12 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include "base/nearest.h"
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/files/hash.h"
+#include "base/json/json.h"
+#include "base/text/nearest.h"
+#include "base/text/number.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 
 namespace trl::base {
 namespace {
@@ -33,6 +34,18 @@ TEST(Number, WritesTheShortestTextThatReadsBack) {
   EXPECT_EQ(format_double(2e-5), "2e-05");
   EXPECT_EQ(format_double(3.0), "3");
   EXPECT_EQ(parse_double(format_double(1.0 / 3)), 1.0 / 3);
+}
+
+TEST(Quantity, IsInWords) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(2.31e9), "2.31 GB");
+  EXPECT_EQ(rate_text(0.123), "0.123");
+  EXPECT_EQ(rate_text(123456.7), "123457");
+  EXPECT_EQ(duration_text(41.2), "41 s");
+  EXPECT_EQ(duration_text(860), "14 min 20 s");
+  EXPECT_EQ(duration_text(7500), "2 h 05 min");
+  EXPECT_EQ(quantity(1, "row"), "1 row");
+  EXPECT_EQ(quantity(0, "row"), "0 rows");
 }
 
 TEST(Utf8, FindsTheFirstBadByte) {

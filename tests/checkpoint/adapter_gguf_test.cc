@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"

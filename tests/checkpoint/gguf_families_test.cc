@@ -25,7 +25,7 @@ namespace {
 using base::Json;
 
 struct GgufCase {
-  const char* recorded;  // tests/data/families
+  const char* recorded;  // tests/golden/families
   const char* edits;     // of its config.json
   const char* architecture;
 };

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "checkpoint/convert.h"
-#include "data/gguf_vocabulary.h"
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/gguf_vocabulary.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "io/temporary_file.h"
 #include "support/golden.h"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files/mapped_reads.h"
 #include "base/interrupt.h"
-#include "base/mapped_reads.h"
 #include "checkpoint/gguf_of.h"
 #include "config/lora_config.h"
 #include "kernels/nll_loss.h"

@@ -3,7 +3,7 @@
 set -euo pipefail
 trl=$1
 project=$(cd "$(dirname "$0")/../.." && pwd)
-data=$project/tests/data
+data=$project/tests/golden
 model=$data/models/qwen2
 rows=$data/data/datasets/train_lm.jsonl
 dir=$(mktemp -d)

@@ -13,7 +13,7 @@ import tempfile
 import termios
 
 TRL = sys.argv[1]
-DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+DATA = pathlib.Path(__file__).resolve().parents[1] / "golden"
 SFT = ["sft", "--model_name_or_path", str(DATA / "models/qwen2"), "--dataset_name",
        str(DATA / "data/datasets/train_lm.jsonl"), "--output_dir", "out", "--bf16", "false", "--logging_steps", "1",
        "--per_device_train_batch_size", "4"]

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/config.h"
 #include "config/markdown.h"
 #include "config/option_value.h"

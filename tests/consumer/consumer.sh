@@ -93,7 +93,7 @@ case "$way" in
     install_and_move
     cp -r "$source/examples/c/sft" "$work/sft"
     make -C "$work/sft" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-    "$work/sft/sft" "$source/tests/data/models/qwen2" "$work/sft/rows.jsonl" "$work/out" > "$work/said" || { cat "$work/said"; exit 1; }
+    "$work/sft/sft" "$source/tests/golden/models/qwen2" "$work/sft/rows.jsonl" "$work/out" > "$work/said" || { cat "$work/said"; exit 1; }
     cat "$work/said"
     grep -q 'saved' "$work/said"
     test -s "$work/out/model.safetensors" -a -s "$work/out/trainer_state.json"

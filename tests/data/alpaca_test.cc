@@ -1,11 +1,11 @@
 // Rows of instruction, input and output.
-#include "data/alpaca.h"
+#include "data/row/alpaca.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/row_measure.h"
-#include "data/sft.h"
+#include "data/lengths/row_measure.h"
+#include "data/prepare/sft.h"
 #include "preference_shop.h"
 #include "support/error_of.h"
 #include "support/letter_tokenizer.h"

@@ -1,5 +1,5 @@
 // The layout of micro-batches, against what TRL's collator gave.
-#include "data/collate.h"
+#include "data/batch/collate.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "base/json.h"
-#include "data/collate.h"
+#include "base/json/json.h"
+#include "data/batch/collate.h"
 
 namespace trl::data {
 

@@ -1,10 +1,10 @@
 // Messages of from and value: which roles they become, and what is said of those that a template leaves out.
-#include "data/from_value.h"
+#include "data/row/from_value.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/sft.h"
+#include "data/prepare/sft.h"
 #include "preference_shop.h"
 #include "support/error_of.h"
 #include "support/letter_tokenizer.h"

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/batch_stream.h"
-#include "data/length_counts.h"
-#include "data/length_layouts.h"
-#include "data/profile_lengths.h"
+#include "data/batch/batch_stream.h"
+#include "data/lengths/length_counts.h"
+#include "data/lengths/length_layouts.h"
+#include "data/lengths/profile_lengths.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
 #include "support/warnings.h"

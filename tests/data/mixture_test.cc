@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "data/origin.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "data/source/origin.h"
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"

@@ -1,7 +1,7 @@
 // The tokenizer of a GGUF file: what must be there, and what is told where it is not.
 #include <gtest/gtest.h>
 
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "io/gguf_writer.h"
 #include "io/temporary_file.h"
 #include "support/warnings.h"

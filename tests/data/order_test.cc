@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/numpy_shuffle.h"
-#include "data/order.h"
+#include "data/batch/order.h"
+#include "data/source/numpy_shuffle.h"
 #include "support/golden.h"
 
 namespace trl::data {

@@ -1,5 +1,5 @@
 // Packs against trl.pack_dataset, and what holds for all packs.
-#include "data/packing.h"
+#include "data/batch/packing.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/table.h"
+#include "data/source/table.h"
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"

@@ -1,14 +1,14 @@
 // Conversions of preference rows against TRL's own helpers, and what is said of rows that they do not fit.
-#include "data/preference_columns.h"
+#include "data/row/preference_columns.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/error.h"
-#include "data/from_value.h"
-#include "data/row_text.h"
-#include "data/table.h"
+#include "data/row/from_value.h"
+#include "data/row/row_text.h"
+#include "data/source/table.h"
 #include "preference_shop.h"
 #include "support/error_of.h"
 #include "support/golden.h"

@@ -5,9 +5,9 @@
 
 #include <atomic>
 
-#include "base/files.h"
-#include "data/preference_batch.h"
-#include "data/unpaired_batches.h"
+#include "base/files/files.h"
+#include "data/batch/preference_batch.h"
+#include "data/batch/unpaired_batches.h"
 #include "preference_shop.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"

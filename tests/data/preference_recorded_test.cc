@@ -5,10 +5,10 @@
 #include <map>
 #include <numeric>
 
-#include "data/collate.h"
-#include "data/open_tokenizer.h"
-#include "data/order.h"
-#include "data/preference_batch.h"
+#include "data/batch/collate.h"
+#include "data/batch/order.h"
+#include "data/batch/preference_batch.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "preference_shop.h"
 #include "support/golden.h"
 
@@ -41,7 +41,7 @@ Ids flattened(const base::Json& rows) {
   return out;
 }
 
-// The rows one behind the other hold what the padded ones hold, document by document.
+// The rows one after the other hold what the padded ones hold, document by document.
 void expect_same_layouts(std::span<const Example> rows, const PaddedBatch& padded) {
   HostBatch flat, padding_free;
   collate(rows, {}, flat);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/preference.h"
-#include "data/source.h"
+#include "data/prepare/preference.h"
+#include "data/source/source.h"
 #include "support/warnings.h"
 
 namespace trl::test {

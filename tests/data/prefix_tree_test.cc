@@ -1,5 +1,5 @@
 // Documents that begin alike as trees: what a tree looks like, and that each document can be read off it.
-#include "data/prefix_tree.h"
+#include "data/batch/prefix_tree.h"
 
 #include <gtest/gtest.h>
 

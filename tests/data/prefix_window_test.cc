@@ -1,5 +1,5 @@
 // share_prefix_window: rows that begin alike come into one batch of their window, and every row comes once.
-#include "data/prefix_window.h"
+#include "data/batch/prefix_window.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "data/batch_stream.h"
-#include "data/pair_batches.h"
+#include "data/batch/batch_stream.h"
+#include "data/batch/pair_batches.h"
 #include "preference_shop.h"
 #include "support/letter_tokenizer.h"
 
@@ -37,7 +37,7 @@ TEST(PrefixWindow, RowsThatAreAloneStayWhereThereIsRoom) {
   EXPECT_EQ(brought_together({}, families(1)), RowBatches{});
 }
 
-// Few tokens in common are no reason to change the order, nor are many that are little of a long row.
+// Few tokens in common do not change the order, nor do many that are a small part of a long row.
 TEST(PrefixWindow, LittleInCommonMovesNothing) {
   const RowBatches batches = {{0, 1}, {2, 3}};
   const auto begun = [](size_t common, size_t length) {

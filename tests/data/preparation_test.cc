@@ -1,6 +1,6 @@
 // Rows that are prepared while they are read: the same as those that are prepared before, whatever comes
 // first.
-#include "data/sft.h"
+#include "data/prepare/sft.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <numeric>
 #include <thread>
 
-#include "base/files.h"
-#include "data/counts.h"
-#include "data/record_store.h"
+#include "base/files/files.h"
+#include "data/prepare/counts.h"
+#include "data/prepare/record_store.h"
 #include "support/error_of.h"
 #include "support/letter_tokenizer.h"
 #include "support/scratch.h"

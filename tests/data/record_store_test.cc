@@ -1,6 +1,6 @@
 // Records come back as they were, from memory and from a file, beside a writer, and never from a damaged
 // file.
-#include "data/record_store.h"
+#include "data/prepare/record_store.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The order of prompts against TRL's RepeatSampler.
-#include "data/repeat_order.h"
+#include "data/batch/repeat_order.h"
 
 #include <gtest/gtest.h>
 

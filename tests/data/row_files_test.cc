@@ -1,5 +1,5 @@
 // Files, directories and globs: which files they are, in which order, and what is none.
-#include "data/row_files.h"
+#include "data/source/row_files.h"
 
 #include <gtest/gtest.h>
 

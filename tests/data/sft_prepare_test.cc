@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/numpy_shuffle.h"
-#include "data/sft.h"
+#include "data/prepare/sft.h"
+#include "data/source/numpy_shuffle.h"
 #include "support/error_of.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/batch_stream.h"
+#include "data/batch/batch_stream.h"
 #include "data/flat_batch.h"
-#include "data/open_tokenizer.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
@@ -126,7 +126,7 @@ void expect_prepared(const base::Json& item, int threads) {
   }
 }
 
-// What only Qwen3's own chat template gives; tests/data has another one.
+// What only Qwen3's own chat template gives; tests/golden has another one.
 const std::set<std::string> kQwen3Template = {"sft_conv_qwen3_assistant_patched", "sft_tools_qwen3"};
 
 TEST(Recorded, PreparedDatasets) {

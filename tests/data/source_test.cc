@@ -1,10 +1,10 @@
 // Rows from files, buffers and callbacks, and what each says of bad input.
-#include "data/source.h"
+#include "data/source/source.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"

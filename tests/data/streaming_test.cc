@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "data/batch_stream.h"
-#include "data/pair_batches.h"
-#include "data/unpaired_batches.h"
+#include "data/batch/batch_stream.h"
+#include "data/batch/pair_batches.h"
+#include "data/batch/unpaired_batches.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"

@@ -1,6 +1,6 @@
 // Rows read in any order: what a table gives is what its source gives, and a file that is no longer the same
 // is one clear error.
-#include "data/table.h"
+#include "data/source/table.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -95,7 +95,7 @@ static void use_without_engine(void) {
 
 static const char* model_directory(const char* source) {
   static char path[4096];
-  snprintf(path, sizeof path, "%s/tests/data/models/qwen2", source);
+  snprintf(path, sizeof path, "%s/tests/golden/models/qwen2", source);
   return path;
 }
 

@@ -41,7 +41,7 @@ static double now_ms(void) {
 
 static const char* model_directory(void) {
   static char path[4096];
-  snprintf(path, sizeof path, "%s/tests/data/models/qwen2", source);
+  snprintf(path, sizeof path, "%s/tests/golden/models/qwen2", source);
   return path;
 }
 

@@ -36,7 +36,7 @@ def main():
         trl = ctypes.CDLL(library)
         for name in ("trl_trainer_destroy", "trl_dataset_destroy"):
             getattr(trl, name).argtypes = [ctypes.c_void_p]
-        threading.Thread(target=train, args=(trl, os.path.join(source, "tests/data/models/qwen2"), output), daemon=True).start()
+        threading.Thread(target=train, args=(trl, os.path.join(source, "tests/golden/models/qwen2"), output), daemon=True).start()
         time.sleep(span / 1000)
         return 0
     bad = 0

@@ -4,7 +4,7 @@
 set -euo pipefail
 library=$1 source=$2 rounds=$3 span=$4 output=$5
 command -v go >/dev/null || { echo "skipped: there is no Go toolchain"; exit 77; }
-model=$source/tests/data/models/qwen2
+model=$source/tests/golden/models/qwen2
 mkdir -p "$output"
 export CGO_ENABLED=1 CGO_CFLAGS="-I$source/include" GO111MODULE=off GOCACHE=$output/cache GOFLAGS=
 go build -o "$output/exit_go" "$source/tests/embed/exit_go/main.go"

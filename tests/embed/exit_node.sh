@@ -15,7 +15,7 @@ for ((i = 0; i < rounds; ++i)); do
   ms=$(awk "BEGIN {x = $i * 0.6180339887; print int($span * (x - int(x)))}")
   case $((i % 3)) in 0) way=training code=7 ;; 1) way=exit code=7 ;; *) way=throw code=1 ;; esac
   rc=0
-  began=$(timeout 60 node "$source/tests/embed/exit_node/main.js" "$output/addon.node" "$source/tests/data/models/qwen2" \
+  began=$(timeout 60 node "$source/tests/embed/exit_node/main.js" "$output/addon.node" "$source/tests/golden/models/qwen2" \
     "$output/out" "$ms" "$way" 2>"$output/stderr") || rc=$?
   took=$(($(date +%s%3N) - ${began:-0}))
   if [ $rc != $code ] || [ $took -gt 10000 ]; then

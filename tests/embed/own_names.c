@@ -81,11 +81,11 @@ int main(int argc, char** argv) {
   char path[4096], out[] = "/tmp/trl-names-XXXXXX";
   if (argc < 2) return 2;
   read_rows();
-  snprintf(path, sizeof path, "%s/tests/data/tokenizers/bpe_qwen2", argv[1]);
+  snprintf(path, sizeof path, "%s/tests/golden/tokenizers/bpe_qwen2", argv[1]);
   encode(path);
   if (!trl_has_feature("engine")) return 0;
   REQUIRE(mkdtemp(out) != NULL);
-  snprintf(path, sizeof path, "%s/tests/data/models/llama", argv[1]);
+  snprintf(path, sizeof path, "%s/tests/golden/models/llama", argv[1]);
   train(path, out);
   return 0;
 }

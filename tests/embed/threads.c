@@ -127,7 +127,7 @@ static void* train(void* data) {
   trl_dataset* dataset = NULL;
   trl_trainer* trainer = NULL;
   for (i = 0; i < 20000; ++i, size += sizeof row - 1) memcpy(rows + size, row, sizeof row - 1);
-  snprintf(model, sizeof model, "%s/tests/data/models/llama", source);
+  snprintf(model, sizeof model, "%s/tests/golden/models/llama", source);
   REQUIRE(mkdtemp(out) != NULL && trl_config_create(&config, NULL) == TRL_OK);
   set(config, "runtime.threads", width);
   set(config, "fused_kernels", data);

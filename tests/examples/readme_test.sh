@@ -5,7 +5,7 @@
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
-model=$project/tests/data/models/qwen2
+model=$project/tests/golden/models/qwen2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 die() { echo "FAILED: $*" >&2; exit 1; }
@@ -66,7 +66,7 @@ run_page() {
 
 export HOME=$dir TRL_HUB=off PATH=$dir/bin:$PATH GOMP_SPINCOUNT=100
 mkdir "$dir/bin" && ln -s "$trl" "$dir/bin/trl"
-rows=$project/tests/data/data/datasets
+rows=$project/tests/golden/data/datasets
 recipe() {
   cat >recipe.yaml <<Y
 model_name_or_path: $model
@@ -99,7 +99,7 @@ commands() {
   fi
 }
 
-pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/data/?*/*" | sort; }
+pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/golden/?*/*" | sort; }
 
 # An install like that of the first page, which the others are about too.
 programs() {

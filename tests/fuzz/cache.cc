@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "data/counts.h"
-#include "data/example.h"
-#include "data/record_store.h"
+#include "data/prepare/counts.h"
+#include "data/prepare/example.h"
+#include "data/prepare/record_store.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "data/source.h"
+#include "data/source/source.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/table.h"
+#include "data/source/table.h"
 
 namespace {
 

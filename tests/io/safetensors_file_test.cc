@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
 

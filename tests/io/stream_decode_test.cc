@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "io/temporary_file.h"
 
 namespace trl::io {

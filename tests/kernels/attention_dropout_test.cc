@@ -1,6 +1,6 @@
 // Dropout of attention's weights, against PyTorch's operators with the mask that the counter gives.
-#include "base/counter_random.h"
-#include "kernels/attention_plugin.h"
+#include "base/arithmetic/counter_random.h"
+#include "kernels/attention/attention_plugin.h"
 #include "kernels/attention_run.h"
 #include "kernels/compare.h"
 #include "support/error_of.h"

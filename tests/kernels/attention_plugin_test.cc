@@ -1,6 +1,6 @@
 // Attention by a plug-in: the example computes what the built-in attention does, and each wrong one is
 // refused with the reason.
-#include "kernels/attention_plugin.h"
+#include "kernels/attention/attention_plugin.h"
 
 #include "kernels/reference.h"
 #include "support/error_of.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <functional>
 
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/path.h"
 #include "kernels/reference.h"
 

@@ -1,4 +1,4 @@
-#include "base/counter_random.h"
+#include "base/arithmetic/counter_random.h"
 #include "kernels/compare.h"
 #include "kernels/op.h"
 

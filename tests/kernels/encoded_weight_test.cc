@@ -2,11 +2,11 @@
 // by bit.
 #include "io/int8_rows.h"
 #include "io/safetensors.h"
-#include "kernels/cpu_kernels.h"
-#include "kernels/experts.h"
-#include "kernels/four_bit_weight.h"
-#include "kernels/int8_weight.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/experts/experts.h"
 #include "kernels/reference.h"
+#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/int8_weight.h"
 #include "support/golden.h"
 
 namespace trl::kernels {

@@ -1,7 +1,7 @@
-#include "kernels/experts.h"
+#include "kernels/experts/experts.h"
 
 #include "kernels/compare.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/reference.h"
 #include "support/interrupts.h"
 

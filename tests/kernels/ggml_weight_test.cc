@@ -1,9 +1,9 @@
 // Weights as in GGUF files: every instruction set makes the numbers of io/gguf.h of them, bit by bit.
-#include "kernels/ggml_weight.h"
+#include "kernels/weight/ggml_weight.h"
 
 #include <random>
 
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
 

@@ -1,6 +1,6 @@
 // Rows with several targets, and losses with a coefficient of each: against autograd in double.
 #include "kernels/compare.h"
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 
 namespace trl::kernels::head_targets_test {
 namespace {

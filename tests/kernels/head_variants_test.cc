@@ -1,5 +1,5 @@
 // The head's passes over a tile in every instruction set, against double.
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/reference.h"
 
 namespace trl::kernels::head_variants_test {

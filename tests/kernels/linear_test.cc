@@ -1,7 +1,7 @@
 #include <omp.h>
 
-#include "kernels/cpu_kernels.h"
-#include "kernels/gemm.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/path.h"
 #include "kernels/reference.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "kernels/head.h"
+#include "kernels/head/head.h"
 
 namespace trl::test {
 

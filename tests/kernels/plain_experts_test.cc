@@ -1,5 +1,5 @@
 #include "kernels/compare.h"
-#include "kernels/experts.h"
+#include "kernels/experts/experts.h"
 
 namespace trl::kernels::plain_experts_test {
 namespace {

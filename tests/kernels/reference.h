@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "kernels/kernels.h"
-#include "tensor/counted.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::test {
 

@@ -1,7 +1,7 @@
 // Every instruction set this machine can run gives the same answers to rounding.
 #include <numeric>
 
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/reference.h"
 
 namespace trl::kernels {

@@ -14,7 +14,7 @@ phrases=$(grep -vE '^(#|$)' "$here/phrases.txt")
 any=$(cut -f1 <<<"$phrases" | sed 's/.*/(?:&)/' | paste -sd'|')
 found=$(grep -rnIHP "$any" --exclude-dir=corpus --include='*.h' --include='*.c' --include='*.cc' --include='*.inc' \
   --include='*.def' --include='*.md' --include='*.sh' --include='*.py' --include='*.cmake' --include='CMakeLists.txt' \
-  "${roots[@]}" | grep -v '^tests/data/' || true)
+  "${roots[@]}" | grep -v '^tests/golden/' || true)
 [ -n "$found" ] || exit 0
 
 while IFS= read -r line; do

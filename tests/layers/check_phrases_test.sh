@@ -28,4 +28,4 @@ accepted src/a.cc "// there $no such file, and it $no longer read"
 accepted src/a.cc "// none of these
 // $no word at the start of a line"
 accepted README.md "Once upon a time, the begin token comes first; leave nothing behind."
-accepted tests/data/a.md "Recorded text $no text of ours."
+accepted tests/golden/a.md "Recorded text $no text of ours."

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text/quantity.h"
 #include "support/scratch.h"
-#include "telemetry/plan_report.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::memory {
 namespace {
@@ -95,7 +95,7 @@ TEST(PagedMemory, ADiskWithoutTheRoomIsRefusedWithBytes) {
     EXPECT_EQ(error.key(), "offload_dir");
     EXPECT_TRUE(error.message().starts_with(
         fmt::format("offload_dir: {}: the optimizer's states need {} of disk, and ", kDisk,
-                    telemetry::bytes_text(static_cast<double>(needed)))))
+                    base::bytes_text(static_cast<double>(needed)))))
         << error.message();
     EXPECT_TRUE(error.message().ends_with(" are free; make room, or name a directory on another disk"))
         << error.message();

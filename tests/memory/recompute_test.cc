@@ -6,8 +6,8 @@
 #include "kernels/path.h"
 #include "kernels/reference.h"
 #include "tensor/counting_host.h"
+#include "tensor/parameter/use.h"
 #include "tensor/saved.h"
-#include "tensor/use.h"
 
 namespace trl::memory {
 namespace {

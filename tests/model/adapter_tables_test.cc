@@ -7,7 +7,7 @@
 #include <map>
 
 #include "adapter/tensors.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "checkpoint/save_adapter.h"
 #include "model/golden_batch.h"
 #include "model/model.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 namespace {

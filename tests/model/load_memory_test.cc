@@ -14,8 +14,8 @@
 #include "io/temporary_file.h"
 #include "model/model.h"
 #include "support/recorded.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 namespace {

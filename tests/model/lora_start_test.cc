@@ -4,7 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 

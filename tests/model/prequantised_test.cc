@@ -23,7 +23,7 @@ using config::WeightForm;
 using test::TemporaryDirectory;
 
 std::string stored_file(const std::string& name) {
-  return TRL_SOURCE_DIR "/tests/data/quantization/" + name + ".safetensors";
+  return TRL_SOURCE_DIR "/tests/golden/quantization/" + name + ".safetensors";
 }
 
 // The recorded quantised tensors beside the other ones of the model that they were made of.

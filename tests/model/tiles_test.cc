@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "config/lora_config.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/nll_loss.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/seeded_model.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 namespace {

@@ -6,7 +6,7 @@
 #include "optim/flat.h"
 #include "optim/weights.h"
 #include "support/interrupts.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 namespace {

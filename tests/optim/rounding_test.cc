@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "optim/optim.h"
 #include "optim/weights.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::optim {
 namespace {

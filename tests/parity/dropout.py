@@ -1,4 +1,4 @@
-"""Dropout as libtrl draws it (src/base/counter_random.h, src/kernels/kernels.h), in place of PyTorch's."""
+"""Dropout as libtrl draws it (src/base/arithmetic/counter_random.h, src/kernels/kernels.h), in place of PyTorch's."""
 
 import re
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records what PEFT 0.21.2 and transformers 5.23.0 compute with new adapters of small models: the loss of three steps of
 gradient descent, the norm of each gradient of the first one, and the names in the file that PEFT saves. The models are
-those of tests/data/families, whose weights a name and a seed give.
+those of tests/golden/families, whose weights a name and a seed give.
 
-usage: record_adapter_steps.py FILE    writes tests/data/adapters/steps.json.gz
+usage: record_adapter_steps.py FILE    writes tests/golden/adapters/steps.json.gz
 """
 
 import copy
@@ -26,7 +26,7 @@ import transformers
 import weights
 from compact import write_gzip
 
-FAMILIES = pathlib.Path(__file__).parent.parent / "data" / "families"
+FAMILIES = pathlib.Path(__file__).parent.parent / "golden" / "families"
 SEED, STEPS, RATE = 42, 3, 0.05
 TIED = {"tie_word_embeddings": True}
 APART = {"tie_word_embeddings": False}

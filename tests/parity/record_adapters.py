@@ -2,7 +2,7 @@
 """Records what PEFT 0.21.2 makes of LoraConfigs on tiny models of transformers 5.23.0: the modules of each model, and for
 each case the modules that get an adapter, with their rank, alpha and scaling, or that PEFT refuses it.
 
-usage: record_adapters.py FOLDER    writes tests/data/adapters/selections.json, and files.json: what PEFT saves
+usage: record_adapters.py FOLDER    writes tests/golden/adapters/selections.json, and files.json: what PEFT saves
 """
 
 import copy

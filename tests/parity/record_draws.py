@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what normal_ of PyTorch 2.15.0 draws on a CPU for tensors of a few sizes, and the uniform number after them.
 
-usage: record_draws.py FILE    writes tests/data/reward/draws.json
+usage: record_draws.py FILE    writes tests/golden/reward/draws.json
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records adapters of experts and routers on the small models of ../data/families with PEFT 0.21.2: the tensors that a file
+"""Records adapters of experts and routers on the small models of ../golden/families with PEFT 0.21.2: the tensors that a file
 has, logits' numbers with them and merged, gradients, losses of a few steps, and the values that a new adapter begins with.
 Old ones are files as transformers 4 wrote them, which PEFT converts while it loads them.
 
-usage: record_expert_adapters.py FILE    writes tests/data/adapters/experts.json.gz
+usage: record_expert_adapters.py FILE    writes tests/golden/adapters/experts.json.gz
 """
 
 import json
@@ -116,7 +116,7 @@ def begun(case, config):
 
 
 def record(base, config, old):
-    with open(f"{os.path.dirname(os.path.abspath(__file__))}/../data/families/{base}.json") as file:
+    with open(f"{os.path.dirname(os.path.abspath(__file__))}/../golden/families/{base}.json") as file:
         case = families.Case(base, json.load(file)["seed"])
     rows, ids, mask = case.batch(case.options["runs"][0], "run 0")
     made = None if old else peft.get_peft_model(case.model(), peft.LoraConfig(task_type="CAUSAL_LM", **config))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Records runs of TRL 1.16.0's SFTTrainer on models of tests/data/families, with the tokenizer of tests/data/models/qwen2
+"""Records runs of TRL 1.16.0's SFTTrainer on models of tests/golden/families, with the tokenizer of tests/golden/models/qwen2
 and as many tokens as it has: what is logged, and fingerprints of the weights at the end.
 
-usage: record_family_runs.py FILE    writes tests/data/trajectories/families.json.gz
+usage: record_family_runs.py FILE    writes tests/golden/trajectories/families.json.gz
 """
 
 import json
@@ -25,7 +25,7 @@ from compact import write_gzip
 from record_preferences import records, rows_between, trained
 from tiny_models import numbered, write_safetensors
 
-DATA = pathlib.Path(__file__).parent.parent / "data"
+DATA = pathlib.Path(__file__).parent.parent / "golden"
 CASES = ["cohere", "cohere_head_norms", "glm4"]
 ARGS = {"train_sampling_strategy": "sequential", "seed": 42, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2,
         "max_steps": 6, "max_length": 40, "learning_rate": 0.002, "weight_decay": 0.1}

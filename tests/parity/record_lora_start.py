@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what PEFT 0.21.2 puts into new LoRA adapters of three small modules for a seed, for each init_lora_weights.
 
-usage: record_lora_start.py FILE    writes tests/data/adapters/start.json
+usage: record_lora_start.py FILE    writes tests/golden/adapters/start.json
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records what bitsandbytes 0.50.2's optimizers make of a matrix on the CPU, and TRL 1.16.0 of a tiny model with them.
 
-usage: record_optimizers.py MODELS DATASETS FILE    writes tests/data/optim/bitsandbytes8.json.gz; MODELS and DATASETS are
-tests/data/models and tests/data/data/datasets
+usage: record_optimizers.py MODELS DATASETS FILE    writes tests/golden/optim/bitsandbytes8.json.gz; MODELS and DATASETS are
+tests/golden/models and tests/golden/data/datasets
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Records runs of TRL 1.16.0's DPOTrainer and KTOTrainer on the tiny models of tests/data: DPO in bfloat16, with an
+"""Records runs of TRL 1.16.0's DPOTrainer and KTOTrainer on the tiny models of tests/golden: DPO in bfloat16, with an
 adapter on NF4 blocks and with padding_free; KTO with evaluations and with a reference that follows the policy.
 
-usage: record_preferences.py FOLDER [CASE...]    writes FOLDER/CASE/case.json.gz, as in tests/data/trajectories
+usage: record_preferences.py FOLDER [CASE...]    writes FOLDER/CASE/case.json.gz, as in tests/golden/trajectories
 """
 
 import json
@@ -21,7 +21,7 @@ import trl
 from compact import write_gzip
 from record_quantised import NF4, quantised
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
 COMMON = {"bf16": False, "logging_steps": 1, "train_sampling_strategy": "sequential", "seed": 42, "per_device_train_batch_size": 4,
           "max_steps": 8, "learning_rate": 0.002}
 LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.0, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records what transformers 5.23.0, PEFT 0.21.2 and TRL 1.16.0 make of tiny models that bitsandbytes 0.50.2 quantised.
 
-usage: record_quantised.py MODELS DATASETS FILE    writes tests/data/quantization/runs.json.gz; MODELS and DATASETS are
-tests/data/models and tests/data/data/datasets
+usage: record_quantised.py MODELS DATASETS FILE    writes tests/golden/quantization/runs.json.gz; MODELS and DATASETS are
+tests/golden/models and tests/golden/data/datasets
 """
 
 import json
@@ -105,7 +105,7 @@ def experts(path):
 def write_family(name, folder):
     """The model of a recorded family, as in ../support/seeded_model.h too."""
     os.mkdir(folder)
-    with open(os.path.join(os.path.dirname(__file__), f"../data/families/{name}.json")) as file:
+    with open(os.path.join(os.path.dirname(__file__), f"../golden/families/{name}.json")) as file:
         case = json.load(file)
     with open(folder + "/config.json", "w") as file:
         json.dump(case["config"], file)

@@ -2,8 +2,8 @@
 """Records what TRL 1.16.0 makes of language models that become reward models: the head that transformers 5.23.0 gives
 them, runs, and what is saved.
 
-usage: record_reward.py MODELS DATASETS FILE    writes tests/data/reward/created.json.gz; MODELS and DATASETS are
-tests/data/models and tests/data/data/datasets
+usage: record_reward.py MODELS DATASETS FILE    writes tests/golden/reward/created.json.gz; MODELS and DATASETS are
+tests/golden/models and tests/golden/data/datasets
 """
 
 import json

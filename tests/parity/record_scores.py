@@ -2,7 +2,7 @@
 """Records the scores that transformers 5.23.0 gives texts with a sequence classifier made of a language model: its head
 is the one that it draws right after set_seed(42).
 
-usage: record_scores.py MODELS FILE    writes tests/data/reward/scores.json; MODELS is tests/data/models
+usage: record_scores.py MODELS FILE    writes tests/golden/reward/scores.json; MODELS is tests/golden/models
 """
 
 import json

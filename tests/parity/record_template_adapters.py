@@ -2,7 +2,7 @@
 """Records runs of TRL 1.16.0's SFT and reward trainers with adapters, where chat_template_path is a model whose tokenizer
 brings new tokens: how the factors begin, what is logged, and the rows of new tokens before and after.
 
-usage: record_template_adapters.py MODELS FILE    writes tests/data/template_model/adapters.json.gz; MODELS is tests/data/models
+usage: record_template_adapters.py MODELS FILE    writes tests/golden/template_model/adapters.json.gz; MODELS is tests/golden/models
 """
 
 import json

@@ -4,7 +4,7 @@ import json
 import pathlib
 import random
 
-DATASETS = pathlib.Path(__file__).parent.parent / "data/data/datasets"
+DATASETS = pathlib.Path(__file__).parent.parent / "golden/data/datasets"
 
 PLAIN = [
     "",

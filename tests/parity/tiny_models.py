@@ -7,7 +7,7 @@ import struct
 
 import weights
 
-DATA = os.path.join(os.path.dirname(__file__), "../data")
+DATA = os.path.join(os.path.dirname(__file__), "../golden")
 SEED = 3
 ROWS = ["Once upon a time, in a village by the sea, there was a light.", "The capital of France is Paris.",
         "def fibonacci(n):\n    return n", "In 1969, 3 men went to the moon."]

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "support/recorded.h"
 
 namespace trl::test {

@@ -1,6 +1,6 @@
 // Where recorded numbers lie, and how near a number must be to a recorded one. TRL_GOLDEN names the folder
 // with the whole collection; empty, there is none; unset, it is ../shared/golden beside the project. What it
-// lacks is read from tests/data. A test whose file is in neither is skipped, visibly.
+// lacks is read from tests/golden. A test whose file is in neither is skipped, visibly.
 #pragma once
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -15,13 +15,13 @@ namespace trl::test {
 inline std::string golden_path(const std::string& relative) {
   const char* named = std::getenv("TRL_GOLDEN");
   const std::string whole = named != nullptr ? named : TRL_SOURCE_DIR "/../shared/golden";
-  for (const std::string& root : {whole, std::string(TRL_SOURCE_DIR "/tests/data")}) {
+  for (const std::string& root : {whole, std::string(TRL_SOURCE_DIR "/tests/golden")}) {
     if (!root.empty() && std::filesystem::exists(root + "/" + relative)) return root + "/" + relative;
   }
   return {};
 }
 
-// The bytes of a recorded file; tests/data holds some as gzip members under their name and ".gz".
+// The bytes of a recorded file; tests/golden holds some as gzip members under their name and ".gz".
 inline std::string read_golden(const std::string& relative) {
   std::string path = golden_path(relative);
   if (path.empty()) path = golden_path(relative + ".gz");

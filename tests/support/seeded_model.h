@@ -1,4 +1,4 @@
-// Recorded cases of model families, tests/data/families/NAME.json, whose weights a name and a seed give.
+// Recorded cases of model families, tests/golden/families/NAME.json, whose weights a name and a seed give.
 // Element i of a tensor is center + spread * (k / 32768 - 1), where k is the highest 16 bits of splitmix64's
 // output i, whose state starts at the FNV-1a hash of "SEED:NAME". Center is 0 or 1, spread a power of two:
 // nothing is rounded. The same rule in Python: ../parity/weights.py.
@@ -74,7 +74,7 @@ inline std::vector<SeededTensor> seeded_tensors(const base::Json& recorded) {
 // Names of the recorded cases: classifiers, or language models.
 inline std::vector<std::string> family_cases(bool classifiers) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(TRL_SOURCE_DIR "/tests/data/families")) {
+  for (const auto& entry : std::filesystem::directory_iterator(TRL_SOURCE_DIR "/tests/golden/families")) {
     const std::string name = entry.path().stem();
     if (name.ends_with("_classifier") == classifiers) names.push_back(name);
   }

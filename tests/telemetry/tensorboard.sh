@@ -4,7 +4,7 @@
 set -euo pipefail
 trl=$1 work=$2
 here=$(cd "$(dirname "$0")" && pwd)
-data=$here/../data
+data=$here/../golden
 mkdir -p "$work"
 python=$work/venv/bin/python
 if ! "$python" -c 'import tensorboard' 2>/dev/null; then

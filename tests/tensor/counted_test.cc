@@ -1,4 +1,4 @@
-#include "tensor/counted.h"
+#include "tensor/memory/counted.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "support/no_memory.h"
-#include "tensor/block_pool.h"
 #include "tensor/counting_host.h"
-#include "tensor/parallel.h"
+#include "tensor/memory/block_pool.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::tensor {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "engine/engine.h"
 
 namespace trl::test {

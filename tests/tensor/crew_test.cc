@@ -1,4 +1,4 @@
-#include "tensor/crew.h"
+#include "tensor/threads/crew.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

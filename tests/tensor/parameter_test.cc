@@ -1,12 +1,12 @@
 // Parameters: readings and their copies, uses and the event that a gradient is complete.
-#include "tensor/parameter.h"
+#include "tensor/parameter/parameter.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tensor/counted.h"
 #include "tensor/counting_host.h"
-#include "tensor/use.h"
+#include "tensor/memory/counted.h"
+#include "tensor/parameter/use.h"
 
 namespace trl::tensor {
 namespace {

@@ -1,10 +1,10 @@
 // Recorded renderings: text, failures, spans of what the model writes, and our training variants of known
-// templates. Templates of published models lie beside the whole collection alone; those in tests/data were
+// templates. Templates of published models lie beside the whole collection alone; those in tests/golden were
 // written for it.
 #include <set>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "text/chat_template/chat_template.h"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "text/tokenizer/decode_stream.h"
 

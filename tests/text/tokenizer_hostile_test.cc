@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-#include "base/resident.h"
+#include "base/memory/resident.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {

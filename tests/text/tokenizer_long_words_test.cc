@@ -1,7 +1,7 @@
 // Texts that are one long word, as `tokenizers` cuts them.
 #include <gtest/gtest.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "support/interrupts.h"
 #include "text/tokenizer_tiny.h"
@@ -43,7 +43,7 @@ TEST(TokenizerLongWords, GiveTheRecordedIds) {
     SCOPED_TRACE(c.dump());
     const std::string name = c.at("tokenizer");
     const auto tokenizer =
-        open(base::read_json_file(TRL_SOURCE_DIR "/tests/data/tokenizers/" + name + "/tokenizer.json"));
+        open(base::read_json_file(TRL_SOURCE_DIR "/tests/golden/tokenizers/" + name + "/tokenizer.json"));
     const Ids ids = tokenizer->encode(words.at(c.at("text")), false);
     EXPECT_EQ(ids.size(), c.at("ids").get<size_t>());
     std::string bytes;
@@ -60,7 +60,8 @@ TEST(TokenizerLongWords, GiveTheRecordedIds) {
 TEST(TokenizerLongWords, AreCancelledWithinThem) {
   const std::map<std::string, std::string> words = long_words();
   for (const char* name : {"bpe_qwen2", "spm_style_bpe", "unigram_t5"}) {
-    const std::string path = TRL_SOURCE_DIR "/tests/data/tokenizers/" + std::string(name) + "/tokenizer.json";
+    const std::string path =
+        TRL_SOURCE_DIR "/tests/golden/tokenizers/" + std::string(name) + "/tokenizer.json";
     SCOPED_TRACE(name);
     const auto tokenizer = open(base::read_json_file(path));
     const std::string word = repeated(words.at("random letters"), 50);

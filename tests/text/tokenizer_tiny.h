@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/tokenizer.h"
 

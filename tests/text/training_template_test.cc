@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "base/hash.h"
-#include "base/utf8.h"
+#include "base/files/hash.h"
+#include "base/text/utf8.h"
 #include "support/golden.h"
 #include "text/chat_template/chat_template.h"
 

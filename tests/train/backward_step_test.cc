@@ -5,7 +5,7 @@
 #include "config/lora_config.h"
 #include "kernels/path.h"
 #include "optim/rules.h"
-#include "tensor/use.h"
+#include "tensor/parameter/use.h"
 #include "train/family_model.h"
 
 namespace trl::train {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "config/lora_config.h"
-#include "kernels/gemm_int8.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "support/error_of.h"
 #include "support/warnings.h"
 #include "train/tiny_run.h"

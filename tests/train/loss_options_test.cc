@@ -1,6 +1,6 @@
 // NEFTune, label smoothing in evaluation, and a learning rate that follows evaluations, in whole runs.
-#include "base/counter_random.h"
-#include "tensor/parallel.h"
+#include "base/arithmetic/counter_random.h"
+#include "tensor/threads/parallel.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {

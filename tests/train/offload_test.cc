@@ -9,7 +9,7 @@
 #include <functional>
 #include <set>
 
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/offloading.h"
 #include "train/tiny_run.h"
 

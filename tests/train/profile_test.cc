@@ -2,7 +2,7 @@
 #include <chrono>
 #include <map>
 
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {

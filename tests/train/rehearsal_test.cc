@@ -1,14 +1,14 @@
 // A rehearsed step takes what the step itself takes, kind by kind, and touches nothing.
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 
 #include <algorithm>
 #include <array>
 #include <fstream>
 
 #include "config/lora_config.h"
-#include "kernels/int8_products.h"
+#include "kernels/gemm/int8_products.h"
 #include "memory/plan.h"
-#include "tensor/mapped_pages.h"
+#include "tensor/memory/mapped_pages.h"
 #include "train/family_model.h"
 
 namespace trl::train::rehearsal_test {

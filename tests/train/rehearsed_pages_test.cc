@@ -6,7 +6,7 @@
 
 #include "config/lora_config.h"
 #include "model/tensor_list.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/tiny_run.h"
 
 namespace trl::train::rehearsed_pages_test {

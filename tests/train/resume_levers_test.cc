@@ -1,7 +1,7 @@
 // Under every option that changes what memory a step takes, and by every method, a run that resumes from a
 // checkpoint in a new trainer has the weights and the optimizer states of the run that was never stopped, bit
 // by bit.
-#include "base/files.h"
+#include "base/files/files.h"
 #include "config/lora_config.h"
 #include "train/tiny_run.h"
 

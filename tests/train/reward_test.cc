@@ -8,7 +8,7 @@
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
-#include "kernels/pick_rows.h"
+#include "kernels/elementwise/pick_rows.h"
 #include "support/error_of.h"
 #include "support/weights.h"
 #include "train/recorded_run.h"

@@ -6,7 +6,7 @@
 #include "checkpoint/directory.h"
 #include "io/temporary_file.h"
 #include "support/warnings.h"
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {

@@ -20,8 +20,9 @@ Settings joined(Settings all, const Settings& more) {
   return all;
 }
 
-// Documents that fork at random, up to four times, laid out as data/collate.h does it: four for each batch
-// and more, of which some are equal and some the beginning of others. Of pairs, the second half is rejected.
+// Documents that fork at random, up to four times, laid out as data/batch/collate.h does it: four for each
+// batch and more, of which some are equal and some the beginning of others. Of pairs, the second half is
+// rejected.
 class RandomRows final : public engine::BatchSource {
  public:
   explicit RandomRows(int64_t batches, int32_t shortest = 1) {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "tensor/parallel.h"
+#include "tensor/threads/parallel.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {

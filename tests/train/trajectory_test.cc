@@ -3,7 +3,7 @@
 
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
-#include "kernels/attention_plugin.h"
+#include "kernels/attention/attention_plugin.h"
 #include "model/golden_batch.h"
 #include "support/trajectories.h"
 #include "train/recorded_run.h"

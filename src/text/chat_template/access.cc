@@ -1,7 +1,7 @@
 // Items, attributes, slices, iteration, calls.
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"

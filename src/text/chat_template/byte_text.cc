@@ -1,7 +1,7 @@
 // Bytes: what str.encode gives, in the encodings that text of a chat may need.
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/text_conversions.h"
 
 namespace trl::text::jinja {

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/interpreter.h"
 #include "text/chat_template/unicode.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::text {
 

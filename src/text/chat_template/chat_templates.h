@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/chat_template/chat_template.h"
 
 namespace trl::text {

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <cmath>
 
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/number.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/json_text.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"

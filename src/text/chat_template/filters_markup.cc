@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/filters.h"
 #include "text/chat_template/html_text.h"
 #include "text/chat_template/links.h"

@@ -1,7 +1,7 @@
 // Filters of lists and dicts. What Jinja makes lazily is made at once, as an iterator that is walked once.
 #include <algorithm>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "text/chat_template/filters.h"
 #include "text/chat_template/markup.h"
 #include "text/chat_template/methods.h"

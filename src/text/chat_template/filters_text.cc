@@ -1,7 +1,7 @@
 // Filters of strings.
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/filters.h"
 #include "text/chat_template/format.h"
 #include "text/chat_template/markup.h"

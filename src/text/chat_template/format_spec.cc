@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {

@@ -6,7 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {

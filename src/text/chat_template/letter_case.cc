@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/unicode.h"
 #include "text/chat_template/unicode_property.h"
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {

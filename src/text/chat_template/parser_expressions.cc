@@ -1,7 +1,7 @@
 // Expressions, from the inline if down to names and literals, with Jinja's order of operators.
 #include <algorithm>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "text/chat_template/parser.h"
 
 namespace trl::text::jinja {

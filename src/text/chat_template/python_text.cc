@@ -3,8 +3,8 @@
 #include <cmath>
 #include <system_error>
 
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/number.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/text_conversions.h"
 #include "text/chat_template/unicode.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {

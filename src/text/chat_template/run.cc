@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/chat_template/value.h"
 
 namespace trl::text::jinja {

@@ -1,7 +1,7 @@
 // What methods of str and filters have in common.
 #include <cstring>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"

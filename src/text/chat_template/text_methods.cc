@@ -1,7 +1,7 @@
 // Methods of str.
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/format.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"

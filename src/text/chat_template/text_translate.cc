@@ -1,5 +1,5 @@
 // str.translate and str.maketrans.
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/text_conversions.h"
 

@@ -1,6 +1,6 @@
 // Training variants of known chat templates: the original with a few edits, so that the text stays what it
 // was unless the variant says otherwise.
-#include "base/hash.h"
+#include "base/files/hash.h"
 #include "text/chat_template/chat_template.h"
 #include "text/chat_template/training_variant.h"
 

@@ -3,7 +3,7 @@
 
 #include <utf8proc.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/chat_template/numerals.h"
 
 namespace trl::text::jinja {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::text::jinja {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <functional>
 
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/number.h"
+#include "base/text/utf8.h"
 
 namespace trl::text::jinja {
 

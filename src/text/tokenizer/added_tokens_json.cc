@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::text {
 

@@ -1,5 +1,5 @@
 // Normalizers that look at one character at a time: BertNormalizer's steps, StripAccents, Nmt.
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/rewriter.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
 #include "text/tokenizer/field.h"
 #include "text/tokenizer/json_reader.h"
 

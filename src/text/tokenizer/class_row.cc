@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 namespace trl::text {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::text {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/growth.h"
 #include "text/tokenizer/metaspace.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::text {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "text/tokenizer/class_row.h"
 #include "text/tokenizer/steps.h"
 

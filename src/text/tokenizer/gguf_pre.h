@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace trl::text {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/polled_text.h"
+#include "base/text/polled_text.h"
 #include "text/tokenizer/field.h"
 #include "text/tokenizer/score.h"
 #include "text/tokenizer/vocabulary.h"

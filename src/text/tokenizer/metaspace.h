@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/field.h"
 
 namespace trl::text {

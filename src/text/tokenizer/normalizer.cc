@@ -1,6 +1,6 @@
 #include "text/tokenizer/normalizer.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/charsmap.h"

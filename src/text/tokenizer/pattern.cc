@@ -1,6 +1,6 @@
 #include "text/tokenizer/pattern.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::text {
 

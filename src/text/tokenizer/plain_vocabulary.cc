@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/gguf_pre.h"
 #include "text/tokenizer/score_merges.h"
 #include "text/tokenizer/steps.h"

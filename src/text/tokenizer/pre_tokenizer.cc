@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/metaspace.h"

@@ -2,7 +2,7 @@
 // map knows what it begins with, else to each of its characters.
 #include <utf8proc.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/rewriter.h"
 

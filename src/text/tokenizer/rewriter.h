@@ -4,7 +4,7 @@
 #pragma once
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/growth.h"
 #include "text/tokenizer/piece.h"
 

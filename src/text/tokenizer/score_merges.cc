@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::text {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/charsmap.h"
 #include "text/tokenizer/protobuf.h"
 #include "text/tokenizer/vocabulary.h"

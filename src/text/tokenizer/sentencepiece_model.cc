@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/sentencepiece_file.h"
 
 namespace trl::text {

@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/sentencepiece_model.h"
 
 namespace trl::text {

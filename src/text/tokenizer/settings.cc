@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/number.h"
-#include "base/utf8.h"
+#include "base/files/files.h"
+#include "base/text/number.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/field.h"
 #include "text/tokenizer/json_reader.h"
 #include "text/tokenizer/vocabulary.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/class_row.h"
 #include "text/tokenizer/tokenizer.h"

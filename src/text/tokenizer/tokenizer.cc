@@ -2,8 +2,8 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/nearest.h"
+#include "base/files/files.h"
+#include "base/text/nearest.h"
 #include "text/tokenizer/added_tokens_json.h"
 #include "text/tokenizer/class_choice.h"
 #include "text/tokenizer/pipeline.h"

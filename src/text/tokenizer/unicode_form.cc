@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "text/tokenizer/character_ranges.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/normalizer.h"

@@ -1,7 +1,7 @@
 #include "text/tokenizer/vocabulary.h"
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/files/hash.h"
 
 namespace trl::text {
 

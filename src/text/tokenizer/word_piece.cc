@@ -1,7 +1,7 @@
 #include "text/tokenizer/word_piece.h"
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace trl::text {
 

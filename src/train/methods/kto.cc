@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/method.h"
 #include "train/referenced.h"
 #include "train/sequence_loss.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/method.h"
 #include "train/scores.h"
 

@@ -1,6 +1,6 @@
 // Supervised fine-tuning: the next-token loss over labels (TRL's SFTTrainer.compute_loss).
 #include "loss/sft.h"
-#include "tensor/rehearsal.h"
+#include "tensor/memory/rehearsal.h"
 #include "train/method.h"
 
 namespace trl::train {

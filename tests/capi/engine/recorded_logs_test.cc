@@ -1,5 +1,5 @@
 // Which names the records of a run have, and what num_input_tokens_seen counts, beside the log of SFTTrainer
-// 1.16 for the same rows (tests/data/records); and evaluations for which no row is left.
+// 1.16 for the same rows (tests/golden/records); and evaluations for which no row is left.
 #include "engine/run.h"
 
 namespace {

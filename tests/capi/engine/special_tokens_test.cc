@@ -1,5 +1,5 @@
 // Which tokens end, begin and pad a text, as config.json and generation_config.json of every saved directory
-// have it. tests/data/special_tokens holds what SFTTrainer 1.16 wrote for the same models; "missing" is an
+// have it. tests/golden/special_tokens holds what SFTTrainer 1.16 wrote for the same models; "missing" is an
 // entry that was taken out.
 #include "engine/run.h"
 

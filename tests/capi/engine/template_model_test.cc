@@ -1,5 +1,5 @@
 // chat_template_path as a model, beside SFTTrainer 1.16 on the same models and rows
-// (tests/data/template_model).
+// (tests/golden/template_model).
 #include "engine/run.h"
 
 namespace {

@@ -6,7 +6,7 @@ set -euo pipefail
 trl=$1
 server=$2
 project=$(cd "$(dirname "$0")/../../.." && pwd)
-data=$project/tests/data
+data=$project/tests/golden
 dir=$(mktemp -d)
 cd "$dir"
 unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HUB_OFFLINE TRANSFORMERS_OFFLINE \

@@ -1,0 +1,283 @@
+#include "base/files/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/mapped_reads.h"
+#include "base/interrupt.h"
+
+namespace trl::base {
+
+namespace fs = std::filesystem;
+
+std::string system_reason(int code) {
+  const char* text = strerrordesc_np(code);  // strerror speaks the language of the process's locale
+  return text != nullptr ? text : fmt::format("error {}", code);
+}
+
+namespace {
+
+// A file opened to be read; a directory is an error.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_errno(path, "cannot be opened");
+    struct stat info {};
+    const int failed = ::fstat(descriptor_, &info);
+    if (failed != 0 || S_ISDIR(info.st_mode)) {
+      const int code = failed != 0 ? errno : EISDIR;
+      ::close(descriptor_);
+      errno = code;
+      fail_errno(path, "cannot be read");
+    }
+    size_ = static_cast<size_t>(info.st_size);
+    device_ = info.st_dev;
+    inode_ = info.st_ino;
+  }
+  ~Descriptor() { ::close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return descriptor_; }
+  size_t size() const { return size_; }
+  uint64_t device() const { return device_; }
+  uint64_t inode() const { return inode_; }
+
+  template <class Body>
+  void read_all(Body&& body) const {
+    std::vector<char> buffer(1 << 18);
+    for (size_t pieces = 1;; ++pieces) {
+      if (pieces % 16 == 0) poll();
+      const ssize_t got = ::read(descriptor_, buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_errno(path_, "cannot be read");
+      if (got == 0) return;
+      body(std::string_view(buffer.data(), static_cast<size_t>(got)));
+    }
+  }
+
+ private:
+  const std::string& path_;
+  const int descriptor_;
+  size_t size_ = 0;
+  uint64_t device_ = 0, inode_ = 0;
+};
+
+}  // namespace
+
+void fail_errno(const std::string& path, std::string_view what) {
+  const int code = errno;
+  fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", path, what, system_reason(code));
+}
+
+void sync_directory(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_errno(path, "cannot be opened");
+  const int result = ::fsync(descriptor);
+  ::close(descriptor);
+  if (result != 0 && errno != EINVAL) fail_errno(path, "cannot be synced");
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool is_directory(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+std::string read_file(const std::string& path) {
+  std::string bytes;
+  const Descriptor descriptor(path);
+  bytes.reserve(descriptor.size());
+  descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
+  return bytes;
+}
+
+uint64_t file_xxh3(const std::string& path) {
+  Xxh3 hash;
+  Descriptor(path).read_all([&](std::string_view piece) {
+    poll();
+    hash.update(piece);
+  });
+  return hash.digest();
+}
+
+std::vector<std::string> list_directory(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    names.push_back(entry.path().filename().string());
+  if (error) fail(Status::io, "{}: cannot be listed: {}", path, system_reason(error.value()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void make_directories(const std::string& path, const std::string& named) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return;
+  fail(Status::io, "{}: cannot be created: {}", named.empty() ? path : named, system_reason(error.value()));
+}
+
+std::string nearest_existing(const std::string& path) {
+  std::error_code ignored;
+  fs::path at = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::exists(at, ignored) && at.has_relative_path()) at = at.parent_path();
+  return at.string();
+}
+
+void remove_tree(const std::string& path) noexcept {
+  std::error_code error;
+  fs::remove_all(path, error);
+}
+
+std::string join_path(std::string_view directory, std::string_view name) {
+  return (fs::path(directory) / fs::path(name)).string();
+}
+
+std::string file_name(std::string_view path) { return fs::path(path).filename().string(); }
+
+void refuse_lfs_pointer(std::string_view bytes, const std::string& path) {
+  if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
+    fail(Status::format, "{}: it is a Git LFS pointer, not the file itself: fetch it with git lfs pull",
+         path);
+}
+
+bool is_plain_path(std::string_view path) {
+  for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
+    end = path.find('/', begin);
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return path.find('\0') == path.npos;
+}
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  const Descriptor descriptor(path_);
+  size_ = descriptor.size();
+  device_ = descriptor.device();
+  inode_ = descriptor.inode();
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (mapped == MAP_FAILED) fail_errno(path, "cannot be mapped");
+  data_ = static_cast<const char*>(mapped);
+  range_ = add_range(data_, size_);
+}
+
+void MappedFile::check() const {
+  struct stat now {};
+  const bool same = ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+  if (same && static_cast<size_t>(now.st_size) < size_) {
+    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", path_, now.st_size,
+         size_);
+  }
+  if (range_ != nullptr && is_damaged(*range_))
+    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?", path_);
+}
+
+namespace {
+// The whole pages within a part, so that its neighbours are left alone.
+void advise(std::string_view part, int advice) noexcept {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+}  // namespace
+
+void MappedFile::fetch(std::string_view part) noexcept { advise(part, MADV_WILLNEED); }
+
+void MappedFile::drop(std::string_view part) noexcept { advise(part, MADV_DONTNEED); }
+
+MappedFile::~MappedFile() {
+  if (range_ != nullptr) remove_range(range_);
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      device_(other.device_),
+      inode_(other.inode_),
+      range_(std::exchange(other.range_, nullptr)) {}
+
+FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append,
+                       const std::string& named)
+    : path_(path), named_(named.empty() ? path : named), fault_(fault) {
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_errno(named_, "cannot be written");
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FileWriter::write(std::string_view bytes) {
+  constexpr size_t kPiece = 1 << 20;  // what is hashed is still in the cache when it is written
+  if (fault_ != nullptr && *fault_) (*fault_)(path_, bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPiece));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_errno(named_, "cannot be written");
+    hash_.update(bytes.substr(0, static_cast<size_t>(done)));
+    size_ += static_cast<uint64_t>(done);
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+}
+
+void FileWriter::close() {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_errno(named_, "cannot be synced");
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0) fail_errno(named_, "cannot be closed");
+}
+
+void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+  FileWriter writer(path, fault);
+  writer.write(bytes);
+  writer.close();
+}
+
+void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+  FileWriter(path, fault, true).write(bytes);
+}
+
+void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
+  replace_file(
+      path, [&](FileWriter& writer) { writer.write(bytes); }, fault);
+}
+
+void replace_file(const std::string& given, const std::function<void(FileWriter&)>& body,
+                  const WriteFault* fault) {
+  std::error_code ignored;
+  const std::string path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given).string() : given;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+    fail(Status::io, "{}: not a regular file, so it is not replaced", given);
+  const std::string aside = fmt::format("{}.{}.tmp", path, ::getpid());
+  try {
+    FileWriter writer(aside, fault, false, given);
+    body(writer);
+    writer.close();
+    if (fault != nullptr && *fault) (*fault)(path, 0);
+    if (::rename(aside.c_str(), path.c_str()) != 0) fail_errno(given, "cannot be replaced");
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  const std::string parent = fs::path(path).parent_path().string();
+  sync_directory(parent.empty() ? "." : parent);
+}
+
+}  // namespace trl::base

@@ -1,0 +1,98 @@
+// Files: whole reads, read-only maps, and writing. Every write and rename goes through here and
+// staged_directory.h, so that tests can make the Nth one fail.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files/hash.h"
+
+namespace trl::base {
+
+std::string system_reason(int code);  // of an errno, in English: "No such file or directory"
+bool file_exists(const std::string& path);
+bool is_directory(const std::string& path);
+std::string read_file(const std::string& path);  // throws not_found or io, naming the path
+// Throws Error(format) for the pointer that a clone without Git LFS leaves instead of a large file.
+void refuse_lfs_pointer(std::string_view bytes, const std::string& path);
+std::vector<std::string> list_directory(const std::string& path);  // names, sorted
+// named: in the message; empty: path.
+void make_directories(const std::string& path, const std::string& named = "");
+std::string nearest_existing(const std::string& path);  // the path, or the nearest existing one above it
+void remove_tree(const std::string& path) noexcept;
+std::string join_path(std::string_view directory, std::string_view name);
+std::string file_name(std::string_view path);  // the last component
+// Whether the path names a file below a directory: no component is empty, "." or "..".
+bool is_plain_path(std::string_view path);
+
+struct MappedRange;
+
+// A whole file mapped read-only (private). Movable; the bytes live as long as the object.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  std::string_view bytes() const { return {data_, size_}; }
+  // Throws Error(io) if the file has become shorter since it was mapped, or a read of it failed within a
+  // MappedReads (mapped_reads.h). Another file of its name changes nothing.
+  void check() const;
+  // A part of a map will be read soon, or has been read: the kernel fetches its pages, or takes them out of
+  // this process (a later read fetches them again).
+  static void fetch(std::string_view part) noexcept;
+  static void drop(std::string_view part) noexcept;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+  uint64_t device_ = 0, inode_ = 0;
+  MappedRange* range_ = nullptr;
+};
+
+// For tests: called before each write to disk with the path and the byte count, and before each rename with
+// the new path and 0; may throw. Empty: not called.
+using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
+
+// A file written in pieces, synced by close(). Nothing is buffered.
+class FileWriter {
+ public:
+  // named: the file that it will become, for messages; empty: path.
+  explicit FileWriter(const std::string& path, const WriteFault* fault = nullptr, bool append = false,
+                      const std::string& named = "");
+  ~FileWriter();  // closes; a file without close() may be incomplete
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  void write(std::string_view bytes);
+  void write(const void* data, size_t size) { write({static_cast<const char*>(data), size}); }
+  void close();  // fsync, close
+  uint64_t size() const { return size_; }
+  uint64_t xxh3() const { return hash_.digest(); }  // of what was written so far
+
+ private:
+  std::string path_, named_;
+  const WriteFault* fault_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  Xxh3 hash_;
+};
+
+void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
+// Appends without a sync: for lines that are not worth the time of one.
+void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
+// Written aside, synced, renamed over path.
+void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
+void replace_file(const std::string& path, const std::function<void(FileWriter&)>& body,
+                  const WriteFault* fault = nullptr);  // body does not close
+void sync_directory(const std::string& path);          // makes renames in it survive a power cut
+// XXH3 of a file's bytes, read in pieces; throws not_found or io.
+uint64_t file_xxh3(const std::string& path);
+// The exception for the current errno and a path: not_found or io.
+[[noreturn]] void fail_errno(const std::string& path, std::string_view what);
+
+}  // namespace trl::base

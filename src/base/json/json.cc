@@ -1,0 +1,97 @@
+#include "base/json/json.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/json/json_nesting.h"
+#include "base/json/sorted_json.h"
+#include "base/text/polled_text.h"
+
+namespace trl::base {
+
+namespace {
+// nlohmann's text is "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
+// ...".
+std::string plain_reason(std::string_view what) {
+  const size_t colon = what.find(": ");
+  return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));
+}
+
+// A place in a text for messages.
+struct Place {
+  std::string_view text;
+  std::string_view origin;
+  int64_t first_line;
+  int64_t first_column;
+  [[noreturn]] void fail_at(size_t byte, std::string_view reason) const {
+    const std::string_view before = text.substr(0, byte);
+    const int64_t line = first_line + std::count(before.begin(), before.end(), '\n');
+    const size_t newline = before.rfind('\n');
+    const int64_t column = newline == std::string_view::npos
+                               ? first_column + static_cast<int64_t>(before.size())
+                               : static_cast<int64_t>(before.size() - newline);
+    fail(Status::format, "{}:{}:{}: {}", origin, line, column, reason);
+  }
+};
+
+template <typename Value>
+Value parse_as(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const Place place{text, origin, first_line, first_column};
+  if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
+    place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
+  try {
+    return Value::parse(PolledText::begin(text), PolledText::end(text));
+  } catch (const nlohmann::json::parse_error& error) {
+    place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
+  } catch (const nlohmann::json::exception& error) {  // a number that no double holds
+    const std::string reason = plain_reason(error.what());
+    const size_t quote = reason.find('\'');
+    const std::string number =
+        quote == std::string::npos ? std::string() : reason.substr(quote + 1, reason.rfind('\'') - quote - 1);
+    const size_t at = number.empty() ? std::string_view::npos : text.find(number);
+    fail(Status::format, "{}:{}:{}: a number is too large: {}", origin, first_line,
+         first_column + static_cast<int64_t>(at == std::string_view::npos ? 0 : at), number);
+  }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
+  return parse_as<Json>(text, origin, first_line, first_column);
+}
+
+Json read_json_file(const std::string& path) { return parse_json(read_file(path), path); }
+
+SortedJson read_sorted_json_file(const std::string& path) {
+  return parse_as<SortedJson>(read_file(path), path, 1, 1);
+}
+
+void append_json_string(std::string& out, std::string_view utf8) {
+  constexpr std::string_view kShort = "btnvfr";  // of 8 to 13; \\v is none of JSON's
+  out += '"';
+  size_t plain = 0;
+  for (size_t i = 0; i < utf8.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(utf8[i]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out.append(utf8.substr(plain, i - plain));
+    plain = i + 1;
+    if (byte >= 0x20) {
+      out += {'\\', utf8[i]};
+    } else if (byte >= 8 && byte <= 13 && byte != 11) {
+      out += {'\\', kShort[byte - 8]};
+    } else {
+      out += fmt::format("\\u{:04x}", byte);
+    }
+  }
+  out.append(utf8.substr(plain));
+  out += '"';
+}
+
+std::string json_type(const Json& value) {
+  if (value.is_array()) return "list";
+  return value.is_number() || value.is_binary() ? "number" : value.type_name();
+}
+
+}  // namespace trl::base

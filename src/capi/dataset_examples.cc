@@ -1,0 +1,83 @@
+// trl_dataset_get_example, trl_dataset_get_batch and trl_dataset_visit_batches.
+#include "capi/callback.h"
+#include "capi/config_handle.h"
+#include "capi/dataset_handle.h"
+#include "capi/guard.h"
+#include "capi/tokenizer_handle.h"
+#include "run/rows/epoch.h"
+#include "run/rows/example.h"
+
+namespace trl::capi {
+namespace {
+
+void visit(run::Epoch& epoch, int64_t first, int64_t count, trl_batch_fn on_batch, void* user_data) {
+  epoch.find(first);
+  for (int64_t left = count; left > 0; --left) {
+    const std::string json = epoch.describe().dump();
+    const int32_t code =
+        call_host("on_batch", [&] { return on_batch(user_data, json.c_str(), json.size()); });
+    if (code < 0) fail_callback("on_batch", code);
+    if (code > 0 || !epoch.next()) return;
+  }
+}
+
+void check_batch(int64_t batch) {
+  if (batch < 0) fail(Status::invalid_argument, "batch: {} is below 0", batch);
+}
+
+}  // namespace
+}  // namespace trl::capi
+
+using namespace trl::capi;
+
+trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                   const trl_config* options, int64_t row, const char** out_json,
+                                   trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto rows = get(dataset, "dataset");
+        const auto shared = get(tokenizer, "tokenizer");
+        need(out_json, "out_json");
+        if (row < 0) trl::fail(trl::Status::invalid_argument, "row: {} is below 0", row);
+        const trl::config::Config config = rows->apply_options(options_of(options));
+        const RuntimeScope scope(*rows->runtime());
+        *out_json = rows->keep(trl::run::read_example(*rows, *shared, config, row).dump());
+      },
+      out_json);
+}
+
+trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                 const trl_config* options, int64_t batch, const char** out_json,
+                                 trl_error** error) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto rows = get(dataset, "dataset");
+        const auto shared = get(tokenizer, "tokenizer");
+        need(out_json, "out_json");
+        check_batch(batch);
+        const trl::config::Config config = options_of(options);
+        const RuntimeScope scope(*rows->runtime());
+        trl::run::Epoch epoch(*rows, *shared, config);
+        epoch.find(batch);
+        *out_json = rows->keep(epoch.describe().dump());
+      },
+      out_json);
+}
+
+trl_status trl_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                     const trl_config* options, int64_t first, int64_t count,
+                                     trl_batch_fn on_batch, void* user_data, trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto rows = get(dataset, "dataset");
+    const auto shared = get(tokenizer, "tokenizer");
+    if (on_batch == nullptr) fail_null("on_batch");
+    check_batch(first);
+    if (count < 0) trl::fail(trl::Status::invalid_argument, "count: {} is below 0", count);
+    const trl::config::Config config = options_of(options);
+    const RuntimeScope scope(*rows->runtime());
+    trl::run::Epoch epoch(*rows, *shared, config);
+    visit(epoch, first, count, on_batch, user_data);
+  });
+}

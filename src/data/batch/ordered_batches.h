@@ -1,0 +1,41 @@
+// Micro-batches of rows that are prepared and kept, in the order of a run. Derived classes say what a
+// batch is made of.
+#pragma once
+#include "data/batch/batch_stream.h"
+#include "data/batch/prefix_window.h"
+#include "data/prepare/preparation.h"
+
+namespace trl::data {
+
+class OrderedBatches : public BatchStream {
+ public:
+  int64_t rows() final { return settled().rows; }
+  int64_t batches_per_epoch() final { return data::batches_per_epoch(settled()); }
+  uint64_t fingerprint() final { return rows_.fingerprint(); }
+  int64_t longest_row() final;
+  std::optional<LongRow> longer_than(int64_t tokens) final;
+  void tell() final { rows_.tell(); }
+  void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) final;
+  void start_pass(int64_t batch_size) final;
+  bool next(HostBatch& out) final;
+
+ protected:
+  // rows: of the derived class, which keeps them.
+  OrderedBatches(const OrderOptions& order, Preparation& rows) : rows_(rows), options_(order) {}
+
+ private:
+  virtual int64_t length(int64_t row) const = 0;  // tokens of its longest sequence
+  virtual int64_t source_row(int64_t row) const = 0;
+  virtual std::vector<int32_t> beginning(int64_t row) const = 0;  // tokens that its sequences have in common
+  virtual void make(std::span<const int64_t> rows, HostBatch& out) const = 0;
+
+  // The number of rows, which may have to be waited for, is asked for as late as can be.
+  const OrderOptions& settled();
+
+  Preparation& rows_;
+  OrderOptions options_;
+  WindowedOrder order_;
+  int64_t epoch_ = -1, at_ = 0;
+};
+
+}  // namespace trl::data

@@ -1,0 +1,46 @@
+// The lengths of all rows in little memory, and what each max_length makes of them.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "base/threads/thread_pool.h"
+#include "data/batch/order.h"
+#include "telemetry/length_profile.h"
+
+namespace trl::data {
+
+// Lengths in the order of the dataset: two bytes each, more for the few that do not fit, and one byte for
+// which of up to 255 limits leave a row something to train on.
+class RowLengths {
+ public:
+  int64_t size() const { return static_cast<int64_t>(short_.size()); }
+  void add(uint32_t length, uint8_t first_limit);
+  uint32_t length(int64_t row) const {
+    const uint16_t length = short_[static_cast<size_t>(row)];
+    return length < kLong ? length : long_.at(row);
+  }
+  uint8_t first_limit(int64_t row) const { return first_limit_[static_cast<size_t>(row)]; }
+
+ private:
+  static constexpr uint16_t kLong = UINT16_MAX;
+  std::deque<uint16_t> short_;  // never moved: growing a vector takes three times its size
+  std::deque<uint8_t> first_limit_;
+  std::unordered_map<int64_t, uint32_t> long_;
+};
+
+struct LayoutOptions {
+  OrderOptions order;    // of the run's first epoch; its rows are those of a layout
+  OrderOptions grouped;  // the same with train_sampling_strategy group_by_length
+  int64_t accumulation = 1, pad_to_multiple_of = 1;
+  bool shuffle = false;  // shuffle_dataset
+  uint64_t seed = 42;    // of that
+};
+
+// The cost of each of kLayouts, and how many rows are dropped. max_length is limit number `limit` of those
+// that RowLengths was filled for.
+void lay_out(const RowLengths& rows, uint8_t limit, const LayoutOptions& options, base::ThreadPool& pool,
+             telemetry::LengthLimit& out);
+
+}  // namespace trl::data

@@ -1,0 +1,50 @@
+// One row -> its lengths in tokens, with SFT's own tokenisation (sft_rows.h). Of a preference row two: the
+// prompt with what was chosen and with what was rejected, which DPO tokenises as SFT does prompt and
+// completion.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "data/prepare/sft_rows.h"
+#include "data/row/columns.h"
+
+namespace trl::data {
+
+struct RowMeasure {
+  int64_t total = 0;
+  int64_t trained = 0;  // tokens
+  // The least max_length that leaves a trained token, from the end that truncation_mode keeps; kNever: none
+  // does.
+  int64_t needed = 0;
+  static constexpr int64_t kNever = INT64_MAX;
+};
+
+class RowMeasurer {
+ public:
+  RowMeasurer(const PrepareContext& context, const Row& first);
+  RowMeasurer(const RowMeasurer&) = delete;
+  RowMeasurer& operator=(const RowMeasurer&) = delete;
+  bool preference() const { return preference_; }
+  bool has_prompt() const {
+    return format_ != Format::text && format_ != Format::messages;
+  }  // a preference row
+  std::string format() const;
+  // any thread. Changes the row. The second one is of a preference row's rejected.
+  std::array<RowMeasure, 2> measure(Row& row) const;
+
+ private:
+  RowMeasure measured(const Tokens& tokens) const;
+  Row side(const Row& row, const char* column) const;
+
+  const config::DataArguments& given_;
+  config::DataArguments arguments_;
+  PrepareContext context_;
+  bool preference_ = false;
+  Format format_ = Format::text;
+  bool all_trained_ = false;  // completion_only_loss is false, but rows have prompt and completion
+  std::optional<SftRows> rows_;
+};
+
+}  // namespace trl::data

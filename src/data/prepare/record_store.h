@@ -1,0 +1,74 @@
+// Byte records, appended in order and read in any order: zstd-compressed in blocks, in memory up to a limit
+// and beyond it in a file. A finished store can be published under a name and opened by later runs
+// (row_cache.h). Appending is exclusive; reading may go on beside it on other threads.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files/files.h"
+#include "base/memory/memory.h"
+#include "base/threads/thread_pool.h"
+
+namespace trl::data {
+
+class RecordStore {
+ public:
+  struct Options {
+    std::string directory;  // of the file, which has no name of its own; empty: memory takes all
+    size_t memory_bytes = size_t{32} << 20;
+    base::MemoryCounter* memory = nullptr;
+    const base::WriteFault* write_fault = nullptr;  // of the tests
+  };
+  explicit RecordStore(Options options);
+  ~RecordStore();
+  RecordStore(const RecordStore&) = delete;
+  RecordStore& operator=(const RecordStore&) = delete;
+
+  void append(std::string_view record);  // throws Error(io) where the disk is full
+  void append(std::span<const std::string> records,
+              base::ThreadPool& pool);  // the same, compressed on the pool
+  int64_t size() const;
+  std::string read(
+      int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
+
+  int64_t packed_bytes();  // of all records so far, compressed
+  // Everything so far and `about`, written beside path, synced and moved there. Nothing is appended after it.
+  void publish(const std::string& path, std::string_view about);
+  // What publish wrote; every block is checked. Throws not_found, and Error(format) where it is damaged.
+  static std::unique_ptr<RecordStore> open(const std::string& path, std::string* about,
+                                           base::MemoryCounter* memory);
+
+ private:
+  struct Block {
+    int64_t first;   // record
+    int64_t offset;  // in the file, or index in kept_
+    uint32_t bytes;  // with its header
+  };
+  void close_block();
+  void add_block(std::string block, int64_t records);
+  void spill();
+  std::string block_bytes(size_t block) const;
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::vector<Block> blocks_;
+  std::vector<std::string> kept_;  // blocks in memory, until there is a file
+  int64_t charged_ = 0;
+  std::string tail_;  // the open block
+  int64_t tail_first_ = 0;
+  int64_t size_ = 0;
+  std::string path_;  // of the file, for messages
+  std::unique_ptr<base::FileWriter> writer_;
+  int descriptor_ = -1;  // the file, to read
+  int64_t file_bytes_ = 0;
+  mutable size_t cached_block_ = SIZE_MAX;
+  mutable std::string cached_;
+  mutable std::vector<uint32_t> cached_begins_;  // of its records, and the end
+};
+
+}  // namespace trl::data

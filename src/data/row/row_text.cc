@@ -1,0 +1,142 @@
+// See row_text.h.
+#include "data/row/row_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "data/row/columns.h"
+#include "data/row/left_out.h"
+
+namespace trl::data {
+
+namespace {
+
+base::Json read_tools(const Row& row) {
+  const base::Json* column = find_column(row, "tools");
+  if (column == nullptr) return nullptr;
+  base::Json tools = *column;
+  if (tools.is_string()) {
+    tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
+  }
+  const bool objects = tools.is_array() &&
+                       std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
+  if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
+  return tools;
+}
+
+// Arguments of transformers' apply_chat_template that are not variables of a template.
+constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_prompt", "chat_template",
+                                                           "continue_final_message",
+                                                           "return_assistant_tokens_mask", "tokenize"};
+
+void read_template_variables(const Row& row, text::RenderOptions& options) {
+  const base::Json* given = find_column(row, "chat_template_kwargs");
+  if (given == nullptr) return;
+  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
+  for (const auto& [name, value] : given->items()) {
+    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
+      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
+           name);
+    }
+    if (name == "tools") {
+      options.tools = value;
+    } else {
+      options.variables[name] = value;
+    }
+  }
+}
+
+bool has_parts(const base::Json& message) {
+  const auto content = message.find("content");
+  return content != message.end() && content->is_array() && !content->empty();
+}
+
+// TRL passes lists of parts to the template unchanged. A template that does not handle them writes Python's
+// text of the list, which nobody wants to train on.
+void refuse_printed_parts(const Row& row, const base::Json& messages, const std::string& rendered) {
+  // never destroyed: other threads may still prepare rows while the process ends
+  static const auto& as_it_is = *new const text::ChatTemplate("{{ messages[0]['content'] }}");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!has_parts(messages[i])) continue;
+    base::Json one = base::Json::array();
+    one.push_back(messages[i]);
+    if (rendered.find(as_it_is.render(one, {}).text) == std::string::npos) continue;
+    fail(Status::format,
+         "{}: message {}: its content is a list of parts, which the chat template writes as it stands; "
+         "give the content as text",
+         row.where, i + 1);
+  }
+}
+
+// If a template fails on a list of parts, its own message does not say so.
+std::string blamed_message(const base::Json& messages) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (has_parts(messages[i]))
+      return fmt::format(
+          " (the content of message {} is a list of parts; a template that takes text alone needs text)",
+          i + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
+  const std::optional<std::string>& eos = tokenizer.special().eos;
+  if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
+  return text.ends_with(*eos) ? text : text + *eos;
+}
+
+size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first)
+    : templates_(tokenizer.chat_templates()) {
+  for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
+  template_of(first, options_of(first).tools);
+}
+
+text::RenderOptions Renderer::options_of(const Row& row) const {
+  text::RenderOptions options;
+  options.variables = variables_;
+  options.tools = read_tools(row);
+  read_template_variables(row, options);
+  return options;
+}
+
+const text::ChatTemplate& Renderer::template_of(const Row& row, const base::Json& tools) const {
+  if (const text::ChatTemplate* found = templates_.find(tools)) return *found;
+  fail_key(
+      "chat_template",
+      "chat_template: {} is conversational, and {}; give one through chat_template or chat_template_path",
+      row.where, templates_.why_none());
+}
+
+text::Rendered Renderer::render(const Row& row, const base::Json& messages,
+                                bool add_generation_prompt) const {
+  text::RenderOptions options = options_of(row);
+  options.add_generation_prompt = add_generation_prompt;
+  const text::ChatTemplate& chosen = template_of(row, options.tools);
+  text::Rendered rendered;
+  try {
+    rendered = chosen.render(messages, options);
+  } catch (const Error& error) {
+    throw Error(error.status(),
+                row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +
+                    error.message() + blamed_message(messages),
+                error.key());
+  }
+  refuse_printed_parts(row, messages, rendered.text);
+  return rendered;
+}
+
+size_t Renderer::left_out(const Row& row, const base::Json& messages, const std::string& rendered) const {
+  return first_left_out(messages, rendered, [&](const base::Json& marked) {
+    const text::RenderOptions options = options_of(row);
+    return template_of(row, options.tools).render(marked, options).text;
+  });
+}
+
+}  // namespace trl::data

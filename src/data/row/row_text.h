@@ -1,0 +1,43 @@
+// What the rows of every method share on their way to token ids: EOS, messages rendered with what their row
+// adds to the chat template, and where two tokenisations differ.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/json/json.h"
+#include "data/source/row.h"
+#include "text/chat_template/chat_templates.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::data {
+
+// The text, ended with the tokenizer's EOS unless it ends with it: judged on the text, never on ids.
+std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text);
+
+// How many ids both begin with.
+size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b);
+
+// Messages -> text by the tokenizer's chat template for such a row. Concurrent on const.
+class Renderer {
+ public:
+  // first: a row that needs a template; throws Error(invalid_config) where there is none for it.
+  Renderer(const text::Tokenizer& tokenizer, const Row& first);
+  const text::ChatTemplates& chat_templates() const { return templates_; }
+  void set_chat_template(const std::string& source) {
+    templates_ = text::ChatTemplates({{"default", source}});
+  }
+  // With `tools` and `chat_template_kwargs` of the row.
+  text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
+  // The first message, from 1, of which nothing is in the text that was rendered of them; 0: there is none.
+  size_t left_out(const Row& row, const base::Json& messages, const std::string& rendered) const;
+
+ private:
+  text::RenderOptions options_of(const Row& row) const;
+  const text::ChatTemplate& template_of(const Row& row, const base::Json& tools) const;
+
+  text::ChatTemplates templates_;
+  base::Json variables_ = base::Json::object();  // special tokens by name
+};
+
+}  // namespace trl::data

@@ -1,0 +1,280 @@
+// The torch-free kernels: one table of functions per instruction set, all compiled from the same *_cpu.inc
+// sources. Every function is serial over the range given; who calls it divides the work. Results of two
+// tables agree to rounding.
+#pragma once
+#include <cstdint>
+
+#include "base/arithmetic/counter_random.h"
+#include "io/gguf_types.h"
+#include "kernels/kinds.h"
+
+namespace trl::kernels {
+
+// Gradients of weights are sums over tokens, made in pieces of this many, so that adding the pieces one after
+// the other gives the bits of one sum.
+inline constexpr int64_t kSumPiece = 2048;
+
+// Called by long kernels between their blocks; true: the result is not wanted any more.
+using Stopped = bool (*)();
+
+enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
+
+// y = norm(x), or with a branch sum = x + branch_scale * branch and y = norm(sum). Row r has weight r %
+// groups.
+struct NormForward {
+  const void* x;
+  const void* branch;  // or null
+  const void* w;       // [groups, width]
+  const void* bias;    // the same, or null; of w's type
+  void* sum;           // null without a branch
+  void* y;
+  float* rstd;  // [rows] or null
+  float* mean;  // [rows] or null; of layer norms
+  int64_t width, groups;
+  float eps, branch_scale;
+  NormKind kind;
+  Type x_type, branch_type, w_type;
+};
+struct NormBackward {
+  const void* dy;
+  const void* d_sum;  // what dx starts from, or null
+  const void* x;
+  const void* w;
+  const float* rstd;
+  const float* mean;  // of layer norms
+  void* dx;
+  float *dw, *d_bias;  // [groups, width], added to; null: not wanted
+  int64_t width, groups;
+  NormKind kind;
+  Type x_type, w_type;
+};
+struct Rope {
+  const void* x;
+  void* y;
+  const float* cos;  // [tokens, half]
+  const float* sin;
+  int64_t heads, head_dim, half;  // the first 2 * half elements of a head are turned
+  Type type;
+  RopeLayout layout;
+  bool inverse;
+};
+// Element (r, c) is left out where the upper 24 of the bits that base::counter_bits draws for c by
+// base::counter_key({key, r}) are a number less than `below`; the others are multiplied by `scale`.
+struct Drop {
+  uint64_t key = 0;
+  int32_t below = 0;  // 0: none is left out
+  float scale = 1;
+  int64_t row = 0;  // of dropout's first row
+};
+// Pointers are to the first token of one document, or of a tree of segments; strides of a token in elements.
+struct Attention {
+  const void *q, *k, *v;
+  void* out;
+  float* lse;         // [length] of this head, stride lse_stride
+  const void* d_out;  // backward only, from here
+  void* dq;
+  float *dk, *dv;  // of this query head, [length, head_dim], overwritten
+  float* work;     // attention_forward_work() or attention_backward_work() floats
+  int64_t length, head_dim;
+  int64_t q_stride, kv_stride;
+  // Of a tree, whose segments lie in depth-first order, [length] each; null: a document. A row is seen by
+  // those from itself up to, and without, `until`; position: its place in its sequence, which windows count
+  // by, readable for a block after the last.
+  const int32_t *until, *position;
+  int64_t window;  // 0: all
+  float scale;
+  float softcap;  // 0: none
+  Drop drop;      // of weights: row (row + query) * heads + head, column row + key
+  int64_t row;    // of the document's first token in the batch
+  int64_t head, heads;
+  Type type;
+  Stopped stopped;  // backward only
+};
+constexpr int64_t kHeadBlock = 96;  // of the vocabulary, at a time
+
+// Rows of hidden states against the head, whose gradient is made with theirs. Logits stay between the two
+// passes; nothing larger exists.
+struct HeadTile {
+  int64_t rows, width, vocab;
+  int64_t pitch;       // rows, up to whole vectors of any instruction set: a multiple of 16
+  Type type;           // of the product: operands and logits
+  const void* weight;  // [vocab, width], or some of its rows from `weight_row` on
+  Type weight_type;
+  int64_t weight_row;
+  void* grad;  // [vocab, width], added to; null: not wanted
+  Type grad_type;
+  // [vocab, width] or null: the next eight bits of a bfloat16 grad, while tiles that come first (low_to) and
+  // later (low_from) add to it. The last tile rounds.
+  uint8_t* low;
+  bool low_from, low_to;
+  float* packed;  // the rows as operands
+  void* logits;   // [vocab, pitch], transposed
+  float scale;    // of the products: these times scale are the logits
+  float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
+  Stopped stopped;
+};
+struct HeadBytes {
+  int64_t packed, work;  // work: of each call
+};
+// Sums over logits z of one row.
+struct HeadStats {
+  float top = -__builtin_inff();
+  double sum = 0;       // of e^(z - top)
+  double weighted = 0;  // of (z - top) e^(z - top)
+  double squares = 0;   // of e^(2 (z - top))
+  double total = 0;     // of z
+  int64_t best = 0;     // the first maximum
+};
+// Joins the sums over later logits.
+void join(HeadStats& stats, const HeadStats& later);
+// A row's token whose logit has something of its own in its gradient.
+struct HeadTarget {
+  int64_t token, row;
+  float own;
+};
+// The gradient of a logit z is e^(z - top) scale - spread, and less `own` at a target. [pitch] each; 0 behind
+// the rows. targets: by token, then row, each pair once.
+struct HeadFactors {
+  const float *top, *scale, *spread;
+  const HeadTarget *targets, *end;
+};
+// y[row, n] = sum_k x[row, k] w[n, k] + bias[n] for n in [begin, end).
+struct Skinny {
+  const void* x;
+  const void* w;
+  const void* bias;  // or null
+  void* y;
+  int64_t rows, k, x_stride, y_stride;
+  Type x_type, w_type, bias_type, y_type;
+  bool near = false;  // w is in the first cache
+};
+// The queries of one position that share keys and values, against `count` of these. What comes out is joined
+// with that of other rows: out is the sum of e^(score - top) value, sum that of e^(score - top).
+struct Decode {
+  const void* q;              // [group, head_dim]
+  const void *keys, *values;  // of a position, kv_stride apart
+  float *top, *sum, *out;     // [group], [group], [group, head_dim]
+  float* scores;              // [group, count] of work
+  int64_t group, count, head_dim, kv_stride;
+  float scale, softcap;
+  Type type;
+};
+
+// Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r has the elements from first + r * pitch
+// on. Nested: absmax of block b is code[nested[b]] * absmax[b >> nested_shift] + offset.
+struct FourBitRows {
+  const uint8_t* codes;      // of the element 0
+  const float* code;         // [16]
+  const float* absmax;       // of the block 0
+  const uint8_t* nested;     // codes of absmax, from the block 0 on; or null
+  const float* nested_code;  // [256]
+  float offset;
+  int nested_shift;
+  int block_shift;  // elements of a block, as a power of two
+  int64_t first, pitch, rows, columns;
+  void* to;
+  int64_t stride;
+  Type type;
+};
+// Rows of 8-bit codes (io/int8_rows.h): code * absmax * step.
+struct Int8Rows {
+  const int8_t* codes;  // pitch apart
+  const float* absmax;  // [rows]
+  float step;
+  int64_t pitch, rows, columns;
+  void* to;
+  int64_t stride;
+  Type type;
+};
+
+// Rows of blocks as in GGUF files.
+struct GgmlRows {
+  uint32_t ggml_type;
+  const uint8_t* blocks;       // rows are `pitch` bytes apart
+  int64_t pitch, rows, count;  // count: blocks of a row
+  void* to;
+  int64_t stride;
+  Type type;
+};
+// Rows of x, each column times its factor, as 8-bit codes: a code times the step of its row, which is its
+// largest absolute value / 127. A row that is not finite has a step that is not.
+struct ToInt8 {
+  const void* x;         // [rows, columns]
+  const float* factors;  // [columns], or null
+  int8_t* codes;         // [rows, columns]
+  float* steps;          // [rows]
+  int64_t rows, columns;
+  Type type;  // of x
+};
+// Sums of products of codes: y = sum * row step * column step + added, added to what y is where `adds`.
+struct FromInt8 {
+  const int32_t* sums;        // [rows, columns]
+  const float* row_steps;     // [rows]
+  const float* column_steps;  // [columns], or null
+  const float* added;         // [rows, columns], or null
+  void* y;
+  int64_t rows, columns, stride;
+  Type type;  // of y
+  bool adds;
+};
+
+struct CpuKernels {
+  const char* name;
+  void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
+  // out = a + scale * b, in a's type; scale * b is rounded to b's first, unless scale is 1
+  void (*add)(const void* a, Type a_type, const void* b, Type b_type, float scale, void* out, int64_t count);
+  void (*scale)(const void* x, Type x_type, float factor, void* y, Type y_type, int64_t count);
+  // Rows [begin, end). words: null, or of each row [width / 16, rounded up], which elements are kept.
+  void (*dropout)(const Drop&, const void* x, void* y, Type type, int64_t width, int64_t begin, int64_t end,
+                  uint16_t* words);
+  // y = what dropout with these words makes of x, or with add y + that; rows
+  void (*add_kept)(const uint16_t* words, float scale, const void* x, Type x_type, bool add, void* y,
+                   Type y_type, int64_t width, int64_t begin, int64_t end);
+  // sum[c] += x[r, c] over the rows, in pieces of kSumPiece, for columns [begin, end)
+  void (*column_sum)(const void* x, Type x_type, int64_t rows, int64_t width, void* sum, Type sum_type,
+                     int64_t begin, int64_t end);
+  void (*norm_forward)(const NormForward&, int64_t begin, int64_t end);  // rows
+  void (*norm_backward)(const NormBackward&, int64_t begin, int64_t end);
+  void (*rope)(const Rope&, int64_t begin, int64_t end);  // tokens
+  void (*activation_forward)(Activation kind, const void* x, void* y, Type type, int64_t count);
+  void (*activation_backward)(Activation kind, const void* dy, const void* x, void* dx, Type type,
+                              int64_t count);
+  void (*gated_forward)(Activation kind, const void* gate, const void* up, void* out, Type type,
+                        int64_t count);
+  void (*gated_backward)(Activation kind, const void* dy, const void* gate, const void* up, void* d_gate,
+                         void* d_up, Type type, int64_t count);
+  // queries [begin, end) of one head of one document or tree
+  void (*attention_forward)(const Attention&, int64_t begin, int64_t end);
+  void (*attention_backward)(const Attention&);
+  int64_t (*attention_forward_work)(int64_t head_dim);
+  int64_t (*attention_backward_work)(const Attention&);
+  void (*attention_decode)(const Decode&);
+  HeadBytes (*head_bytes)(const HeadTile&);
+  void (*head_pack)(const HeadTile&, const void* x, float* work);  // x: [rows, width] of the tile's type
+  // logits of [begin, end) of the vocabulary; stats: [rows], joined to
+  void (*head_logits)(const HeadTile&, int64_t begin, int64_t end, HeadStats* stats, float* work);
+  // from them grad, and d_rows [rows][width up to a multiple of 16], added to
+  void (*head_gradient)(const HeadTile&, const HeadFactors&, int64_t begin, int64_t end, float* d_rows,
+                        float* work);
+  // x = x * scale, then softcap tanh(x / softcap) unless that is 0
+  void (*head_finish)(float* x, float scale, float softcap, int64_t count);
+  void (*softmax)(const void* z, Type type, float* p, int64_t count);
+  float (*dot)(const void* a, const void* b, Type type, int64_t count);
+  void (*skinny)(const Skinny&, int64_t begin, int64_t end);
+  void (*four_bit)(const FourBitRows&);
+  // Outputs [0, w.rows) of a product with the rows that w describes, in place of a.w. False: not those; they
+  // must be decoded first.
+  bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
+  void (*int8)(const Int8Rows&);
+  bool (*ggml)(const GgmlRows&);  // false: no such blocks are known here
+  void (*to_int8)(const ToInt8&);
+  void (*from_int8)(const FromInt8&);
+};
+
+// The best table for this machine, unless a test chose another for the process.
+const CpuKernels& cpu();
+void use_cpu(const CpuKernels& table);
+// Those this machine can run, best first, ended by null: for tests.
+const CpuKernels* const* cpu_variants();
+
+}  // namespace trl::kernels

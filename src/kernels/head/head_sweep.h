@@ -1,0 +1,65 @@
+// One sweep over the rows that have a target, a tile at a time: the logits of the tile with their sums, the
+// values of its targets, and from what a loss makes of them the gradients of the rows and of the head, before
+// the next tile is made.
+#pragma once
+#include <optional>
+
+#include "kernels/head/head.h"
+#include "kernels/op.h"
+
+namespace trl::kernels {
+
+class HeadSweep {
+ public:
+  // What gradients are added to. d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows.
+  // Undefined: no gradient of that.
+  struct Gradients {
+    at::Tensor d_hidden = {};
+    tensor::Split d_head = {};
+    at::Tensor d_own = {};
+    bool any() const { return d_hidden.defined() || d_head.high.defined(); }
+  };
+  // All outlive it. loss: null: values alone.
+  HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
+            const HeadOptions& options, Gradients gradients);
+
+  // The sum of the loss's terms. values: gets one for each target, if not null.
+  double run(std::vector<TokenValues>* values);
+
+ private:
+  struct Tile;
+  int64_t vocab() const { return vocab_; }
+  int64_t width() const { return hidden_.size(1); }
+  HeadTile tile_of(int64_t rows) const;
+  void note(int64_t rows) const;
+  template <typename Body>
+  void each_part(int64_t parts, const Body& body) const;
+  template <typename Body>
+  void each_piece(const HeadTile& whole, int64_t begin, int64_t end, float* work, const Body& body) const;
+  void run_tile(size_t first, int64_t rows, std::vector<TokenValues>* values);
+  std::vector<HeadStats> sums_of(const HeadTile& tile) const;
+  void take(Tile& tile, std::vector<TokenValues>* values);
+  void add_gradients(Tile& tile);
+  void add_own_gradient(const Tile& tile, const HeadFactors& factors);
+  void add_rows(const Tile& tile);
+
+  const at::Tensor& hidden_;
+  const std::unique_ptr<const tensor::Encoded> patched_;  // or null
+  const tensor::Encoded* const encoded_;                  // in place of head_
+  const std::optional<tensor::Reading> reading_;
+  const at::Tensor head_;
+  const int64_t vocab_;
+  const HeadTargets& targets_;
+  const TokenLoss* const loss_;
+  const HeadOptions& options_;
+  const Gradients to_;
+  const bool stays_split_;
+  std::vector<int64_t> rows_;   // that have a target, once each
+  std::vector<size_t> starts_;  // of their targets, and the end of all
+  at::Tensor low_;
+  int64_t work_floats_ = 0;
+  at::Tensor logits_, operand_, packed_, shares_;
+  double sum_ = 0;
+};
+
+}  // namespace trl::kernels

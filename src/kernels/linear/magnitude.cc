@@ -1,0 +1,195 @@
+#include "kernels/linear/magnitude.h"
+
+#include <array>
+#include <cmath>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/plain.h"
+
+namespace trl::kernels {
+
+namespace {
+
+constexpr int64_t kColumns = 64;  // that one thread takes at a time
+
+at::Tensor floats(Parameter& w, double scale = 1) {
+  at::Tensor copy = tensor::empty(w.shape(), at::kFloat, MemoryKind::workspace);
+  const tensor::Reading values = w.read();
+  parallel_elements(copy.numel(), [&](int64_t begin, int64_t end) {
+    cpu().scale(at_byte(*values, begin), type_of(*values), static_cast<float>(scale), at_byte(copy, begin),
+                Type::f32, end - begin);
+  });
+  return copy;
+}
+
+// Rows [first, first + rows.size(0)) of the weight, in float32.
+void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const at::Tensor& rows) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* const row = rows.data_ptr<float>() + r * in;
+      if (!transposed) {
+        cpu().convert(at_byte(weight, (first + r) * in), type_of(weight), row, Type::f32, in);
+        continue;
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        const char* const element = at_byte(weight, i * weight.size(1) + first + r);
+        cpu().convert(element, type_of(weight), row + i, Type::f32, 1);
+      }
+    }
+  });
+}
+
+// Decoded in the type that a reader of the whole weight gets.
+void decode_rows(Parameter& w, int64_t first, const at::Tensor& rows) {
+  const tensor::Encoded& values = *w.encoded();
+  const int64_t in = rows.size(1);
+  const at::Tensor numbers =
+      w.dtype() == at::kFloat ? rows : tensor::empty(rows.sizes(), w.dtype(), MemoryKind::workspace);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    values.decode({first + begin, end - begin, 0, in}, w.dtype(), at_byte(numbers, begin * in), in);
+  });
+  if (w.dtype() != at::kFloat) read_rows(numbers, false, 0, rows);
+}
+
+void write_norms(const at::Tensor& rows, float* norm) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      double sum = 0;
+      const float* const row = rows.data_ptr<float>() + r * in;
+      for (int64_t i = 0; i < in; ++i) sum += double{row[i]} * row[i];
+      norm[r] = static_cast<float>(std::sqrt(sum));
+    }
+  });
+}
+
+void scale_rows(const at::Tensor& rows, const at::Tensor& factors) {
+  const int64_t in = rows.size(1);
+  for (int64_t r = 0; r < rows.size(0); ++r) {
+    float* const row = rows.data_ptr<float>() + r * in;
+    cpu().scale(row, Type::f32, factors.data_ptr<float>()[r], row, Type::f32, in);
+  }
+}
+
+// Rows [first, first + rows.size(0)) of the weight become these.
+void write_rows(const at::Tensor& rows, bool transposed, int64_t first, const at::Tensor& weight) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* const row = rows.data_ptr<float>() + r * in;
+      if (!transposed) {
+        cpu().convert(row, Type::f32, at_byte(weight, (first + r) * in), type_of(weight), in);
+        continue;
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        char* const element = at_byte(weight, i * weight.size(1) + first + r);
+        cpu().convert(row + i, Type::f32, element, type_of(weight), 1);
+      }
+    }
+  });
+}
+
+// body(first, rows) for blocks of the rows of weight + scale b a, in float32: the weight is never copied
+// whole.
+template <typename Body>
+void each_block(const Projection& p, const Body& body) {
+  constexpr int64_t kBlock = 1 << 20;  // elements
+  const int64_t in = p.in(), out = p.out();
+  const at::Tensor a = floats(*p.low_rank.a), b = floats(*p.low_rank.b, p.low_rank.scale);
+  const tensor::Encoded* const encoded = p.weight->encoded();
+  const at::Tensor weight = encoded == nullptr ? at::Tensor(*p.weight->read()) : at::Tensor();
+  const int64_t most = std::clamp<int64_t>(kBlock / in, 1, out);
+  const at::Tensor block = tensor::empty({most, in}, at::kFloat, MemoryKind::workspace);
+  for (int64_t first = 0; first < out; first += most) {
+    at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
+    if (encoded != nullptr) {
+      decode_rows(*p.weight, first, rows);
+    } else {
+      read_rows(weight, p.transposed, first, rows);
+    }
+    gemm(b.narrow(0, first, rows.size(0)), false, a, false, rows, 1.0f);
+    body(first, rows);
+  }
+}
+
+using Piece = std::array<float, kColumns>;
+
+// body(first column, count, bias of these) for pieces of the columns, each by one thread.
+template <typename Body>
+void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
+  tensor::parallel_for((width + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * kColumns; first < std::min(end * kColumns, width); first += kColumns) {
+      const int64_t count = std::min(width - first, kColumns);
+      Piece own{};
+      if (bias.defined()) cpu().convert(at_byte(bias, first), type_of(bias), own.data(), Type::f32, count);
+      body(first, count, own);
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor row_norms(const Projection& p) {
+  if (!fused(p.weight->device())) return plain::row_norms(p);
+  at::Tensor norms = tensor::empty({p.out()}, at::kFloat, MemoryKind::activations);
+  each_block(
+      p, [&](int64_t first, const at::Tensor& rows) { write_norms(rows, norms.data_ptr<float>() + first); });
+  return norms;
+}
+
+void merge(const Projection& p) {
+  const tensor::Writing weight = p.weight->write();
+  at::Tensor magnitudes;
+  if (p.low_rank.magnitude != nullptr) magnitudes = floats(*p.low_rank.magnitude);
+  each_block(p, [&](int64_t first, const at::Tensor& rows) {
+    if (magnitudes.defined()) {
+      at::Tensor factors = tensor::empty({rows.size(0)}, at::kFloat, MemoryKind::workspace);
+      write_norms(rows, factors.data_ptr<float>());
+      for (int64_t r = 0; r < rows.size(0); ++r) {
+        float& factor = factors.data_ptr<float>()[r];
+        factor = magnitudes.data_ptr<float>()[first + r] / factor;
+      }
+      scale_rows(rows, factors);
+    }
+    write_rows(rows, p.transposed, first, *weight);
+  });
+}
+
+at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias) {
+  at::Tensor scaled = tensor::empty_like(y, MemoryKind::activations);
+  const int64_t width = y.size(1);
+  each_piece(width, bias, [&](int64_t first, int64_t count, const Piece& own) {
+    Piece piece;
+    const float* const factor = gain.data_ptr<float>() + first;
+    for (int64_t r = 0; r < y.size(0); ++r) {
+      cpu().convert(at_byte(y, r * width + first), type_of(y), piece.data(), Type::f32, count);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<size_t>(i);
+        piece[at] += (factor[i] - 1) * (piece[at] - own[at]);
+      }
+      cpu().convert(piece.data(), Type::f32, at_byte(scaled, r * width + first), type_of(y), count);
+    }
+  });
+  return scaled;
+}
+
+at::Tensor gain_gradient(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& bias) {
+  const int64_t width = y.size(1);
+  at::Tensor sums = tensor::empty({width}, at::kFloat, MemoryKind::workspace);
+  each_piece(width, bias, [&](int64_t first, int64_t count, const Piece& own) {
+    Piece piece, d_piece;
+    std::array<double, kColumns> sum{};
+    for (int64_t r = 0; r < y.size(0); ++r) {
+      cpu().convert(at_byte(y, r * width + first), type_of(y), piece.data(), Type::f32, count);
+      cpu().convert(at_byte(dy, r * width + first), type_of(dy), d_piece.data(), Type::f32, count);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+        sum[i] += double{d_piece[i]} * (double{piece[i]} - own[i]);
+    }
+    for (int64_t i = 0; i < count; ++i)
+      sums.data_ptr<float>()[first + i] = static_cast<float>(sum[static_cast<size_t>(i)]);
+  });
+  return sums;
+}
+
+}  // namespace trl::kernels

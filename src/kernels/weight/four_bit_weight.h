@@ -1,0 +1,34 @@
+// A weight in 4-bit blocks, as bitsandbytes lays them out.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "io/four_bit.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "tensor/parameter/encoded.h"
+
+namespace trl::kernels {
+
+// Blocks run over the flattened tensor.
+struct FourBitValues {
+  io::FourBit type = io::FourBit::nf4;
+  int64_t block = 64;      // a power of two
+  at::Tensor codes = {};   // uint8 [(count + 1) / 2]
+  at::Tensor absmax = {};  // float32 [blocks]; or nested, uint8 [blocks]: codes of their distance from offset
+  // Of nested ones. Undefined, 0 and 0 else.
+  at::Tensor nested_absmax = {};  // float32 [blocks / nested_block, rounded up]
+  at::Tensor nested_code = {};    // float32 [256]
+  int64_t nested_block = 0;       // a power of two
+  float offset = 0;
+};
+
+// Nested absmax of the blocks of a tensor, as bitsandbytes makes them. absmax: float32 [blocks]
+void nest(FourBitValues& values, const at::Tensor& absmax);
+
+std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shape, FourBitValues values);
+
+// Where a part of a weight of this kind lies; of another kind: none.
+std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor::Part2d& part);
+
+}  // namespace trl::kernels

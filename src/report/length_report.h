@@ -1,0 +1,27 @@
+// Shows a length profile: a plot for a terminal, a picture and a page.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "telemetry/length_profile.h"
+
+namespace trl::report {
+
+// A plot for a terminal of this width; at least 60 columns are used.
+std::string to_text(const telemetry::LengthProfile& profile, int64_t columns);
+std::string to_svg(const telemetry::LengthProfile& profile);   // a picture that stands alone
+std::string to_html(const telemetry::LengthProfile& profile);  // a page that needs no other file
+
+// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but
+// spaces.
+std::string percent(int64_t part, int64_t whole);
+std::string short_length(double length, std::string_view space);
+// Why a longer max_length has a lower predicted peak than a shorter one; empty: none has.
+std::string_view why_peaks_fall(const telemetry::LengthProfile& profile);
+std::string length_figure(
+    const telemetry::LengthProfile& profile);  // to_svg, for a page that has its titles and numbers
+int64_t widest_layout(
+    const telemetry::LengthProfile& profile);  // tokens, padding and lost of the layout that has most
+
+}  // namespace trl::report

@@ -1,0 +1,60 @@
+// See page.h.
+#include "report/page.h"
+
+#include <fmt/format.h>
+
+#include "report/chart.h"
+
+namespace trl::report {
+
+namespace {
+
+constexpr std::string_view kPageStyle = R"css(
+:root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1c2330; --faint: #667085;
+  --rule: #e4e7ec; --first: #2f6fed; --second: #d9622b; --third: #1a9c6b; --lost: #d92d20; }
+@media (prefers-color-scheme: dark) { :root { --page: #12151b; --card: #1b2028; --text: #e6e9ef; --faint: #98a2b3;
+  --rule: #2e3541; --first: #7aa7ff; --second: #f5a26b; --third: #5ccfa0; --lost: #ff7a70; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1360px; padding: 28px 24px 48px; background: var(--page); color: var(--text);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 24px; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 15px; font-weight: 600; margin: 0 0 6px; }
+.outcome { color: var(--faint); margin: 2px 0 20px; }
+.numbers, .charts, .tables { display: grid; gap: 14px; margin-bottom: 14px; }
+.numbers { grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
+.charts, .tables { grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); }
+.card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 16px; min-width: 0; }
+.numbers b { display: block; font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
+.numbers span, .legend { color: var(--faint); font-size: 13px; }
+svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg text { fill: var(--faint); font-size: 12px; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+td, th { text-align: left; font-weight: 400; padding: 4px 12px 4px 0; border-top: 1px solid var(--rule);
+  vertical-align: top; overflow-wrap: anywhere; }
+tr:first-child > * { border-top: 0; }
+th { color: var(--faint); white-space: nowrap; }
+footer { color: var(--faint); font-size: 13px; }
+)css";
+
+}  // namespace
+
+std::string html_page(std::string_view title, std::string_view below_title, std::string_view body,
+                      std::string_view style, int reload_seconds) {
+  const std::string reload =
+      reload_seconds > 0 ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", reload_seconds) : "";
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, "
+      "initial-scale=1\">\n{}<title>{}</title>\n<style>{}{}</style></head><body>\n"
+      "<h1>{}</h1>\n<p class=\"outcome\">{}</p>\n{}</body></html>\n",
+      reload, html_text(title), kPageStyle, style, html_text(title), below_title, body);
+}
+
+std::string html_numbers(const telemetry::Facts& numbers) {
+  std::string out = "<div class=\"numbers\">\n";
+  for (const auto& [name, value] : numbers)
+    out += fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, name);
+  return out + "</div>\n";
+}
+
+}  // namespace trl::report

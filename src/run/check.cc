@@ -1,0 +1,43 @@
+#include "run/check.h"
+
+#include "base/files/files.h"
+#include "engine/error_capture.h"
+#include "run/output_path.h"
+#include "run/reference_check.h"
+#include "run/training_run.h"
+
+namespace trl::run {
+
+namespace {
+
+void check_folders(const config::TrainingArguments& arguments) {
+  need_writable("output_dir", arguments.output_dir);
+  if (arguments.makes_offload_dir) need_writable("offload_dir", config::offload_directory(arguments));
+  if (!arguments.cache_frozen_layers.empty())
+    need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
+  if (arguments.preference.precompute_ref_log_probs)
+    need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
+}
+
+// The engine is not opened for a run about which it has nothing to say.
+bool asks_engine(const config::Config& config, const config::TrainingArguments& arguments) {
+  return !arguments.attention.plugin.empty() || config.get_text("memory_budget") ||
+         arguments.fused_kernels == config::FusedKernels::on || arguments.resume_from_checkpoint ||
+         base::is_directory(arguments.output_dir);
+}
+
+}  // namespace
+
+void check_run(Environment& environment, const config::Config& config,
+               const config::TrainingArguments& arguments) {
+  refuse_combinations(config, arguments);
+  check_folders(arguments);
+  if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
+  if (!asks_engine(config, arguments)) return;
+  std::vector<engine::KeyValue> values;
+  for (const auto& [key, value] : config.values()) values.push_back({key, value});
+  engine::ErrorCapture error;
+  error.check(environment.engine().check_run(values, error));
+}
+
+}  // namespace trl::run

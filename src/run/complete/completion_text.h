@@ -1,0 +1,37 @@
+// One completion under way: token ids to text piece by piece, never half a character, ending before a stop
+// text.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/decode_stream.h"
+
+namespace trl::run {
+
+class CompletionText {
+ public:
+  CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
+      : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
+  // Takes one token; the text that is now certain is written(), from where the last call left it. true: a
+  // stop text has come.
+  bool add(int32_t id);
+  void finish();            // nothing more comes: what was held back is certain too
+  std::string_view take();  // certain text that was not taken yet
+  const std::vector<int32_t>& ids() const { return ids_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  size_t certain() const;  // bytes of text_ that no stop text can still claim
+  int64_t vocab_size_;
+  text::DecodeStream stream_;
+  std::span<const std::string> stops_;
+  std::vector<int32_t> ids_;
+  std::string text_;
+  size_t taken_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,42 @@
+// The batch source that the engine reads from.
+#pragma once
+#include <memory>
+
+#include "data/batch/batch_stream.h"
+#include "engine/engine.h"
+
+namespace trl::run {
+
+// Rows of a micro-batch, and the tokens of the longest.
+struct BatchSize {
+  int64_t rows = 0, longest = 0;
+  int64_t tokens() const { return rows * longest; }
+};
+
+class Batches final : public engine::BatchSource {
+ public:
+  explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
+  void settle();  // waits for what decides how many batches there are; before any other call. Throws.
+  int64_t longest_row() { return stream_->longest_row(); }  // waits for all rows; -1: not known (streaming)
+  std::optional<data::LongRow> longer_than(int64_t tokens) { return stream_->longer_than(tokens); }
+  void tell() { stream_->tell(); }                       // at the end of the run
+  const BatchSize& largest() const { return largest_; }  // of those that were read
+  int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
+  int64_t rows() noexcept override { return rows_; }
+  uint64_t fingerprint() noexcept override { return fingerprint_; }
+  int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
+                      engine::ErrorSink& error) noexcept override;
+  int32_t start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept override;
+  int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
+
+ private:
+  const std::unique_ptr<data::BatchStream> stream_;
+  data::HostBatch host_;
+  std::vector<engine::SequenceColumn> columns_;
+  BatchSize largest_;
+  int64_t batches_per_epoch_ = 0;
+  int64_t rows_ = 0;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace trl::run

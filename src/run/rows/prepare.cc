@@ -1,0 +1,137 @@
+// Preparation of the rows of each method.
+#include "run/rows/prepare.h"
+
+#include "config/data_arguments.h"
+#include "data/batch/pair_batches.h"
+#include "data/batch/unpaired_batches.h"
+
+namespace trl::run {
+namespace {
+
+// What all rows of a run share.
+data::PrepareContext context_of(Environment& environment, const config::TrainingArguments& training,
+                                const config::DataArguments& data, const text::Tokenizer& tokenizer,
+                                base::ThreadPool* own_pool) {
+  data::PrepareContext context;
+  context.tokenizer = &tokenizer;
+  context.log = &environment.log();
+  context.pool = own_pool != nullptr ? own_pool : &environment.pool();
+  context.memory = &environment.memory();
+  context.background = &environment.background();
+  context.seed = static_cast<uint64_t>(training.seed);
+  context.packing = data.packing;
+  context.needs_lengths = data.sampling == config::Sampling::group_by_length;
+  context.directory = training.output_dir;
+  return context;
+}
+
+data::Spool spool_of(const data::PrepareContext& context) {
+  return {.directory = context.directory, .memory = context.memory};
+}
+
+// How many rows of KTO exchange their completions; 0: none do. Those of a training batch, of evaluation rows
+// too, as in TRL.
+int64_t kl_group(const config::TrainingArguments& training) {
+  const bool measured = training.preference.losses.front().first == "kto";
+  return measured ? training.per_device_train_batch_size : 0;
+}
+
+std::unique_ptr<Batches> batches(const config::Config& config, const config::TrainingArguments& training,
+                                 const Rows& dataset, data::PrepareContext& context,
+                                 const data::OrderOptions& order, const data::BatchLayout& layout) {
+  const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  context.arguments = &arguments;
+  const auto table = [&] { return dataset.table(spool_of(context)); };
+  if (training.method == "dpo" || training.method == "reward") {
+    const auto prepare = training.method == "dpo" ? data::prepare_dpo : data::prepare_reward;
+    return std::make_unique<Batches>(data::batches_of_pairs(
+        prepare(table(), context), order, layout, {arguments.max_length, arguments.truncation_keep_end}));
+  }
+  if (training.method == "kto") {
+    return std::make_unique<Batches>(data::batches_of_unpaired(
+        data::prepare_kto(table(), context), order, layout, {arguments.max_length}, kl_group(training)));
+  }
+  auto examples = data::prepare_sft(table(), context);
+  context.completion_only_loss = examples->completion_only_loss();
+  return std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
+}
+
+data::StreamedRows streamed_rows(const config::TrainingArguments& training,
+                                 const config::DataArguments& arguments, const data::BatchLayout& layout) {
+  const data::Truncation truncation{arguments.max_length, arguments.truncation_keep_end};
+  if (training.method == "dpo") return data::streamed_pairs(data::dpo_kind, layout, truncation);
+  if (training.method == "reward") return data::streamed_pairs(data::reward_kind, layout, truncation);
+  if (training.method == "kto")
+    return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
+  return data::streamed_sft(layout);
+}
+
+std::unique_ptr<Batches> batches_as_read(const config::Config& config,
+                                         const config::TrainingArguments& training, const Rows& dataset,
+                                         data::PrepareContext& context, const data::OrderOptions& order,
+                                         const data::BatchLayout& layout) {
+  const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  context.arguments = &arguments;
+  return std::make_unique<Batches>(data::batches_as_read(dataset.shards(spool_of(context)), context,
+                                                         order.batch_size,
+                                                         streamed_rows(training, arguments, layout)));
+}
+
+}  // namespace
+
+namespace {
+
+// Prepares training rows and evaluation rows of a run alike.
+struct Preparing {
+  Preparing(Environment& environment, const config::Config& from, const config::TrainingArguments& arguments,
+            const text::Tokenizer& tokenizer, Prepared& into)
+      : config(from), training(arguments), data(config::data_arguments(from)), layout(data::layout_of(data)) {
+    if (data.dataset_num_proc > 0)
+      into.pool = std::make_unique<base::ThreadPool>(static_cast<int>(data.dataset_num_proc));
+    context = context_of(environment, training, data, tokenizer, into.pool.get());
+    layout.pad_id = tokenizer.special_id(tokenizer.special().pad).value_or(-1);
+  }
+
+  std::unique_ptr<Batches> evaluation(const Rows& rows, bool may_be_empty) {
+    context.packing = data.eval_packing;
+    context.needs_lengths = false;
+    context.may_be_empty = may_be_empty;
+    context.label_weights.reset();
+    return batches(config, training, rows, context, data::eval_order(training, data), layout);
+  }
+
+  const config::Config& config;
+  const config::TrainingArguments& training;
+  const config::DataArguments data;
+  data::BatchLayout layout;
+  data::PrepareContext context;
+};
+
+}  // namespace
+
+Prepared prepare(Environment& environment, const config::Config& config,
+                 const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
+                 const Rows& train, const Rows* eval) {
+  Prepared prepared;
+  Preparing with(environment, config, training, tokenizer, prepared);
+  const data::OrderOptions order = data::train_order(training, with.data);
+  if (training.method == "kto") {
+    with.context.label_weights = {training.preference.desirable_weight,
+                                  training.preference.undesirable_weight};
+  }
+  prepared.train = with.data.streaming
+                       ? batches_as_read(config, training, train, with.context, order, with.layout)
+                       : batches(config, training, train, with.context, order, with.layout);
+  if (eval != nullptr) prepared.eval = with.evaluation(*eval, true);
+  return prepared;
+}
+
+Prepared prepare_evaluation(Environment& environment, const config::Config& config,
+                            const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
+                            const Rows& rows) {
+  Prepared prepared;
+  prepared.eval = Preparing(environment, config, training, tokenizer, prepared).evaluation(rows, false);
+  return prepared;
+}
+
+}  // namespace trl::run

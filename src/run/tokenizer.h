@@ -1,0 +1,34 @@
+// A tokenizer with its parsed chat templates.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "text/chat_template/chat_templates.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace trl::run {
+
+class Tokenizer {
+ public:
+  explicit Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer);
+  const text::Tokenizer& get() const { return *tokenizer_; }
+  // conversation: a list of messages, or an object as trl_tokenizer_apply_chat_template takes it.
+  std::string apply_chat_template(const base::Json& conversation) const;
+  const std::string& describe() const { return described_; }
+
+ private:
+  std::string render(const base::Json& messages, const text::RenderOptions& options) const;
+  const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const text::ChatTemplates templates_;
+  std::string described_;
+};
+
+// The tokenizer at path with the overrides that options hold: eos_token, pad_token, chat_template,
+// chat_template_path.
+std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options,
+                                          base::LogSink& log);
+
+}  // namespace trl::run

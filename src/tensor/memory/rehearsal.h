@@ -1,0 +1,84 @@
+// The same code, run without computing anything: what would be taken, and when. While a Rehearsal lives on a
+// thread, tensors that this thread makes have addresses but no pages, and parallel_for calls nothing, so that
+// a step of any size is gone through in a moment. It is not a second model of the code: it runs the
+// code itself. Whatever would change the world outside such tensors asks current() first.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/memory/memory.h"
+
+namespace trl::tensor {
+
+// A block that was taken in some stage. from, to: the number of the event, over all taking and giving back.
+struct Taken {
+  base::MemoryKind kind;
+  std::string_view stage;
+  int64_t bytes;
+  int64_t from;
+  int64_t to = std::numeric_limits<int64_t>::max();  // where it was not given back
+};
+
+// Arithmetic of one shape: a product [rows, depth] [depth, columns], of values of `bytes` bytes each.
+enum class Job : uint8_t { product, panels, head, attention, memory };
+struct Work {
+  Job job;
+  std::string_view stage;
+  int64_t rows = 0, columns = 0, depth = 0, bytes = 0;
+  bool transposed = false;  // the left matrix
+  auto operator<=>(const Work&) const = default;
+};
+
+class BlockPool;
+
+class Rehearsal {
+ public:
+  Rehearsal();
+  ~Rehearsal();
+  Rehearsal(const Rehearsal&) = delete;
+  Rehearsal& operator=(const Rehearsal&) = delete;
+  static Rehearsal* current() noexcept { return current_; }
+
+  // times: how often; flops: operations in all.
+  void note(const Work& work, double flops, double times = 1);
+
+  void note_leaving(int64_t bytes);  // for a file, from which they come back
+
+  const std::vector<Taken>& taken() const;
+  const std::map<Work, double>& work() const;
+  int64_t left() const;  // bytes that left
+  struct Event {
+    double clock;  // operations done before
+    std::string_view stage;
+  };
+  const std::vector<Event>& events() const;
+
+  struct State;
+  const std::shared_ptr<State>& state() { return state_; }
+
+ private:
+  friend class Stage;
+  static inline constinit thread_local Rehearsal* current_ = nullptr;
+  Rehearsal* const before_;
+  const std::shared_ptr<State> state_;  // blocks may outlive the rehearsal
+};
+
+// What is taken within this block belongs to `name`, a literal; an inner one goes first. Nothing without a
+// rehearsal.
+class Stage {
+ public:
+  explicit Stage(const char* name) noexcept;
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+ private:
+  const std::shared_ptr<Rehearsal::State> state_;
+  std::string_view before_;
+};
+
+}  // namespace trl::tensor

@@ -1,0 +1,46 @@
+// The one parallel_for of kernels, and its width. Results never depend on the number of threads.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "base/interrupt.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/parts.h"
+#include "tensor/threads/crew.h"
+
+namespace trl::tensor {
+
+void set_threads(
+    int threads);  // for every parallel region of the engine from now on; < 1: what the process may use
+int threads();
+
+// body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw. A long one
+// may return early where base::stopped(): parallel_for itself polls before and behind it, and throws then.
+// In a rehearsal the body is not called.
+template <typename Body>
+void parallel_for(int64_t count, int64_t grain, const Body& body) {
+  base::poll();
+  if (Rehearsal::current() != nullptr) return;
+  const Timed timed(Part::elementwise);
+  const int64_t parts = std::min<int64_t>(threads(), (count + grain - 1) / (grain > 0 ? grain : 1));
+  if (parts <= 1) {
+    if (count > 0) body(int64_t{0}, count);
+    return base::poll();
+  }
+  base::Interrupt* const interrupt = base::thread_interrupt();
+  on_crew(parts, [&](int64_t i) {
+    const base::InterruptScope scope(interrupt);
+    body(count * i / parts, count * (i + 1) / parts);
+  });
+  base::poll();
+}
+
+// The same for long loops: each thread asks whether to continue after every `slice` of its part.
+template <typename Body>
+void parallel_slices(int64_t count, int64_t slice, const Body& body) {
+  parallel_for(count, slice, [&](int64_t begin, int64_t end) {
+    for (; begin < end && !base::stopped(); begin += slice) body(begin, std::min(end, begin + slice));
+  });
+}
+
+}  // namespace trl::tensor
