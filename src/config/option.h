@@ -41,12 +41,14 @@ struct Option {
   std::string_view aliases;  // comma-separated, older names of TRL
   std::string_view doc;
   std::string_view since;  // version of libtrl
-  std::string_view
-      unsupported;  // why values other than the default and no-ops are refused in this build; empty: works
-  // Values (of a list: elements; of a map: "key" or "key=value") beside the default that are taken as they
-  // are, with neither refusal nor warning; '|' between them.
+  bool works;              // at least one value does in this build what the text says
+  // Why values other than the default and `no_ops` are refused in this build; empty: they are not.
+  std::string_view unsupported;
+  // Values (of a list: elements; of a map: "key" or "key=value") that are taken like the default, with
+  // neither refusal nor warning; '|' between them.
   std::string_view no_ops;
-  std::string_view warning;  // any other value is accepted, and this is what will not happen; empty: none
+  // Any other value is accepted, and this says what will not happen; empty: nothing is missing.
+  std::string_view warning;
 };
 
 inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a size in bytes

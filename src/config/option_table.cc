@@ -13,10 +13,13 @@ namespace {
 constexpr bool nullable = true;
 constexpr bool required = false;
 
-// A row's `support`, spread over the last three members of Option.
-#define WORKS "", "", ""
-#define REFUSED(no_ops, why) why, no_ops, ""
-#define OUTSIDE(no_ops, what) "", no_ops, what
+// A row's `support`, spread over the last four members of Option.
+#define WORKS true, "", "", ""
+#define IGNORED false, "", "", ""
+#define REFUSED(no_ops, why) false, why, no_ops, ""
+#define OUTSIDE(no_ops, what) false, "", no_ops, what
+#define PARTLY(...) PARTLY_ROW(__VA_ARGS__)
+#define PARTLY_ROW(works, ...) true, __VA_ARGS__
 
 constexpr Option kOptions[] = {
 #define TRL_OPTION(name, type, null, default_value, accepted, aliases, support, doc) \

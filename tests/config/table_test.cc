@@ -1,4 +1,5 @@
 // The option table: complete, sound, and the same as TRL's.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -77,6 +78,23 @@ TEST(OptionTable, NoOpsAreLegalAndTakenInSilence) {
     }
   }
   EXPECT_GT(checked, 20);
+}
+
+TEST(OptionTable, TellsKeysThatWorkFromOthers) {
+  for (const std::string_view name : {"learning_rate", "optim", "report_to", "dataset_revision"})
+    EXPECT_TRUE(find_option(name)->works) << name;
+  for (const std::string_view name : {"fsdp", "push_to_hub", "zero_stage", "do_train"})
+    EXPECT_FALSE(find_option(name)->works) << name;
+  const std::string page = configuration_markdown();
+  const size_t first = page.find("## SFTConfig"), appendix = page.find("## Appendix");
+  ASSERT_LT(first, appendix);
+  ASSERT_NE(appendix, page.npos);
+  for (const Option& option : options()) {
+    const size_t row = page.find(fmt::format("\n| `{}` |", option.name), first);
+    const size_t key = page.find(fmt::format("`{}`", option.name), appendix);
+    EXPECT_EQ(row < appendix, option.works) << option.name;
+    EXPECT_TRUE(option.works || key != page.npos) << option.name;
+  }
 }
 
 TEST(OptionTable, OldValuesMeanLegalValues) {

@@ -79,17 +79,25 @@ Y
   head -n 16 "$rows/train_lm.jsonl" >rows.jsonl
 }
 
-commands() {
-  local page
-  mkdir "$dir/here" && cd "$dir/here"
+# A folder that has what the commands of a page name.
+furnish() {
   recipe
   head -n 8 "$rows/train_pref.jsonl" >pairs.jsonl
   mkdir rows && cp rows.jsonl rows/train.jsonl && head -n 4 rows.jsonl >rows/test.jsonl
   ln -s "$project/examples" examples
   ln -s "$model" SmolLM2-135M-Instruct
-  trl convert --model_name_or_path "$model" --output SmolLM2-135M-Instruct.Q4_1.gguf --type f32
+  ln -s "$dir/model.gguf" SmolLM2-135M-Instruct.Q4_1.gguf
+}
+
+commands() {
+  local page
+  trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
   while read -r page; do
-    case $page in */examples/c/*) ;; *) run_page "$page" ;; esac
+    case $page in */examples/c/*) continue ;; esac
+    [ -n "$(commands_of "$page")" ] || continue
+    mkdir "$dir/here"
+    (cd "$dir/here"; furnish; run_page "$page")
+    rm -r "$dir/here"
   done < <(pages)
   # Commands in running text: the command is one that there is.
   while read -r command; do trl help "$command" >/dev/null || die "trl $command is in the text"; done < <(
