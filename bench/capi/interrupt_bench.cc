@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/abi.h"
 #include "support/child.h"
 #include "support/command.h"
 #include "support/random_model.h"
@@ -30,43 +30,17 @@ struct Settings {
   double span = 12, offset = 0;
 };
 
-void check(trl_status status, trl_error* const& error) {  // which the call set
-  if (status < 0 && status != TRL_E_CANCELLED) throw std::runtime_error(trl_error_message(error));
-}
-
 trl_trainer* open(const Settings& s, const std::string& model, const std::string& output) {
-  const std::vector<std::pair<std::string, std::string>> options = {
-      {"model_name_or_path", model},
-      {"output_dir", output},
-      {"save_strategy", "no"},
-      {"report_to", "none"},
-      {"runtime.threads", std::to_string(s.threads)},
-      {"max_length", std::to_string(s.length)},
-      {"per_device_train_batch_size", std::to_string(s.rows)},
-      {"per_device_eval_batch_size", std::to_string(s.rows)},
-      {"max_steps", "1000"}};
-  std::string rows;
-  for (int row = 0; row < 4 * s.rows; ++row) {
-    rows += "{\"text\": \"";
-    for (int i = 0; i < 2 * s.length; ++i) rows += "tide ";
-    rows += "\"}\n";
-  }
-  trl_error* error = nullptr;
-  trl_config* config = nullptr;
-  trl_runtime* runtime = nullptr;
-  trl_dataset* dataset = nullptr;
-  trl_trainer* trainer = nullptr;
-  check(trl_config_create(&config, &error), error);
-  for (const auto& [key, value] : options)
-    check(trl_config_set(config, key.c_str(), value.c_str(), &error), error);
-  check(trl_runtime_create(config, &runtime, &error), error);
-  check(trl_dataset_from_buffer(runtime, "jsonl", rows.data(), rows.size(), nullptr, &dataset, &error),
-        error);
-  check(trl_trainer_create(runtime, config, dataset, dataset, &trainer, &error), error);
-  trl_dataset_destroy(dataset);
-  trl_runtime_destroy(runtime);
-  trl_config_destroy(config);
-  return trainer;
+  return trl::bench::open_trainer({{"model_name_or_path", model},
+                                   {"output_dir", output},
+                                   {"save_strategy", "no"},
+                                   {"report_to", "none"},
+                                   {"runtime.threads", s.threads},
+                                   {"max_length", s.length},
+                                   {"per_device_train_batch_size", s.rows},
+                                   {"per_device_eval_batch_size", s.rows},
+                                   {"max_steps", 1000}},
+                                  4 * s.rows, 2 * s.length, true);
 }
 
 // Milliseconds from the request to the end of the call; negative: the call had already ended.
@@ -84,10 +58,12 @@ double ends_after(const Settings& s, trl_trainer* trainer, const std::string& ta
                                 : trl_trainer_save(trainer, target.c_str(), nullptr, &error);
   const double ended = now();
   other.join();
-  check(status, error);
-  trl_error_destroy(error);
-  if (status == TRL_E_CANCELLED) return 1e3 * (ended - asked);
-  check(trl_trainer_evaluate(trainer, nullptr, &error), error);  // takes the request
+  if (status == TRL_E_CANCELLED) {
+    trl_error_destroy(error);
+    return 1e3 * (ended - asked);
+  }
+  trl::bench::check(status, error);
+  trl::bench::check(trl_trainer_evaluate(trainer, nullptr, &error), error);  // takes the request
   return -1;
 }
 

@@ -48,35 +48,15 @@ class Loops {
 };
 
 trl_trainer* open(const Settings& s, const std::string& output) {
-  const std::vector<std::pair<std::string, std::string>> options = {
-      {"model_name_or_path", s.model},
-      {"output_dir", output},
-      {"save_strategy", "no"},
-      {"report_to", "none"},
-      {"runtime.threads", std::to_string(s.threads)},
-      {"max_length", std::to_string(s.length)},
-      {"per_device_train_batch_size", std::to_string(s.rows)},
-      {"max_steps", std::to_string(s.steps + 1)}};
-  std::string rows;
-  for (int row = 0; row < s.rows * (s.steps + 1); ++row) {
-    rows += "{\"text\": \"";
-    for (int i = 0; i < s.length; ++i) rows += "tide ";
-    rows += "\"}\n";
-  }
-  trl_config* config = nullptr;
-  trl_runtime* runtime = nullptr;
-  trl_dataset* dataset = nullptr;
-  trl_trainer* trainer = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  for (const auto& [key, value] : options)
-    TRL_CHECK(trl_config_set(config, key.c_str(), value.c_str(), &error));
-  TRL_CHECK(trl_runtime_create(config, &runtime, &error));
-  TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", rows.data(), rows.size(), nullptr, &dataset, &error));
-  TRL_CHECK(trl_trainer_create(runtime, config, dataset, nullptr, &trainer, &error));
-  trl_dataset_destroy(dataset);
-  trl_runtime_destroy(runtime);
-  trl_config_destroy(config);
-  return trainer;
+  return trl::bench::open_trainer({{"model_name_or_path", s.model},
+                                   {"output_dir", output},
+                                   {"save_strategy", "no"},
+                                   {"report_to", "none"},
+                                   {"runtime.threads", s.threads},
+                                   {"max_length", s.length},
+                                   {"per_device_train_batch_size", s.rows},
+                                   {"max_steps", s.steps + 1}},
+                                  s.rows * (s.steps + 1), s.length, false);
 }
 
 // The median of `count` calls after one that is not counted.
@@ -97,10 +77,8 @@ int measure(const Settings& s) {
   trl_trainer* const trainer = open(s, scratch.file("out"));
   const double step = median_seconds(s.steps, [&] { TRL_CHECK(trl_trainer_step(trainer, nullptr, &error)); });
   trl_generator* generator = nullptr;
-  trl_config* options = nullptr;
   TRL_CHECK(trl_generator_from_trainer(trainer, &generator, &error));
-  TRL_CHECK(trl_config_create(&options, &error));
-  TRL_CHECK(trl_config_set(options, "generate.max_new_tokens", std::to_string(s.tokens).c_str(), &error));
+  trl_config* const options = trl::bench::config_of({{"generate.max_new_tokens", s.tokens}});
   const double completion = median_seconds(s.completions, [&] {
     const char* const prompt = "The tide";
     trl_completions* made = nullptr;

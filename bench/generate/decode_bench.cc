@@ -36,23 +36,14 @@ struct Clock {
   }
 };
 
-trl_config* config_of(const std::vector<std::pair<std::string, std::string>>& options) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  for (const auto& [key, value] : options)
-    TRL_CHECK(trl_config_set(config, key.c_str(), value.c_str(), &error));
-  return config;
-}
-
 // Each side prints one object: by, prompt and ids, the tokens a second after the first token, and the peak
 // resident memory.
 int run_ours(const Json& work) {
   const std::string path = work.at("model"), text = work.at("prompt"), dtype = "bfloat16";
-  std::vector<std::pair<std::string, std::string>> options = {
-      {"runtime.threads", work.at("threads").dump()},
-      {"dtype", dtype},
-      {"generate.max_new_tokens", work.at("tokens").dump()}};
-  if (work.contains("load")) options.emplace_back(work.at("load").get<std::string>(), "true");
+  Json options = {{"runtime.threads", work.at("threads")},
+                  {"dtype", dtype},
+                  {"generate.max_new_tokens", work.at("tokens")}};
+  if (work.contains("load")) options[work.at("load").get<std::string>()] = true;
   trl_config* const config = config_of(options);
   trl_runtime* runtime = nullptr;
   trl_model* model = nullptr;

@@ -24,12 +24,7 @@ struct Settings : CommonSettings {
 
 // What trl_trainer_plan says, and after how many seconds.
 int plan_child(const Json& options) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  for (const auto& [key, value] : options.items()) {
-    TRL_CHECK(trl_config_set(config, key.c_str(),
-                             (value.is_string() ? value.get<std::string>() : value.dump()).c_str(), &error));
-  }
+  trl_config* const config = config_of(options);
   trl_runtime* runtime = nullptr;
   TRL_CHECK(trl_runtime_create(config, &runtime, &error));
   const char* json = nullptr;

@@ -117,14 +117,9 @@ void write_pairs(const std::string& path, const std::string& method, int64_t tok
 
 // In a process of its own, whose memory is that of a run that has not begun.
 int plan_child(const Json& work) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  const auto set = [&](const std::string& key, const std::string& value) {
-    TRL_CHECK(trl_config_set(config, key.c_str(), value.c_str(), &error));
-  };
-  for (const auto& [key, value] : work.at("plan").items())
-    set(key, value.is_string() ? value.get<std::string>() : value.dump());
-  set("estimate.compare", "[]");
+  Json options = work.at("plan");
+  options["estimate.compare"] = "[]";
+  trl_config* const config = config_of(options);
   trl_runtime* runtime = nullptr;
   TRL_CHECK(trl_runtime_create(config, &runtime, &error));
   const char* json = nullptr;

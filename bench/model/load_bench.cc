@@ -3,16 +3,14 @@
 // --peer the same by transformers. Each run is a process of its own, in the order A B B A. Prints JSON lines.
 #include <fcntl.h>
 
-#include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "support/abi.h"
 #include "support/command.h"
 #include "support/random_model.h"
 #include "support/runs.h"
 #include "support/scratch.h"
+#include "support/watch.h"
 
 namespace {
 
@@ -27,50 +25,18 @@ struct Settings : PeerSettings {
   bool cold = false;
 };
 
-// The most that a line of /proc/self/status says while this lives, looked at each millisecond.
-class Watch {
- public:
-  explicit Watch(const char* key) : key_(key), before_(status_bytes(key)), most_(before_) {
-    thread_ = std::thread([this] {
-      while (!done_) {
-        most_ = std::max<long>(most_, status_bytes(key_));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    });
-  }
-  long grown() {
-    done_ = true;
-    thread_.join();
-    return std::max<long>(most_, status_bytes(key_)) - before_;
-  }
-
- private:
-  const char* key_;
-  const long before_;
-  std::atomic<long> most_;
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
-
-trl_config* config_of(const Json& work) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  TRL_CHECK(trl_config_set(config, "runtime.threads", work.at("threads").dump().c_str(), &error));
-  TRL_CHECK(trl_config_set(config, "dtype", work.at("dtype").get<std::string>().c_str(), &error));
-  return config;
-}
-
 // Each side prints one object: by, seconds, parameters, anonymous_growth_bytes and peak_resident_bytes. Its
 // libraries are loaded before.
 int run_ours(const Json& work) {
   const std::string path = work.at("model"), first = work.at("first");
-  trl_config* const config = config_of(work);
+  trl_config* const config =
+      config_of({{"runtime.threads", work.at("threads")}, {"dtype", work.at("dtype")}});
   trl_runtime* runtime = nullptr;
   trl_model* model = nullptr;
   TRL_CHECK(trl_runtime_create(config, &runtime, &error));
   if (trl_model_open(runtime, first.c_str(), config, &model, nullptr) >= 0)  // opens the engine, and fails
     throw std::runtime_error(first + " is not a model");
-  Watch anonymous("RssAnon");
+  Watch anonymous([] { return status_bytes("RssAnon"); }, std::chrono::milliseconds(1));
   const double begin = now();
   TRL_CHECK(trl_model_open(runtime, path.c_str(), config, &model, &error));
   const double seconds = now() - begin;

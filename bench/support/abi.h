@@ -2,6 +2,7 @@
 #pragma once
 #include <trl.h>
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -23,3 +24,39 @@ inline void check(trl_status status, trl_error* error) {
     const trl_status status = call;   \
     trl::bench::check(status, error); \
   } while (false)
+
+namespace trl::bench {
+
+// options: texts, or what else a JSON value is, by key.
+inline trl_config* config_of(const nlohmann::ordered_json& options) {
+  trl_config* config = nullptr;
+  TRL_CHECK(trl_config_create(&config, &error));
+  for (const auto& [key, value] : options.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    TRL_CHECK(trl_config_set(config, key.c_str(), text.c_str(), &error));
+  }
+  return config;
+}
+
+// Trains, and evaluates if it is to, on `rows` rows of `words` words each.
+inline trl_trainer* open_trainer(const nlohmann::ordered_json& options, int rows, int words, bool evaluates) {
+  std::string text;
+  for (int row = 0; row < rows; ++row) {
+    text += "{\"text\": \"";
+    for (int i = 0; i < words; ++i) text += "tide ";
+    text += "\"}\n";
+  }
+  trl_config* const config = config_of(options);
+  trl_runtime* runtime = nullptr;
+  trl_dataset* dataset = nullptr;
+  trl_trainer* trainer = nullptr;
+  TRL_CHECK(trl_runtime_create(config, &runtime, &error));
+  TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", text.data(), text.size(), nullptr, &dataset, &error));
+  TRL_CHECK(trl_trainer_create(runtime, config, dataset, evaluates ? dataset : nullptr, &trainer, &error));
+  trl_dataset_destroy(dataset);
+  trl_runtime_destroy(runtime);
+  trl_config_destroy(config);
+  return trainer;
+}
+
+}  // namespace trl::bench

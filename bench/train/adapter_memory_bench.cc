@@ -6,16 +6,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "support/abi.h"
 #include "support/command.h"
 #include "support/random_model.h"
 #include "support/runs.h"
 #include "support/scratch.h"
+#include "support/watch.h"
 #include "train/sft_rows.h"
 
 namespace {
@@ -33,9 +31,9 @@ struct Settings : CommonSettings {
 };
 
 // Bytes that only this process has, except for those of the file.
-int64_t private_bytes(const std::string& file) {
+long private_bytes(const std::string& file) {
   std::ifstream smaps("/proc/self/smaps");
-  int64_t sum = 0;
+  long sum = 0;
   bool counts = true;
   for (std::string line; std::getline(smaps, line);) {
     const std::string word = line.substr(0, line.find(' '));
@@ -47,31 +45,6 @@ int64_t private_bytes(const std::string& file) {
   }
   return sum;
 }
-
-// The most of that while this lives, looked at all the time.
-class Watch {
- public:
-  explicit Watch(std::string file) : file_(std::move(file)), before_(private_bytes(file_)), most_(before_) {
-    thread_ = std::thread([this] {
-      while (!done_) {
-        most_ = std::max<int64_t>(most_, private_bytes(file_));
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
-    });
-  }
-  int64_t grown() {
-    done_ = true;
-    thread_.join();
-    return std::max(most_.load(), private_bytes(file_)) - before_;
-  }
-
- private:
-  const std::string file_;
-  const int64_t before_;
-  std::atomic<int64_t> most_;
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
 
 // As a host does that runs the file already.
 void map(const std::string& file) {
@@ -96,15 +69,10 @@ int measure_in_child(const Json& work) {
   load_libraries(work.at("nothing"));
   if (!file.empty()) map(file);
   const long resident = status_bytes("VmRSS");
-  Watch memory(file);
-  trl_config* config = nullptr;
+  Watch memory([&] { return private_bytes(file); }, std::chrono::milliseconds(5));
+  trl_config* const config = config_of(work.at("options"));
   trl_dataset* rows = nullptr;
   trl_trainer* trainer = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  for (const auto& [key, value] : work.at("options").items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    TRL_CHECK(trl_config_set(config, key.c_str(), text.c_str(), &error));
-  }
   TRL_CHECK(trl_dataset_open(nullptr, work.at("dataset").get<std::string>().c_str(), config, &rows, &error));
   TRL_CHECK(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error));
   const long opened = peak_resident();
@@ -130,9 +98,7 @@ int measure_in_child(const Json& work) {
 }
 
 std::string converted(const Settings& s, const std::string& file) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  TRL_CHECK(trl_config_set(config, "convert.type", s.convert.c_str(), &error));
+  trl_config* const config = config_of({{"convert.type", s.convert}});
   TRL_CHECK(trl_model_convert(nullptr, s.model.c_str(), file.c_str(), config, &error));
   trl_config_destroy(config);
   return file;

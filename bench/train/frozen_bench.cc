@@ -49,10 +49,8 @@ struct Run {
   std::array<double, 2> speed = {};  // tokens/s of each epoch
 
   Run(const Settings& s, const std::string& dataset, const std::string& output, const std::string& cache) {
-    trl_config* config = nullptr;
     trl_dataset* rows = nullptr;
-    TRL_CHECK(trl_config_create(&config, &error));
-    std::vector<std::pair<const char*, std::string>> keys = {
+    nlohmann::ordered_json keys = {
         {"model_name_or_path", s.model},
         {"output_dir", output},
         {"dtype", s.dtype},
@@ -66,8 +64,8 @@ struct Run {
         {"peft_config", upper_layers(s.model)},
         {"cache_frozen_layers_zstd", s.zstd ? "true" : "false"},
         {"runtime.threads", std::to_string(s.threads)}};
-    if (!cache.empty()) keys.emplace_back("cache_frozen_layers", cache);
-    for (const auto& [key, value] : keys) TRL_CHECK(trl_config_set(config, key, value.c_str(), &error));
+    if (!cache.empty()) keys["cache_frozen_layers"] = cache;
+    trl_config* const config = trl::bench::config_of(keys);
     TRL_CHECK(trl_dataset_open(nullptr, dataset.c_str(), config, &rows, &error));
     TRL_CHECK(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error));
     trl_dataset_destroy(rows);

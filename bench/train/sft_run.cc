@@ -11,16 +11,6 @@ namespace trl::bench {
 
 namespace {
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-trl_config* config_of(const Json& options) {
-  trl_config* config = nullptr;
-  TRL_CHECK(trl_config_create(&config, &error));
-  for (const auto& [key, value] : options.items())
-    TRL_CHECK(trl_config_set(config, key.c_str(), text_of(value).c_str(), &error));
-  return config;
-}
-
 double metric(const trl_metrics* metrics, const char* name) {
   double value = 0;
   trl_metrics_get(metrics, name, &value);

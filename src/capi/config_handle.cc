@@ -7,6 +7,24 @@
 
 using namespace trl::capi;
 
+namespace {
+
+// *out, named `name`: the text that text_of makes of the configuration.
+template <class Body>
+trl_status answer(const trl_config* config, const char** out, const char* name, trl_error** error,
+                  Body&& text_of) noexcept {
+  return guard(
+      error,
+      [&] {
+        const auto shared = get(config, "config");
+        need(out, name);
+        *out = shared->keep(text_of(shared->copy()));
+      },
+      out);
+}
+
+}  // namespace
+
 trl_status trl_config_create(trl_config** out_config, trl_error** error) noexcept {
   return guard(
       error,
@@ -37,28 +55,14 @@ trl_status trl_config_unset(trl_config* config, const char* key, trl_error** err
 
 trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
                           trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(config, "config");
-        const std::string_view name = text(key, "key");
-        need(out_value, "out_value");
-        *out_value = shared->keep(shared->copy().get(name));
-      },
-      out_value);
+  return answer(config, out_value, "out_value", error,
+                [&](const trl::config::Config& values) { return values.get(text(key, "key")); });
 }
 
 trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** out_origin,
                                  trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(config, "config");
-        const std::string_view name = text(key, "key");
-        need(out_origin, "out_origin");
-        *out_origin = shared->keep(shared->copy().origin(name));
-      },
-      out_origin);
+  return answer(config, out_origin, "out_origin", error,
+                [&](const trl::config::Config& values) { return values.origin(text(key, "key")); });
 }
 
 trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) noexcept {
@@ -79,26 +83,15 @@ trl_status trl_config_load_text(trl_config* config, const char* text, size_t siz
 }
 
 trl_status trl_config_describe(const trl_config* config, const char** out_json, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(config, "config");
-        need(out_json, "out_json");
-        *out_json = shared->keep(shared->copy().to_json());
-      },
-      out_json);
+  return answer(config, out_json, "out_json", error,
+                [&](const trl::config::Config& values) { return values.to_json(); });
 }
 
 trl_status trl_config_get_warnings(const trl_config* config, const char** out_json,
                                    trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(config, "config");
-        need(out_json, "out_json");
-        *out_json = shared->keep(trl::base::Json(trl::config::by_reason(shared->copy().warnings())).dump());
-      },
-      out_json);
+  return answer(config, out_json, "out_json", error, [&](const trl::config::Config& values) {
+    return trl::base::Json(trl::config::by_reason(values.warnings())).dump();
+  });
 }
 
 void trl_config_destroy(trl_config* config) noexcept { destroy(config); }

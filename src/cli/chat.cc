@@ -168,8 +168,6 @@ class Chat {
 
 int chat(const Words& words) {
   Config config;
-  Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   const CommandLine line{
       "chat",
       "Talk with a model or an adapter. Greedy unless --temperature is above 0. /help lists what else can be "
@@ -186,7 +184,7 @@ int chat(const Words& words) {
   if (get(config, "generate.num_return_sequences") != "1")
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
   const std::string system = get(config, "generate.system");  // a message of the conversation here
-  check(trl_config_set(config.get(), "generate.system", "null", error.out()), error);
+  set(config, "generate.system", "null");
   Chat chat(config, system);
   LineReader reader("> ");
   const CtrlC ctrl_c;

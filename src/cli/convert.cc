@@ -34,7 +34,6 @@ void refuse_to_replace(const std::string& output) {
 int convert(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   std::optional<std::string> output;
   bool overwrite = false;
   const CommandLine line{

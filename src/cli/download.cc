@@ -44,8 +44,6 @@ hub::Named what(const std::string& name, const std::optional<std::string>& revis
 
 int download(const Words& words) {
   Config config;
-  Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   std::string name, hub_value;
   std::optional<std::string> revision, type;
   CommandLine line{

@@ -18,13 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string origin_of(const Config& config, const char* key) {
-  Error error;
-  const char* origin = nullptr;
-  check(trl_config_get_origin(config.get(), key, &origin, error.out()), error);
-  return std::string_view(origin) == "set" ? "flag" : origin;
-}
-
 // As YAML reads it back: a text with other characters than those of names and paths is quoted.
 std::string yaml_value(const std::string& value, int32_t type) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
@@ -78,6 +71,7 @@ void print_configuration(const CommandLine& line, const Config& config, bool all
     const char* const name = trl_option_name(key);
     if (std::string_view(name) == "method") continue;
     std::string where = origin_of(config, name);
+    if (where == "set") where = "flag";
     if (where == "default" && !all && !matters(name, adapter)) continue;
     Error error;
     const char* value = nullptr;
@@ -148,7 +142,7 @@ void describe_run(const CommandLine& line, const Config& config, bool all) {
   print_configuration(line, config, all);
   // A cache would be written, and other sets of options are not shown.
   for (const auto& [key, value] : {std::pair{"dataset_cache_dir", "null"}, {"estimate.compare", "[]"}})
-    check(trl_config_set(config.get(), key, value, error.out()), error);
+    set(config, key, value);
   Runtime runtime;
   open_runtime(config, runtime);
   const Interrupt interrupt("stopped");  // nothing is written, so a signal quits at once

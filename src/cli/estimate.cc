@@ -21,10 +21,9 @@ bool names_rows(const Config& config) {
 int estimate(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   bool json = false;
   const std::string trainer = trainer_of(words);
-  check(trl_config_set(config.get(), "method", trainer.c_str(), error.out()), error);
+  set(config, "method", trainer);
   const CommandLine line{
       "estimate",
       "Tell what a run with the same options takes: memory by term, time, disk. --method dpo, "

@@ -18,11 +18,6 @@ namespace trl::cli {
 
 namespace {
 
-void set(const Config& config, const char* key, const std::string& value) {
-  Error error;
-  check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
-}
-
 std::vector<std::string> names(const std::string& list) {
   std::vector<std::string> result;
   std::istringstream text(list + ",");
@@ -99,7 +94,6 @@ void report(const std::string& split, const nlohmann::ordered_json& result, bool
 int eval(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   const std::string method = trainer_of(words);
   set(config, "method", method);
   std::optional<std::string> splits;

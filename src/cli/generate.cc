@@ -78,11 +78,8 @@ class Completed {
 
 // --chat, or --system unless --chat false stands beside it.
 bool takes_chat(const Config& config) {
-  Error error;
-  const char* origin = nullptr;
-  check(trl_config_get_origin(config.get(), "generate.chat", &origin, error.out()), error);
   return get(config, "generate.chat") == "true" ||
-         (!get(config, "generate.system").empty() && std::string_view(origin) == "default");
+         (!get(config, "generate.system").empty() && origin_of(config, "generate.chat") == "default");
 }
 
 }  // namespace
@@ -90,7 +87,6 @@ bool takes_chat(const Config& config) {
 int generate(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   std::vector<std::string> given;
   std::optional<std::string> file;
   bool json = false;
@@ -114,7 +110,7 @@ int generate(const Words& words) {
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
   bool chat = takes_chat(config);
   const std::vector<std::string> prompts = read_prompts(given, file, chat);
-  if (chat) check(trl_config_set(config.get(), "generate.chat", "true", error.out()), error);
+  if (chat) set(config, "generate.chat", "true");
 
   Runtime runtime;
   open_runtime(config, runtime);

@@ -33,7 +33,6 @@ class Handle {
 };
 
 using Error = Handle<trl_error, trl_error_destroy>;
-using Config = Handle<trl_config, trl_config_destroy>;
 using Runtime = Handle<trl_runtime, trl_runtime_destroy>;
 using Dataset = Handle<trl_dataset, trl_dataset_destroy>;
 using Tokenizer = Handle<trl_tokenizer, trl_tokenizer_destroy>;
@@ -43,11 +42,31 @@ using Model = Handle<trl_model, trl_model_destroy>;
 using Generator = Handle<trl_generator, trl_generator_destroy>;
 using Completions = Handle<trl_completions, trl_completions_destroy>;
 
-// check(trl_config_set(config, key, value, error.out()), error): a wrong key or value is a usage error,
-// anything else a failure.
+// A wrong key or value is a usage error, anything else a failure.
 inline void check(trl_status status, const Error& error) {
   if (status >= 0) return;
   throw Failure(status == TRL_E_INVALID_CONFIG ? kUsage : kFailed, trl_error_message(error.get()));
+}
+
+class Config : public Handle<trl_config, trl_config_destroy> {
+ public:
+  Config() {
+    Error error;
+    check(trl_config_create(out(), error.out()), error);
+  }
+};
+
+inline void set(const Config& config, const char* key, const std::string& value) {
+  Error error;
+  check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
+}
+
+// "default", "set" by a flag, or the place in a file.
+inline std::string origin_of(const Config& config, const char* key) {
+  Error error;
+  const char* origin = nullptr;
+  check(trl_config_get_origin(config.get(), key, &origin, error.out()), error);
+  return origin;
 }
 
 // A key's canonical text; empty for null.

@@ -26,11 +26,6 @@ bool is_local(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-void set(Config& config, const char* key, const std::string& value) {
-  Error error;
-  check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
-}
-
 // Empty: the directory is not that of an adapter alone, or does not say.
 std::string adapter_base(const std::string& directory) {
   if (!is_local(directory + "/adapter_config.json") || is_local(directory + "/config.json")) return "";
@@ -86,10 +81,8 @@ class Names {
   }
 
   void finish() {
-    for (const char* key : revised_) {  // what it says was done: the library knows local files alone
-      Error error;
-      check(trl_config_set(config_.get(), key, "main", error.out()), error);
-    }
+    // What it says was done: the library knows local files alone.
+    for (const char* key : revised_) set(config_, key, "main");
   }
 
  private:

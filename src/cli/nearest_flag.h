@@ -1,13 +1,18 @@
-// The flag that a misspelt one was meant to be. The library's own search for keys of the configuration is not
-// part of trl.h, and the command calls nothing else.
+// The flag, key or command that a misspelt word was meant to be.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/text/nearest.h"
+
 namespace trl::cli {
 
-// The one of names that differs least: by at most two letters that are missing, added, others or swapped,
-// and by less than half of the word. Empty: none does.
-std::string nearest_flag(const std::string& word, const std::vector<std::string>& names);
+// The nearest of names: at most two letters of the word, and fewer than half of them, are missing, added,
+// others or swapped. Empty if no name is so near.
+inline std::string nearest_flag(const std::string& word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return std::string(base::nearest(word, candidates, std::min<size_t>(3, (word.size() + 1) / 2)));
+}
 
 }  // namespace trl::cli

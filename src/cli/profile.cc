@@ -18,9 +18,8 @@ void fit_terminal(Config& config) {
   winsize size{};
   if (!get(config, "profile.width").empty() || isatty(STDOUT_FILENO) == 0) return;
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
-  Error error;
   const std::string columns = std::to_string(std::clamp<int>(size.ws_col, 60, 160));
-  check(trl_config_set(config.get(), "profile.width", columns.c_str(), error.out()), error);
+  set(config, "profile.width", columns);
 }
 
 }  // namespace
@@ -28,7 +27,6 @@ void fit_terminal(Config& config) {
 int profile(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   bool json = false;
   const CommandLine line{
       "profile",
@@ -41,8 +39,7 @@ int profile(const Words& words) {
   if (parse(line, words, config)) return 0;
   need_tokenizer(config);
   fit_terminal(config);
-  if (get(config, "profile.peaks").empty())
-    check(trl_config_set(config.get(), "profile.peaks", "true", error.out()), error);
+  if (get(config, "profile.peaks").empty()) set(config, "profile.peaks", "true");
 
   Runtime runtime;
   open_runtime(config, runtime);

@@ -30,8 +30,7 @@ int64_t count_of(const std::optional<std::string>& text) {
 // One prepared row a batch, except for KTO, whose rows exchange their completions within a batch.
 void one_row_a_batch(const Config& config, const std::string& method) {
   if (method == "kto") return;
-  Error error;
-  check(trl_config_set(config.get(), "per_device_train_batch_size", "1", error.out()), error);
+  set(config, "per_device_train_batch_size", "1");
 }
 
 // Trained text in green, or between brackets where there are no colours; a line break is shown and made.
@@ -98,9 +97,8 @@ int32_t show(void* any, const char* json, size_t size) {
 int rows(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   const std::string method = trainer_of(words);
-  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
+  set(config, "method", method);
   std::optional<std::string> count;
   bool json = false;
   const CommandLine line{

@@ -27,7 +27,6 @@ int64_t row_number(const std::optional<std::string>& text) {
 int template_command(const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   std::optional<std::string> row;
   bool json = false;
   const CommandLine line{

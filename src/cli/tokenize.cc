@@ -122,8 +122,6 @@ void print_text(const std::string& text, bool json) {
 
 int tokenize(const Words& words) {
   Config config;
-  Error error;
-  check(trl_config_create(config.out(), error.out()), error);
   std::optional<std::string> text;
   std::vector<std::string> ids;
   bool plain = false, json = false, decodes = false;

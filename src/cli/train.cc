@@ -91,8 +91,7 @@ int64_t global_step(const Trainer& trainer) {
 void keep(const Trainer& trainer, const Config& config) {
   Error error;
   Config options;
-  check(trl_config_create(options.out(), error.out()), error);
-  check(trl_config_set(options.get(), "save.kind", "checkpoint", error.out()), error);
+  set(options, "save.kind", "checkpoint");
   check(trl_trainer_save(trainer.get(), nullptr, options.get(), error.out()), error);
   const int64_t step = global_step(trainer);
   const std::string path = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), step);
@@ -152,8 +151,7 @@ int train(const std::string& command, const std::string& method, const std::stri
           const Words& words) {
   Config config;
   Error error;
-  check(trl_config_create(config.out(), error.out()), error);
-  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
+  set(config, "method", method);
   bool dry = command == "validate", all = false;
   const CommandLine line{command,
                          summary,
@@ -164,14 +162,13 @@ int train(const std::string& command, const std::string& method, const std::stri
                          {{"dry_run", "Print what the run would be, write nothing", &dry},
                           {"all", "Every key, in what --dry_run prints", &all}}};
   if (parse(line, words, config)) return 0;
-  check(trl_config_set(config.get(), "method", method.c_str(), error.out()), error);
+  set(config, "method", method);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
   if (dry) return describe_run(line, config, all), 0;
   if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
-  if (get(config, "output_dir").empty())
-    check(trl_config_set(config.get(), "output_dir", "trainer_output", error.out()), error);
+  if (get(config, "output_dir").empty()) set(config, "output_dir", "trainer_output");
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
-    check(trl_config_set(config.get(), "dataset_cache_dir", cache_directory().c_str(), error.out()), error);
+    set(config, "dataset_cache_dir", cache_directory());
   export_environment(config);
   make_output(get(config, "output_dir"));
   warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));

@@ -1,7 +1,5 @@
 #include "model/families.h"
 
-#include <algorithm>
-
 namespace trl::model {
 
 namespace {
@@ -329,16 +327,6 @@ constexpr Family kFamilies[] = {
      .window = {.rule = WindowRule::every_layer, .on = {"use_sliding_window", false}, .size = 4096},
      .router_last = true},
 };
-
-// Whether every part that the row asks for has a kernel.
-constexpr bool is_built(const Family& family) {
-  const Names& names = family.names;
-  const Sizes& sizes = family.sizes;
-  return names.sinks.empty() && names.attention_gate.empty() && names.activation.empty() &&
-         sizes.wide_head_dim.key == nullptr && sizes.wide_kv_heads.key == nullptr &&
-         sizes.borrowing_layers.key == nullptr;
-}
-static_assert(std::ranges::all_of(kFamilies, is_built), "a family has a part that no kernel computes yet");
 
 }  // namespace
 

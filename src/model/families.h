@@ -39,10 +39,6 @@ struct Names {
   std::string_view shared_router = {};  // of the expert that every token goes to
   std::string_view shared_gate = "mlp.shared_expert.gate_proj", shared_up = "mlp.shared_expert.up_proj",
                    shared_down = "mlp.shared_expert.down_proj";
-  // No kernel computes these yet, and no row may name them before one does (families.cc).
-  std::string_view sinks = {};           // of each head, a logit of attention that no value belongs to
-  std::string_view attention_gate = {};  // of what attention gives, before its projection
-  std::string_view activation = {};      // numbers of an activation that are trained
 };
 
 // Files of the same weights under other names, as transformers' key mappings accept them: where a name has
@@ -77,10 +73,6 @@ struct Sizes {
   SizeKey kv_heads = {"num_key_value_heads"};  // or as many as heads
   SizeKey positions = {"max_position_embeddings", 2048};
   int64_t head_dim = 0;  // where "head_dim" is not there; 0: hidden / heads
-  // No layer is built of these yet either. Without a key all layers are alike.
-  SizeKey wide_head_dim = {nullptr};  // of layers without a window
-  SizeKey wide_kv_heads = {nullptr};
-  SizeKey borrowing_layers = {nullptr};  // so many of the last ones take keys and values of an earlier layer
 };
 
 // Which layers have a sliding window.

@@ -30,30 +30,13 @@ TEXTS = [
 
 # The base, the class that tokenizer_config.json names, the model type, and other settings of the tokenizer.
 CASES = [
-    ("unigram_albert", "AlbertTokenizer", "albert", {}),
-    ("unigram_albert", "AlbertTokenizer", "bert", {"do_lower_case": False, "keep_accents": True}),
-    ("unigram_albert", None, "albert", {"add_prefix_space": False}),
-    ("unigram_xlm_roberta", "CamembertTokenizer", "camembert", {}),
-    ("unigram_xlm_roberta", None, "camembert", {"unk_token": "▁river", "additional_special_tokens": ["<s>"]}),
-    ("unigram_xlm_roberta", "CamembertTokenizerFast", "llama", {"unk_token": "[none]", "add_prefix_space": False}),
-    ("unigram_albert", "DebertaV2Tokenizer", "deberta-v2", {}),
-    ("unigram_albert", None, "deberta-v2", {"do_lower_case": True, "split_by_punct": True, "unk_token": "<unk>"}),
-    ("unigram_albert", "DebertaV2TokenizerFast", "llama", {"add_prefix_space": False, "unk_token": "▁river"}),
     ("wordpiece_bert_uncased", "DistilBertTokenizer", "distilbert", {}),
     ("wordpiece_bert_cased", "DistilBertTokenizerFast", "llama", {"do_lower_case": False}),
     ("wordpiece_bert_uncased", "ElectraTokenizer", "electra", {"strip_accents": False}),
-    ("wordpiece_bert_uncased", "MPNetTokenizer", "mpnet", {}),
-    ("wordpiece_bert_cased", None, "mpnet", {"cls_token": "[CLS]", "sep_token": "[SEP]", "do_lower_case": False}),
-    ("bpe_word_ends", "OpenAIGPTTokenizer", "openai-gpt", {}),
-    ("bpe_continued", "OpenAIGPTTokenizer", "llama", {"unk_token": "[UNK]"}),
 ]
 NAMED = {
-    "unigram_albert": ["[SEP]", "[MASK]"],
-    "unigram_xlm_roberta": ["<unk>", "</s>"],
     "wordpiece_bert_uncased": ["[SEP]", "[MASK]"],
     "wordpiece_bert_cased": ["[SEP]", "[MASK]"],
-    "bpe_word_ends": ["<unk>", "</s>"],
-    "bpe_continued": ["[UNK]", "</s>"],
 }
 
 

@@ -142,7 +142,6 @@ TEST(ChatTemplateLimits, ListBombs) {
       "{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";
   for (const std::string walk : {"{{ ns.x }}", "{{ ns.x | tojson }}"})
     EXPECT_NE(failure(shared + walk).find("line 1: more than 50000000 steps"), std::string::npos) << walk;
-  EXPECT_NE(failure(shared + "{{ ns.x | pprint }}").find("line 1: more than"), std::string::npos);
   EXPECT_NE(
       failure("{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}"
               "{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}"),
@@ -151,24 +150,10 @@ TEST(ChatTemplateLimits, ListBombs) {
 
 // Filters and methods that look at every character end soon, whatever they are given.
 TEST(ChatTemplateLimits, LongTexts) {
-  const std::string setup =
-      "{% set a = 'a' * 500000 %}{% set d = 'a-' * 500000 %}{% set w = 'http://' ~ 'a.' * 500000 %}";
   for (const std::string expression :
-       {"a | wordwrap(1)", "d | wordwrap(3)", "('-' * 500000) | wordwrap", "(d ~ d) | urlize",
-        "('(' * 500000) | urlize", "w | urlize", "('a@' * 500000) | urlize", "('<' * 500000) | striptags",
-        "('&' * 500000) | striptags", "('<!--' * 500000) | striptags", "('a ' * 200000) | pprint",
-        "a | pprint", "a.encode()", "a.translate({97: 'b'})", "('é' * 200000).title()",
-        "('Σ' * 200000).lower()", "(\"Σ'\" * 200000).lower()", "('٣' * 200000) | int",
-        "'{a}'.format_map({'a': a})"})
-    EXPECT_EQ(failure(setup + "{{ (" + expression + ") is defined }}"), "no error") << expression;
-  for (const std::string expression : {"('a' * 60000000) | wordwrap", "('a' * 60000000).encode()",
-                                       "('a' * 9999999).translate({97: 'b' * 99})"}) {
-    const std::string message = failure("{{ " + expression + " }}");
-    EXPECT_EQ(message.substr(0, 23), "chat template, line 1: ") << expression;
-    EXPECT_NE(message.find(" of more than 64 MiB") != message.npos,
-              message.find(": more than ") != message.npos)
-        << expression << ": " << message;
-  }
+       {"('é' * 200000).title()", "('Σ' * 200000).lower()", "(\"Σ'\" * 200000).lower()",
+        "('٣' * 200000) | int", "'{a}'.format_map({'a': 'a' * 500000})"})
+    EXPECT_EQ(failure("{{ (" + expression + ") is defined }}"), "no error") << expression;
 }
 
 TEST(ChatTemplateLimits, QuadraticSearches) {

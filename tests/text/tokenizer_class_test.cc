@@ -68,7 +68,7 @@ TEST(TokenizerClass, GivesWhatTransformersGives) {
     EXPECT_EQ(tokenizer->special().unk, token("unk_token"));
     ++run;
   }
-  EXPECT_EQ(run, 39u + 16u);
+  EXPECT_EQ(run, 38u + 3u);
 }
 
 TEST(TokenizerClass, TokenizesChatRowsAsTransformersDoes) {
@@ -98,8 +98,7 @@ TEST(TokenizerClass, SavedFilesGiveTheSameIds) {
     EXPECT_EQ(again->special().eos, eos);
     EXPECT_EQ(again->special().unk, saved->special().unk);
     // These put EOS after every text: the new one when they are opened again, as in transformers.
-    const bool ends = c.at("class") == "CamembertTokenizer" || c.at("class") == "T5Tokenizer" ||
-                      c.at("class") == "XLMRobertaTokenizer";
+    const bool ends = c.at("class") == "T5Tokenizer" || c.at("class") == "XLMRobertaTokenizer";
     for (const char* text : {"Hello world", "  12 don't", "\xD0\x9F\xD1\x80\xD0\xB8"}) {
       Ids want = saved->encode(text, true);
       if (ends) want.back() = eos_id;
@@ -140,13 +139,24 @@ TEST(TokenizerClass, WarnsOfALlamaClassOverBytes) {
 }
 
 TEST(TokenizerClass, RefusesAClassThatItCannotBuild) {
-  const Error error = error_of([] { open(tiny_json(), {{"tokenizer_class", "WhisperTokenizerFast"}}); });
-  EXPECT_EQ(error.status(), Status::unsupported);
-  EXPECT_NE(error.message().find("tokenizer_config.json: tokenizer_class: transformers rebuilds a "
-                                 "WhisperTokenizerFast "),
-            std::string::npos)
-      << error.message();
-  EXPECT_NE(error.message().find("known are AlbertTokenizer"), std::string::npos) << error.message();
+  for (const std::string name :
+       {"WhisperTokenizerFast", "AlbertTokenizer", "CamembertTokenizerFast", "DebertaTokenizer",
+        "DebertaV2TokenizerFast", "MPNetTokenizer", "OpenAIGPTTokenizer"}) {
+    const Error error = error_of([&] { open(tiny_json(), {{"tokenizer_class", name}}); });
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(error.message().find("tokenizer_config.json: tokenizer_class: transformers rebuilds a " + name +
+                                   " instead of using tokenizer.json, and this build cannot; known are "
+                                   "BertTokenizer, "),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(TokenizerClass, RefusesTheClassOfAModelTypeThatItCannotBuild) {
+  for (const std::string type : {"albert", "camembert", "deberta", "deberta-v2", "mpnet", "openai-gpt"}) {
+    const Error error = error_of([&] { open_files({{"tokenizer.json", tiny_json().dump()}}, type); });
+    EXPECT_EQ(error.status(), Status::unsupported) << type << ": " << error.message();
+  }
 }
 
 }  // namespace

@@ -24,17 +24,19 @@ size_t distance(std::string_view a, std::string_view b) {
 }
 }  // namespace
 
-std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
+std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates, size_t limit) {
   std::string_view best;
-  size_t best_distance = std::min(std::max<size_t>(2, name.size() / 3) + 1, name.size());
   for (const std::string_view candidate : candidates) {
     const size_t d = distance(name, candidate);
-    if (d < best_distance) {
-      best = candidate;
-      best_distance = d;
-    }
+    if (d >= limit) continue;
+    best = candidate;
+    limit = d;
   }
   return best;
+}
+
+std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
+  return nearest(name, candidates, std::min(std::max<size_t>(2, name.size() / 3) + 1, name.size()));
 }
 
 std::string join(std::span<const std::string_view> names, std::string_view separator) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "data/tokenizer/open_tokenizer.h"
-#include "text/tokenizer/decode_stream.h"
+#include "run/rows/example.h"
 
 namespace trl::run {
 namespace {
@@ -19,18 +19,13 @@ std::vector<int32_t> path_to(const engine::Batch& batch, int32_t last) {
 }
 
 base::Json describe_sequence(const engine::Batch& batch, int32_t last, const text::Tokenizer& tokenizer) {
-  base::Json ids = base::Json::array(), labels = ids, pieces = ids, texts = ids;
-  text::DecodeStream stream(tokenizer, false);
+  std::vector<int32_t> ids, labels;
   for (const int32_t segment : path_to(batch, last)) {
-    for (int32_t at = batch.cu_seqlens[segment]; at < batch.cu_seqlens[segment + 1]; ++at) {
-      ids.push_back(batch.input_ids[at]);
-      labels.push_back(batch.labels[at]);
-      pieces.push_back(tokenizer.id_to_token(batch.input_ids[at]).value_or(std::string()));
-      texts.push_back(stream.step(batch.input_ids[at]));
-    }
+    const int32_t begin = batch.cu_seqlens[segment], end = batch.cu_seqlens[segment + 1];
+    ids.insert(ids.end(), batch.input_ids + begin, batch.input_ids + end);
+    labels.insert(labels.end(), batch.labels + begin, batch.labels + end);
   }
-  if (!texts.empty()) texts.back() = texts.back().get<std::string>() + stream.finish();
-  return {{"input_ids", ids}, {"labels", labels}, {"pieces", pieces}, {"texts", texts}};
+  return describe_tokens(ids, labels, tokenizer);
 }
 
 base::Json describe_batch(const engine::Batch& batch, const text::Tokenizer& tokenizer) {

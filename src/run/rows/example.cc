@@ -25,22 +25,19 @@ std::pair<data::RowText, data::RowText> read_rows(data::Source& source, int64_t 
   return {std::move(first), std::move(text)};
 }
 
-base::Json describe(const data::Example& example, int64_t row, const text::Tokenizer& tokenizer) {
-  base::Json texts = base::Json::array(), pieces = base::Json::array();
+}  // namespace
+
+base::Json describe_tokens(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels,
+                           const text::Tokenizer& tokenizer) {
+  base::Json pieces = base::Json::array(), texts = pieces;
   text::DecodeStream stream(tokenizer, false);
-  for (const int32_t id : example.input_ids) {
-    texts.push_back(stream.step(id));
+  for (const int32_t id : ids) {
     pieces.push_back(tokenizer.id_to_token(id).value_or(std::string()));
+    texts.push_back(stream.step(id));
   }
   if (!texts.empty()) texts.back() = texts.back().get<std::string>() + stream.finish();
-  return {{"row", row},
-          {"input_ids", example.input_ids},
-          {"labels", example.labels},
-          {"pieces", pieces},
-          {"texts", texts}};
+  return {{"input_ids", ids}, {"labels", labels}, {"pieces", pieces}, {"texts", texts}};
 }
-
-}  // namespace
 
 base::Json read_example(const Rows& dataset, const Tokenizer& tokenizer, const config::Config& config,
                         int64_t row) {
@@ -58,7 +55,10 @@ base::Json read_example(const Rows& dataset, const Tokenizer& tokenizer, const c
   const auto source = dataset.source({.directory = {}, .memory = context.memory});
   const auto [first, text] = read_rows(*source, row);
   const data::SftTokens tokens(context, data::parse_row(first));
-  return describe(data::decode_example(tokens.record(text, row)), row, *training_tokenizer);
+  const data::Example example = data::decode_example(tokens.record(text, row));
+  base::Json json = {{"row", row}};
+  json.update(describe_tokens(example.input_ids, example.labels, *training_tokenizer));
+  return json;
 }
 
 }  // namespace trl::run

@@ -40,15 +40,14 @@ bool in_python_alone(const Value& value, std::string_view name) {
     case Kind::real:
       return is_one_of(name, {"as_integer_ratio", "conjugate", "fromhex", "hex"});
     case Kind::text:
-      return value.text().markup && is_one_of(name, {"escape", "striptags", "unescape"});
+      return is_refused_text_method(name) ||
+             (value.text().markup && is_one_of(name, {"escape", "striptags", "unescape"}));
     case Kind::sequence:
       break;
     default:
       return false;
   }
   switch (value.sequence().type) {
-    case SequenceType::bytes:
-      return name == "fromhex" || find_text_method(name) != nullptr;
     case SequenceType::keys:
     case SequenceType::items:
       return name == "isdisjoint" || name == "mapping";

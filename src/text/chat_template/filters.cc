@@ -1,6 +1,7 @@
 // The filter table, and filters of single values: default, numbers, attributes, JSON.
 #include "text/chat_template/filters.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 
@@ -155,41 +156,23 @@ Value attr(Run& run, const Value& value, Arguments arguments) {
   return own_attribute_of(run, value, p.text(0, ""));
 }
 
-// Numbers of bytes in human-readable form: the unit is the first that keeps the number below its base.
-Value filesizeformat(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "filesizeformat", std::move(arguments), {"binary"});
-  if (value.is_undefined()) run.fail_undefined(value);
-  const Value number = float_(run, value, {{Value::none()}, {}});
-  if (number.is_none()) run.fail("could not convert to float: {}", repr_of(run, value));
-  const double bytes = number.real();
-  const bool binary = p.truth(0, false);
-  const double base = binary ? 1024 : 1000;
-  if (bytes == 1) return Value::text("1 Byte");
-  if (bytes < base) return Value::text(str_of(run, real_to_integer(run, bytes)) + " Bytes");
-  constexpr std::string_view kUnits = "KMGTPEZY";
-  size_t unit = 0;
-  double limit = base * base;
-  for (; unit + 1 < kUnits.size() && !(bytes < limit); ++unit) limit *= base;
-  const std::string name =
-      (unit == 0 && !binary ? "k" : std::string(kUnits.substr(unit, 1))) + (binary ? "iB" : "B");
-  return Value::text(fmt::format("{:.1f} {}", base * bytes / limit, name));
-}
-
 constexpr FilterEntry kFilters[] = {
-    {"abs", abs_},
-    {"attr", attr},
-    {"d", default_},
-    {"default", default_},
-    {"filesizeformat", filesizeformat},
-    {"float", float_},
-    {"int", int_},
-    {"round", round_},
-    {"tojson", to_json},
+    {"abs", abs_},     {"attr", attr}, {"d", default_},   {"default", default_},
+    {"float", float_}, {"int", int_},  {"round", round_}, {"tojson", to_json},
 };
+
+// Filters of Jinja that no published chat template uses.
+constexpr std::string_view kRefused[] = {"filesizeformat", "pprint",   "striptags",
+                                         "urlize",         "wordwrap", "xmlattr"};
 
 }  // namespace
 
+bool is_refused_filter(std::string_view name) {
+  return std::ranges::find(kRefused, name) != std::end(kRefused);
+}
+
 std::string no_filter(std::string_view name) {
+  if (is_refused_filter(name)) return fmt::format("the filter '{}' is not supported", name);
   if (name == "random")
     return "the filter 'random' takes another item in each rendering; a chat template cannot use it";
   return fmt::format("No filter named '{}'.", name);
@@ -198,7 +181,6 @@ std::string no_filter(std::string_view name) {
 FilterFunction find_filter(std::string_view name) {
   if (const auto found = lookup_filter(kFilters, name)) return found;
   if (const auto found = find_text_filter(name)) return found;
-  if (const auto found = find_markup_filter(name)) return found;
   return find_sequence_filter(name);
 }
 

@@ -8,7 +8,8 @@ using FilterFunction = Value (*)(Run&, const Value&, Arguments);
 using TestFunction = bool (*)(Run&, const Value&, Arguments);
 
 FilterFunction find_filter(std::string_view name);  // nullptr: there is none of this name
-std::string no_filter(std::string_view name);       // the error where it gives nullptr
+std::string no_filter(std::string_view name);       // the error if it gives nullptr
+bool is_refused_filter(std::string_view name);      // Jinja has it, and a template that names it is refused
 TestFunction find_test(std::string_view name);
 
 struct FilterEntry {
@@ -17,7 +18,6 @@ struct FilterEntry {
 };
 
 FilterFunction find_text_filter(std::string_view name);      // filters_text.cc
-FilterFunction find_markup_filter(std::string_view name);    // filters_markup.cc
 FilterFunction find_sequence_filter(std::string_view name);  // filters_sequence.cc
 
 template <size_t N>

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "text/chat_template/python.h"
-#include "text/chat_template/text_conversions.h"
 
 namespace trl::text::jinja {
 
@@ -68,7 +67,7 @@ Value count(Run& run, const Value& self, Arguments arguments) {
       std::count_if(parts.begin(), parts.end(), [&](const Value& v) { return equal(run, v, p[0]); }));
 }
 
-Value is_integer(Run& run, const Value& self, Arguments arguments) {
+Value is_whole(Run& run, const Value& self, Arguments arguments) {
   Parameters(run, "is_integer", std::move(arguments), {});
   return Value::boolean(self.is_integral() || std::trunc(self.real()) == self.real());
 }
@@ -107,14 +106,12 @@ Method find_method(const Value& value, std::string_view name) {
     if (name == "fromkeys") return fromkeys;
   }
   if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::range) {
-    if (value.is_sequence(SequenceType::bytes) && name == "decode") return decode_bytes;
-    if (value.is_sequence(SequenceType::bytes) && name == "hex") return bytes_hex;
     if (name == "index") return index;
     if (name == "count") return count;
     if (name == "copy" && value.is_sequence(SequenceType::list)) return copy;
   }
   if (value.is_number()) {
-    if (name == "is_integer" && value.is(Kind::real)) return is_integer;
+    if (name == "is_integer" && value.is(Kind::real)) return is_whole;
     if (name == "bit_length" && value.is_integral()) return bit_length;
   }
   return nullptr;

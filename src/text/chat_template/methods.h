@@ -12,6 +12,7 @@ using Method = Value (*)(Run&, const Value& self, Arguments);
 Method find_method(const Value& value, std::string_view name);
 Method find_text_method(std::string_view name);  // text_methods.cc
 bool is_mutator(const Value& value, std::string_view name);
+bool is_refused_text_method(std::string_view name);  // str has it, and a template that calls it is refused
 // Another attribute that Python's type has, such as real of a number; nullopt: it has none of this name.
 // Fails for those that there are in Python alone.
 std::optional<Value> field_of(Run& run, const Value& value, std::string_view name);

@@ -136,8 +136,7 @@ Value repeat(Run& run, const Value& value, int64_t count) {
 }
 
 bool repeatable(const Value& value) {
-  return value.is_text() || value.is_sequence(SequenceType::list) || value.is_sequence(SequenceType::tuple) ||
-         value.is_sequence(SequenceType::bytes);
+  return value.is_text() || value.is_sequence(SequenceType::list) || value.is_sequence(SequenceType::tuple);
 }
 
 Value add(Run& run, const Value& a, const Value& b) {

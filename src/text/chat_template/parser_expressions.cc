@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text/number.h"
+#include "text/chat_template/methods.h"
 #include "text/chat_template/parser.h"
 
 namespace trl::text::jinja {
@@ -358,6 +359,7 @@ ExpressionPtr Parser::filter(ExpressionPtr node) {
   auto applied = make(ExpressionKind::filter, line());
   applied->text = dotted_name();
   applied->filter = find_filter(applied->text);
+  if (is_refused_filter(applied->text)) fail_at(applied->line, no_filter(applied->text));
   if (!applied->filter) unknown_.push_back({applied->line, no_filter(applied->text)});
   applied->a = std::move(node);
   if (is_symbol("(")) applied->arguments = call_arguments();
@@ -390,6 +392,8 @@ ExpressionPtr Parser::test(ExpressionPtr node) {
 
 ExpressionPtr Parser::call(ExpressionPtr node) {
   auto called = make(ExpressionKind::call, line());
+  if (node->kind == ExpressionKind::attribute && is_refused_text_method(node->text))
+    fail_at(called->line, "the method '" + node->text + "' of str is not supported");
   called->a = std::move(node);
   called->arguments = call_arguments();
   return finish(std::move(called));

@@ -6,7 +6,6 @@
 #include "base/text/number.h"
 #include "base/text/utf8.h"
 #include "text/chat_template/python.h"
-#include "text/chat_template/text_conversions.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {
@@ -40,8 +39,6 @@ std::string type_name(const Value& value) {
       return "tuple";
     case SequenceType::group:
       return "_GroupTuple";
-    case SequenceType::bytes:
-      return "bytes";
     case SequenceType::range:
       return "range";
     case SequenceType::keys:
@@ -169,9 +166,6 @@ void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
       out.append("(");
       write_items(out, run, sequence.items);
       out.append(sequence.items.size() == 1 ? ",)" : ")");
-      return;
-    case SequenceType::bytes:
-      out.append(bytes_repr(sequence.items));
       return;
     case SequenceType::range: {
       const auto& [start, stop, step] = sequence.range;

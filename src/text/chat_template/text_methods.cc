@@ -5,7 +5,6 @@
 #include "text/chat_template/format.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
-#include "text/chat_template/text_conversions.h"
 #include "text/chat_template/unicode.h"
 #include "text/chat_template/unicode_property.h"
 
@@ -334,7 +333,6 @@ constexpr MethodEntry kMethods[] = {
     {"casefold", mapped<case_fold>},
     {"center", pad<Pad::both>},
     {"count", count},
-    {"encode", encode_text},
     {"endswith", affix<true>},
     {"expandtabs", expandtabs},
     {"find", find_method_of<false, false>},
@@ -357,7 +355,6 @@ constexpr MethodEntry kMethods[] = {
     {"ljust", pad<Pad::right>},
     {"lower", mapped<to_lower>},
     {"lstrip", strip_method<Side::left>},
-    {"maketrans", make_translation},
     {"partition", partition<false>},
     {"removeprefix", remove_affix<false>},
     {"removesuffix", remove_affix<true>},
@@ -374,7 +371,6 @@ constexpr MethodEntry kMethods[] = {
     {"strip", strip_method<Side::both>},
     {"swapcase", mapped<swap_case>},
     {"title", mapped<title_case>},
-    {"translate", translate_text},
     {"upper", mapped<to_upper>},
     {"zfill", zfill},
 };
@@ -386,6 +382,10 @@ Method find_text_method(std::string_view name) {
     if (entry.name == name) return entry.method;
   }
   return nullptr;
+}
+
+bool is_refused_text_method(std::string_view name) {
+  return name == "encode" || name == "maketrans" || name == "translate";
 }
 
 }  // namespace trl::text::jinja

@@ -73,7 +73,6 @@ bool hashable(const Value& value) {
   if (value.is(Kind::mapping)) return false;
   if (!value.is(Kind::sequence)) return true;
   const Sequence& sequence = value.sequence();
-  if (sequence.type == SequenceType::bytes) return true;
   if (sequence.type == SequenceType::tuple || sequence.type == SequenceType::group)
     return std::all_of(sequence.items.begin(), sequence.items.end(), hashable);
   return false;
@@ -120,8 +119,7 @@ bool same_key(const Value& a, const Value& b) {
     case Kind::sequence: {
       const Values& x = a.sequence().items;
       const Values& y = b.sequence().items;
-      const auto bytes = [](const Value& v) { return v.is_sequence(SequenceType::bytes); };
-      return bytes(a) == bytes(b) && std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
     }
     case Kind::object:
       return a.object() == b.object();

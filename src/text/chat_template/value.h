@@ -24,8 +24,7 @@ struct Text {
 };
 
 // Everything that holds items in order. An iterator is what Python's generators are: it can be walked once.
-// Bytes are numbers of 0 to 255.
-enum class SequenceType : uint8_t { list, tuple, group, bytes, range, keys, values, items, iterator };
+enum class SequenceType : uint8_t { list, tuple, group, range, keys, values, items, iterator };
 
 struct Sequence;
 struct Mapping;

@@ -1,4 +1,5 @@
-// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are read.
+// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are read
+// or refused.
 #include "text/tokenizer/class_choice.h"
 
 #include <utility>

@@ -27,29 +27,12 @@ constexpr DefaultTokens kQwenTokens{.bos = "", .eos = kEnd, .unk = kEnd, .pad = 
 constexpr DefaultTokens kRobertaTokens{"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"};
 constexpr DefaultTokens kLlamaTokens{.bos = "<s>", .eos = "</s>", .unk = "<unk>"};
 
-constexpr DefaultTokens kAlbertTokens{"[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]"};
-constexpr const char* kCamembertExtra[] = {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED", nullptr};
-
 const ClassRow kRows[] = {
-    {.name = "AlbertTokenizer",
-     .model = "Unigram",
-     .shape = Shape::albert,
-     .tokens = kAlbertTokens,
-     .surround = Surround::cls_sep,
-     .unknown_id = 1},
     {.name = "BertTokenizer",
      .model = "WordPiece",
      .shape = Shape::bert,
      .tokens = {.unk = "[UNK]", .sep = "[SEP]", .pad = "[PAD]", .cls = "[CLS]", .mask = "[MASK]"},
      .surround = Surround::cls_sep},
-    {.name = "CamembertTokenizer",
-     .model = "Unigram",
-     .shape = Shape::unigram,
-     .tokens = kRobertaTokens,
-     .surround = Surround::bos_eos,
-     .unknown_id = 0,
-     .finds_unknown = true,
-     .extra = kCamembertExtra},
     {.name = "CodeGenTokenizer", .tokens = kGpt2Tokens},
     {.name = "CodeLlamaTokenizer",
      .shape = Shape::metaspace,
@@ -62,16 +45,6 @@ const ClassRow kRows[] = {
      .nfc = true,
      .digits = true,
      .plain = Plain::extra},
-    {.name = "DebertaTokenizer",
-     .tokens = {"[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"},
-     .surround = Surround::cls_sep},
-    {.name = "DebertaV2Tokenizer",
-     .model = "Unigram",
-     .shape = Shape::deberta,
-     .tokens = {"[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"},
-     .surround = Surround::cls_sep,
-     .unknown_id = 1,
-     .finds_unknown = true},
     {.name = "GPT2Tokenizer", .tokens = kGpt2Tokens},
     {.name = "GPTNeoXTokenizer",
      .tokens = {.bos = kEnd, .eos = kEnd, .unk = kEnd, .pad = "<|padding|>"},
@@ -82,15 +55,6 @@ const ClassRow kRows[] = {
      .tokens = {.bos = "<bos>", .eos = "<eos>", .unk = "<unk>", .pad = "<pad>", .mask = "<mask>"},
      .unknown_in_model = true},
     {.name = "LlamaTokenizer", .shape = Shape::metaspace, .tokens = kLlamaTokens},
-    {.name = "MPNetTokenizer",
-     .model = "WordPiece",
-     .shape = Shape::bert,
-     .tokens = {"<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>"},
-     .surround = Surround::cls_sep},
-    {.name = "OpenAIGPTTokenizer",
-     .shape = Shape::word_ends,
-     .tokens = {.unk = "<unk>"},
-     .unknown_in_model = true},
     {.name = "Qwen2Tokenizer", .tokens = kQwenTokens, .split = kQwen2Split, .nfc = true, .plain = Plain::all},
     {.name = "Qwen3_5Tokenizer", .tokens = kQwenTokens, .split = kQwen35Split, .nfc = true},
     {.name = "RobertaTokenizer", .tokens = kRobertaTokens, .surround = Surround::cls_sep},
@@ -109,16 +73,18 @@ const ClassRow kRows[] = {
      .unknown_id = 3},
 };
 
-// Encoders, translators and classes for pictures and sound.
+// Encoders, translators, GPT-1 and classes for pictures and sound.
 constexpr std::string_view kUnread[] = {
-    "BarthezTokenizer",  "BigBirdTokenizer",    "BlenderbotTokenizer",  "CLIPTokenizer",
-    "ConvBertTokenizer", "EsmcTokenizer",       "FunnelTokenizer",      "HerbertTokenizer",
-    "LasrTokenizer",     "LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer",  "LayoutXLMTokenizer",
-    "LukeTokenizer",     "MBart50Tokenizer",    "MBartTokenizer",       "MLukeTokenizer",
-    "MarkupLMTokenizer", "NllbTokenizer",       "NougatTokenizer",      "PegasusTokenizer",
-    "ReformerTokenizer", "RemBertTokenizer",    "SeamlessM4TTokenizer", "Siglip2Tokenizer",
-    "SplinterTokenizer", "Tipsv2Tokenizer",     "UdopTokenizer",        "VideoPrismTokenizer",
-    "WhisperTokenizer",  "XGLMTokenizer",       "XLNetTokenizer"};
+    "AlbertTokenizer",      "BarthezTokenizer",    "BigBirdTokenizer",    "BlenderbotTokenizer",
+    "CLIPTokenizer",        "CamembertTokenizer",  "ConvBertTokenizer",   "DebertaTokenizer",
+    "DebertaV2Tokenizer",   "EsmcTokenizer",       "FunnelTokenizer",     "HerbertTokenizer",
+    "LasrTokenizer",        "LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer", "LayoutXLMTokenizer",
+    "LukeTokenizer",        "MBart50Tokenizer",    "MBartTokenizer",      "MLukeTokenizer",
+    "MPNetTokenizer",       "MarkupLMTokenizer",   "NllbTokenizer",       "NougatTokenizer",
+    "OpenAIGPTTokenizer",   "PegasusTokenizer",    "ReformerTokenizer",   "RemBertTokenizer",
+    "SeamlessM4TTokenizer", "Siglip2Tokenizer",    "SplinterTokenizer",   "Tipsv2Tokenizer",
+    "UdopTokenizer",        "VideoPrismTokenizer", "WhisperTokenizer",    "XGLMTokenizer",
+    "XLNetTokenizer"};
 
 std::string_view base_name(std::string_view name) {
   if (name.ends_with("Fast")) name.remove_suffix(4);

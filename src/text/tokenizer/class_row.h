@@ -23,10 +23,7 @@ enum class Shape {
   metaspace,   // Llama's: a mark of a space before the text
   gemma,       // marks of spaces, none before the text
   bert,        // BERT's cleaning, words and punctuation
-  word_ends,   // the same words, whose last tokens carry a suffix
-  unigram,     // words, each with a mark of a space before it
-  albert,      // the same after ALBERT's cleaning
-  deberta      // runs of whitespace as one space, and a mark before the text
+  unigram      // words, each with a mark of a space before it
 };
 
 // What is put around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
@@ -48,10 +45,8 @@ struct ClassRow {
   bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
   Surround surround = Surround::file;
   Plain plain = Plain::none;
-  int unknown_id = -1;                 // of Unigram, whatever the file says
-  bool finds_unknown = false;          // the id of unk_token instead, where the vocabulary has it
-  const char* const* extra = nullptr;  // special tokens where no extra ones are named; nullptr after the last
-  bool sentinels = false;              // T5's <extra_id_0> ... where no extra tokens are named
+  int unknown_id = -1;     // of Unigram, whatever the file says
+  bool sentinels = false;  // T5's <extra_id_0> ... if no extra tokens are named
 };
 
 // Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.

@@ -12,7 +12,6 @@ namespace trl::text {
 namespace {
 using base::Json;
 constexpr const char* kWordPiecePrefix = "##";
-constexpr const char* kWordEnd = "</w>";
 
 Json byte_level_steps(const ClassRow& row, bool space) {
   Json steps = Json::array();
@@ -40,9 +39,6 @@ Json bert_normalizer(const Settings::Cleaning& cleaning) {
           {"lowercase", cleaning.lowercase}};
 }
 
-Json normalizers(Json steps) { return {{"type", "Sequence"}, {"normalizers", std::move(steps)}}; }
-Json step(const char* type) { return {{"type", type}}; }
-
 // The only normalizer of a file that a Unigram class keeps.
 Json find_precompiled(const Json& normalizer) {
   const Json steps =
@@ -51,31 +47,6 @@ Json find_precompiled(const Json& normalizer) {
     if (type_of(step) == "Precompiled") return step;
   }
   return nullptr;
-}
-
-Json albert_normalizer(const Json& before, const Settings::Cleaning& cleaning) {
-  Json steps = Json::array({replace("``", "\""), replace("''", "\"")});
-  if (!cleaning.keep_accents) {
-    steps.push_back(step("NFKD"));
-    steps.push_back(step("StripAccents"));
-  }
-  if (cleaning.lowercase) steps.push_back(step("Lowercase"));
-  if (Json map = find_precompiled(before); !map.is_null()) steps.push_back(std::move(map));
-  return normalizers(std::move(steps));
-}
-
-void set_deberta_steps(Json& tokenizer, const Settings& settings) {
-  Json steps = Json::array();
-  if (settings.cleaning.lowercase) steps.push_back(step("Lowercase"));
-  steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", "\\s{2,}|[\\n\\r\\t]"}}}, {"content", " "}});
-  steps.push_back(step("NFC"));
-  steps.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
-  tokenizer["normalizer"] = normalizers(std::move(steps));
-  tokenizer["decoder"] = metaspace(settings.add_prefix_space.value_or(true) ? "always" : "first", true);
-  Json words = Json::array({tokenizer["decoder"]});
-  if (settings.cleaning.split_punctuation)
-    words.insert(words.begin(), Json{{"type", "Punctuation"}, {"behavior", "Isolated"}});
-  tokenizer["pre_tokenizer"] = pre_tokenizers(std::move(words));
 }
 
 void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
@@ -94,16 +65,9 @@ void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
     normalizer = bert_normalizer(settings.cleaning);
     tokenizer["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
     tokenizer["decoder"] = {{"type", "WordPiece"}, {"prefix", kWordPiecePrefix}, {"cleanup", true}};
-  } else if (row.shape == Shape::word_ends) {
-    normalizer = bert_normalizer({});
-    tokenizer["pre_tokenizer"] = step("BertPreTokenizer");
-    tokenizer["decoder"] = {{"type", "BPEDecoder"}, {"suffix", kWordEnd}};
-  } else if (row.shape == Shape::deberta) {
-    set_deberta_steps(tokenizer, settings);
-  } else if (row.shape == Shape::unigram || row.shape == Shape::albert) {
+  } else if (row.shape == Shape::unigram) {
     const char* scheme = row.sentinels || settings.add_prefix_space.value_or(true) ? "always" : "never";
-    normalizer =
-        row.shape == Shape::albert ? albert_normalizer(before, settings.cleaning) : find_precompiled(before);
+    normalizer = find_precompiled(before);
     tokenizer["decoder"] = metaspace(scheme, true);
     tokenizer["pre_tokenizer"] =
         pre_tokenizers(Json::array({{{"type", "WhitespaceSplit"}}, tokenizer["decoder"]}));
@@ -117,20 +81,9 @@ void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
   }
 }
 
-// DeBERTa's class looks for the token with the score 0.
-int64_t unknown_id(const TokenizerJson& json, const ClassRow& row, const Settings& settings) {
-  if (!row.finds_unknown) return row.unknown_id;
-  for (size_t id = 0; id < json.pieces.size(); ++id) {
-    const auto& [token, score] = json.pieces[id];
-    if (token == settings.special.unk && (row.shape != Shape::deberta || score == 0))
-      return static_cast<int64_t>(id);
-  }
-  return row.unknown_id;
-}
-
-void set_model(const TokenizerJson& json, Json& model, const ClassRow& row, const Settings& settings) {
+void set_model(Json& model, const ClassRow& row, const Settings& settings) {
   if (row.model == "Unigram") {
-    model["unk_id"] = unknown_id(json, row, settings);
+    model["unk_id"] = row.unknown_id;
     model["byte_fallback"] = false;
     return;
   }
@@ -145,7 +98,7 @@ void set_model(const TokenizerJson& json, Json& model, const ClassRow& row, cons
   model["unk_token"] = nullptr;
   if (row.unknown_in_model && settings.special.unk) model["unk_token"] = *settings.special.unk;
   model["continuing_subword_prefix"] = nullptr;
-  model["end_of_word_suffix"] = row.shape == Shape::word_ends ? Json(kWordEnd) : Json(nullptr);
+  model["end_of_word_suffix"] = nullptr;
   model["fuse_unk"] = marks;
   model["byte_fallback"] = marks;
   model["ignore_merges"] = false;
@@ -214,7 +167,7 @@ std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& se
                  {"pre_tokenizer", at(tokenizer, "pre_tokenizer")},
                  {"post_processor", at(tokenizer, "post_processor")},
                  {"ignore_merges", at(*model, "ignore_merges")}};
-  set_model(json, *model, row, settings);
+  set_model(*model, row, settings);
   set_steps(tokenizer, row, settings);
   if (settings.lists_added) tokenizer["added_tokens"] = Json::array();
   return differences(before, tokenizer, row);

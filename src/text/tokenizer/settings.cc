@@ -129,11 +129,9 @@ void put_defaults(Json& config, const ClassRow& row, const std::string& where) {
     if (!text || config.contains(key)) continue;
     config[key] = *text ? Json(text) : Json(nullptr);
   }
-  if (!config.contains("extra_special_tokens") && !config.contains("additional_special_tokens")) {
-    if (row.sentinels) config["extra_special_tokens"] = sentinels(Field(config, where));
-    for (const char* const* token = row.extra; token && *token; ++token)
-      config["extra_special_tokens"].push_back(*token);
-  }
+  if (row.sentinels && !config.contains("extra_special_tokens") &&
+      !config.contains("additional_special_tokens"))
+    config["extra_special_tokens"] = sentinels(Field(config, where));
   if (!row.infilling) return;
   const std::pair<const char*, const char*> infilling[] = {{"prefix_token", "\xE2\x96\x81<PRE>"},
                                                            {"middle_token", "\xE2\x96\x81<MID>"},
@@ -272,9 +270,7 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   if (const auto field = root.find("add_bos_token")) settings.add_bos = field->boolean();
   if (const auto field = root.find("add_eos_token")) settings.add_eos = field->boolean();
   settings.legacy = root.boolean_or("legacy", false);
-  settings.cleaning.lowercase = root.boolean_or("do_lower_case", !row || row->shape != Shape::deberta);
-  settings.cleaning.keep_accents = root.boolean_or("keep_accents", false);
-  settings.cleaning.split_punctuation = root.boolean_or("split_by_punct", false);
+  settings.cleaning.lowercase = root.boolean_or("do_lower_case", true);
   settings.cleaning.ideographs = root.boolean_or("tokenize_chinese_chars", true);
   if (const auto field = root.find("strip_accents")) settings.cleaning.strip_accents = field->boolean();
   settings.chat_templates = read_template_files(files, directory);

@@ -32,12 +32,10 @@ struct Settings {
   std::optional<bool> add_prefix_space;
   std::optional<bool> add_bos, add_eos;
   bool legacy = false;
-  struct Cleaning {  // of BertTokenizer and others
+  struct Cleaning {  // of BertTokenizer
     bool lowercase = true;
     bool ideographs = true;
     std::optional<bool> strip_accents;
-    bool keep_accents = false;
-    bool split_punctuation = false;
   };
   Cleaning cleaning;
   Plain plain = Plain::none;

@@ -32,14 +32,6 @@ struct AdapterRun {
       rows.get());
 };
 
-host::Model open_model(const std::string& path, const host::Settings& options = {}) {
-  trl_model* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_model_open(nullptr, path.c_str(), host::config(options).get(), &made, error), TRL_OK)
-      << error.message();
-  return host::Model(made);
-}
-
 // adapter: nullable. Nothing after an error.
 Ids greedy(trl_generator* generator, const char* adapter) {
   host::Settings settings = {{"generate.max_new_tokens", "12"}};
@@ -82,8 +74,8 @@ TEST(Adapter, AConversionMergesIt) {
   EXPECT_EQ(convert(saved, "m.gguf", {{"convert.base", base}}), done);
   EXPECT_EQ(convert(saved, "m.gguf", {}), done);  // files are replaced
   EXPECT_EQ(convert(base, "half", {{"adapter_name_or_path", saved}, {"convert.type", "BF16"}}), done);
-  const Ids merged = greedy(open_model(run.scratch / "merged").get());
-  EXPECT_EQ(greedy(open_model(run.scratch / "m.gguf").get()), merged);
+  const Ids merged = greedy(host::open_model(run.scratch / "merged").get());
+  EXPECT_EQ(greedy(host::open_model(run.scratch / "m.gguf").get()), merged);
   const auto half = host::parse(host::read_file(run.scratch / "half/config.json"));
   EXPECT_EQ(half.contains("dtype") ? half["dtype"] : half["torch_dtype"], "bfloat16");
   const auto refused = [](const std::string& message) {
@@ -115,11 +107,12 @@ TEST(Adapter, IsAddedUsedMergedAndRemoved) {
   const std::string base = host::golden("models/qwen2"), saved = run.scratch / "out";
   EXPECT_FALSE(std::filesystem::exists(run.scratch / "out/model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "merged/model.safetensors"));
-  const Ids alone = greedy(open_model(base).get()), merged = greedy(open_model(run.scratch / "merged").get());
+  const Ids alone = greedy(host::open_model(base).get()),
+            merged = greedy(host::open_model(run.scratch / "merged").get());
   ASSERT_NE(alone, merged);
-  EXPECT_EQ(greedy(open_model(base, {{"adapter_name_or_path", saved}}).get()), merged);
+  EXPECT_EQ(greedy(host::open_model(base, {{"adapter_name_or_path", saved}}).get()), merged);
 
-  const host::Model model = open_model(base);
+  const host::Model model = host::open_model(base);
   Error error;
   const auto use = [&](const char* name) { return trl_model_use_adapter(model.get(), name, error); };
   ASSERT_EQ(trl_model_add_adapter(model.get(), "mine", saved.c_str(), error), TRL_OK) << error.message();
@@ -157,9 +150,9 @@ TEST(Adapter, IsAddedToATrainer) {
   ASSERT_EQ(trl_generator_from_trainer(trainer.get(), &made, error), TRL_OK);
   const host::Generator generator(made);
   const std::string base = host::golden("models/qwen2");
-  const host::Model with = open_model(base, {{"adapter_name_or_path", path}});
+  const host::Model with = host::open_model(base, {{"adapter_name_or_path", path}});
   EXPECT_EQ(greedy(generator.get(), "mine"), greedy(with.get()));
-  EXPECT_EQ(greedy(generator.get(), "none"), greedy(open_model(base).get()));
+  EXPECT_EQ(greedy(generator.get(), "none"), greedy(host::open_model(base).get()));
   EXPECT_NE(greedy(generator.get(), "mine"), greedy(generator.get(), "none"));
   EXPECT_EQ(greedy(generator.get(), "default"), greedy(generator.get(), nullptr));
   EXPECT_EQ(greedy(generator.get(), "yours"), Ids());
@@ -180,7 +173,7 @@ TEST(Adapter, NoneGeneratesWithTheModelAlone) {
   trl_generator* made = nullptr;
   ASSERT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, nullptr), TRL_OK);
   const host::Generator generator(made);
-  const Ids alone = greedy(open_model(host::golden("models/qwen2")).get());
+  const Ids alone = greedy(host::open_model(host::golden("models/qwen2")).get());
   EXPECT_EQ(greedy(generator.get(), "none"), alone);
   EXPECT_NE(greedy(generator.get(), nullptr), alone);
 }
@@ -189,7 +182,7 @@ TEST(Adapter, IsKeptAsAReference) {
   NEED_MODEL();
   const AdapterRun run;
   const std::string saved = run.scratch / "out";
-  const host::Model model = open_model(host::golden("models/qwen2"));
+  const host::Model model = host::open_model(host::golden("models/qwen2"));
   const Ids alone = greedy(model.get());
   Error error;
   for (const char* name : {"default", "ref"})
@@ -209,7 +202,7 @@ TEST(Adapter, IsSavedFromAModel) {
   NEED_MODEL();
   const AdapterRun run;
   const std::string base = host::golden("models/qwen2"), saved = run.scratch / "out";
-  const host::Model model = open_model(base);
+  const host::Model model = host::open_model(base);
   Error error;
   const auto save = [&](const char* name, const char* kind) {
     return trl_model_save(model.get(), (run.scratch / name).c_str(),
@@ -226,9 +219,9 @@ TEST(Adapter, IsSavedFromAModel) {
   EXPECT_EQ(bytes("adapter/adapter_model.safetensors"), bytes("out/adapter_model.safetensors"));
   EXPECT_EQ(bytes("adapter/adapter_config.json"), bytes("out/adapter_config.json"));
   EXPECT_EQ(bytes("merged/model.safetensors"), bytes("merged/model.safetensors"));
-  const Ids alone = greedy(open_model(base).get()), merged = greedy(model.get());
-  EXPECT_EQ(greedy(open_model(run.scratch / "model").get()), alone);
-  EXPECT_EQ(greedy(open_model(run.scratch / "merged").get()), merged);
+  const Ids alone = greedy(host::open_model(base).get()), merged = greedy(model.get());
+  EXPECT_EQ(greedy(host::open_model(run.scratch / "model").get()), alone);
+  EXPECT_EQ(greedy(host::open_model(run.scratch / "merged").get()), merged);
   EXPECT_TRUE(std::filesystem::exists(run.scratch / "adapter/tokenizer.json"));
   EXPECT_NE(bytes("out/README.md").find("\n- sft\n- transformers\n- trl\n"), std::string::npos);
   EXPECT_TRUE(bytes("adapter/README.md").starts_with("---\nbase_model: "));
@@ -399,9 +392,9 @@ TEST(Adapter, TrainsTheTokensOfATemplateModel) {
     if (!tied) want.insert(want.begin(), prefix + "lm_head.weight 512");
     EXPECT_EQ(tensors_outside_layers(scratch / "out/adapter_model.safetensors"), want);
     // The adapter brings its rows and its tokenizer.
-    const Ids merged = greedy(open_model(scratch / "merged").get());
-    EXPECT_EQ(greedy(open_model(scratch / "out").get()), merged);
-    const host::Model base = open_model(host::golden(model));
+    const Ids merged = greedy(host::open_model(scratch / "merged").get());
+    EXPECT_EQ(greedy(host::open_model(scratch / "out").get()), merged);
+    const host::Model base = host::open_model(host::golden(model));
     EXPECT_EQ(trl_model_add_adapter(base.get(), "mine", (scratch / "out").c_str(), error), TRL_E_FORMAT);
   }
 }
@@ -583,7 +576,7 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
     EXPECT_EQ(error.key(), key) << error.message();
     EXPECT_EQ(made, nullptr);
   }
-  const host::Model model = open_model(host::golden("models/qwen2"));
+  const host::Model model = host::open_model(host::golden("models/qwen2"));
   Error error;
   EXPECT_EQ(trl_model_add_adapter(model.get(), "../x", "nowhere", error), TRL_E_NOT_FOUND);
   const AdapterRun run;
@@ -592,7 +585,7 @@ TEST(Adapter, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(trl_model_add_adapter(model.get(), "twice", saved.c_str(), error), TRL_OK);
   EXPECT_EQ(trl_model_add_adapter(model.get(), "twice", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(std::string(error.message()), "the model already has an adapter \"twice\"");
-  const host::Model other = open_model(host::golden("models/qwen3"));
+  const host::Model other = host::open_model(host::golden("models/qwen3"));
   EXPECT_EQ(trl_model_add_adapter(other.get(), "mine", saved.c_str(), error), TRL_E_FORMAT);
   EXPECT_EQ(trl_model_use_adapter(other.get(), "mine", error), TRL_E_NOT_FOUND);
   const std::string config = scratch / "config";

@@ -78,13 +78,7 @@ TEST(Cancel, EndsTheCreationOfATrainerInEveryPhase) {
   const host::Scratch scratch;
   for (const char* phase : {"rows", "tokenize", "plan", "weights"}) {
     expect_cancelled(phase, [&](trl_runtime* runtime, trl_error** error) {
-      const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
-      trl_trainer* trainer = nullptr;
-      const trl_status status = trl_trainer_create(runtime, host::config(host::tiny(scratch / "out")).get(),
-                                                   rows.get(), nullptr, &trainer, error);
-      EXPECT_EQ(trainer != nullptr, status == TRL_OK);
-      trl_trainer_destroy(trainer);
-      return status;
+      return host::create_trainer(runtime, scratch, error);
     });
   }
 }

@@ -11,13 +11,7 @@ using host::Error;
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
 host::Model open(const host::Settings& options = {}) {
-  trl_model* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_model_open(nullptr, host::golden("models/qwen2").c_str(), host::config(options).get(), &made,
-                           error),
-            TRL_OK)
-      << error.message();
-  return host::Model(made);
+  return host::open_model(host::golden("models/qwen2"), options);
 }
 
 host::Generator generator(trl_model* model) {

@@ -40,16 +40,6 @@ host::Runtime runtime_with(Heard& heard) {
   return runtime;
 }
 
-trl_status create(trl_runtime* runtime, const host::Scratch& scratch, trl_error** error) {
-  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
-  trl_trainer* trainer = nullptr;
-  const trl_status status = trl_trainer_create(runtime, host::config(host::tiny(scratch / "out")).get(),
-                                               rows.get(), nullptr, &trainer, error);
-  EXPECT_EQ(trainer != nullptr, status == TRL_OK);
-  trl_trainer_destroy(trainer);
-  return status;
-}
-
 TEST(Progress, HearsThePhasesOfATrainersCreation) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -57,7 +47,7 @@ TEST(Progress, HearsThePhasesOfATrainersCreation) {
   {
     const host::Runtime runtime = runtime_with(heard);
     Error error;
-    ASSERT_EQ(create(runtime.get(), scratch, error), TRL_OK) << error.message();
+    ASSERT_EQ(host::create_trainer(runtime.get(), scratch, error), TRL_OK) << error.message();
   }
   std::erase(heard.phases, "engine");  // where this test comes first in its process
   EXPECT_EQ(heard.phases, (std::vector<std::string>{"rows", "tokenize", "plan", "weights"}));
@@ -81,7 +71,8 @@ TEST(Progress, ItsAnswerStopsEveryPhase) {
       int64_t before = 0, after = 0;
       Error error;
       ASSERT_EQ(trl_runtime_memory(runtime.get(), nullptr, &before, nullptr, nullptr), TRL_OK);
-      EXPECT_EQ(create(runtime.get(), scratch, error), answer < 0 ? TRL_E_CALLBACK : TRL_E_CANCELLED)
+      EXPECT_EQ(host::create_trainer(runtime.get(), scratch, error),
+                answer < 0 ? TRL_E_CALLBACK : TRL_E_CANCELLED)
           << phase << ": " << error.message();
       EXPECT_EQ(trl_error_callback_code(error.get()), answer < 0 ? answer : 0);
       EXPECT_EQ(heard.phases.back(), phase);
@@ -89,7 +80,7 @@ TEST(Progress, ItsAnswerStopsEveryPhase) {
       EXPECT_EQ(after, before) << phase;
       heard.stop_in.clear();
       heard.last.clear();
-      EXPECT_EQ(create(runtime.get(), scratch, error), TRL_OK) << error.message();
+      EXPECT_EQ(host::create_trainer(runtime.get(), scratch, error), TRL_OK) << error.message();
     }
   }
 }

@@ -32,6 +32,25 @@ inline Trainer trainer(const Settings& settings, trl_dataset* train, trl_dataset
   return Trainer(made);
 }
 
+// Creates a trainer of the tiny model and destroys it again.
+inline trl_status create_trainer(trl_runtime* runtime, const Scratch& scratch, trl_error** error) {
+  const Dataset rows = open_rows(golden("data/datasets/train_lm.jsonl"));
+  trl_trainer* made = nullptr;
+  const trl_status status =
+      trl_trainer_create(runtime, config(tiny(scratch / "out")).get(), rows.get(), nullptr, &made, error);
+  EXPECT_EQ(made != nullptr, status == TRL_OK);
+  trl_trainer_destroy(made);
+  return status;
+}
+
+inline Model open_model(const std::string& path, const Settings& options = {}) {
+  trl_model* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_model_open(nullptr, path.c_str(), config(options).get(), &made, error), TRL_OK)
+      << error.message();
+  return Model(made);
+}
+
 inline Json state(trl_trainer* trainer) {
   const char* json = nullptr;
   Error error;

@@ -59,10 +59,7 @@ TEST(Save, HasWhatTransformersReads) {
   }
   const Json config = host::parse(host::read_file(out / "config.json"));
   EXPECT_EQ(config["model_type"], "qwen2");
-  trl_model* model = nullptr;
-  Error error;
-  ASSERT_EQ(trl_model_open(nullptr, out.c_str(), nullptr, &model, error), TRL_OK) << error.message();
-  trl_model_destroy(model);
+  host::open_model(out.string());
 }
 
 TEST(Save, UntrainedWeightsAreUnchanged) {

@@ -10,14 +10,6 @@ using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-host::Model open_model(const std::string& path, const host::Settings& options = {}) {
-  trl_model* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_model_open(nullptr, path.c_str(), host::config(options).get(), &made, error), TRL_OK)
-      << error.message();
-  return host::Model(made);
-}
-
 std::vector<float> scores(trl_model* model, const std::vector<std::string>& texts, int32_t form,
                           const host::Settings& options = {}) {
   std::vector<const char*> given;
@@ -34,7 +26,7 @@ std::vector<float> scores(trl_model* model, const std::vector<std::string>& text
 TEST(Score, IsThatOfTransformers) {
   NEED_MODEL();
   const Json recorded = host::golden_json("reward/scores.json");
-  const host::Model model = open_model(host::golden("models/qwen2"), {{"method", "reward"}});
+  const host::Model model = host::open_model(host::golden("models/qwen2"), {{"method", "reward"}});
   for (const auto& [name, form] : {std::pair{"plain", TRL_TEXT_AS_IS},
                                    {"with_eos", TRL_TEXT_ANSWER},
                                    {"conversations", TRL_TEXT_CONVERSATION}}) {
@@ -72,7 +64,7 @@ TEST(Score, OfASavedRunIsWhatItMeasured) {
     ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     const trl_metrics* metrics = nullptr;
     ASSERT_EQ(trl_trainer_evaluate(trainer.get(), &metrics, error), TRL_OK) << error.message();
-    const host::Model model = open_model((scratch / "out").string());
+    const host::Model model = host::open_model((scratch / "out").string());
     const std::vector<float> got =
         scores(model.get(), {"one two three", "five six", "four", "seven eight nine"}, TRL_TEXT_ANSWER);
     EXPECT_NEAR(*std::min_element(got.begin(), got.end()), host::metric(metrics, "eval_min_reward"), 1e-6);
@@ -83,8 +75,8 @@ TEST(Score, OfASavedRunIsWhatItMeasured) {
 
 TEST(Score, RefusesWhatHasNone) {
   NEED_MODEL();
-  const host::Model language = open_model(host::golden("models/qwen2"));
-  const host::Model model = open_model(host::golden("models/qwen2"), {{"method", "reward"}});
+  const host::Model language = host::open_model(host::golden("models/qwen2"));
+  const host::Model model = host::open_model(host::golden("models/qwen2"), {{"method", "reward"}});
   const char* const texts[] = {"one", nullptr};
   float out[] = {7, 7};
   Error error;

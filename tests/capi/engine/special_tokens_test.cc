@@ -82,10 +82,7 @@ TEST(SpecialTokens, AGenerationEndsAtTheNewOne) {
   ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   edit(std::filesystem::path(scratch / "out") / "tokenizer_config.json", {{"eos_token", "<|eot_id|>"}});
-  trl_model* opened = nullptr;
-  ASSERT_EQ(trl_model_open(nullptr, (scratch / "out").c_str(), nullptr, &opened, error), TRL_OK)
-      << error.message();
-  const host::Model model(opened);
+  const host::Model model = host::open_model(scratch / "out");
   trl_generator* made = nullptr;
   ASSERT_EQ(trl_generator_create(model.get(), nullptr, &made, error), TRL_OK) << error.message();
   const host::Generator generator(made);

@@ -31,11 +31,7 @@ double bytes(const Json& plan, const std::string& term) {
 }
 
 // From then on plans have no start of the process.
-void open_a_model() {
-  trl_model* made = nullptr;
-  EXPECT_EQ(trl_model_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr), TRL_OK);
-  const host::Model model(made);
-}
+void open_a_model() { host::open_model(host::golden("models/qwen2")); }
 
 host::Settings tiny(const host::Scratch& scratch) {
   return host::with(host::tiny(scratch / "out"), {{"max_length", "256"}});
