@@ -7,6 +7,7 @@
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
+#include "capi/position_check.h"
 #include "capi/prepare.h"
 #include "capi/reference_check.h"
 #include "capi/training_run.h"
@@ -144,6 +145,7 @@ void Evaluator::evaluate(const Dataset& rows) {
   const Prepared prepared = prepare_evaluation(config_, arguments_, tokenizer_->get(), *runtime_, rows);
   Batches& batches = *prepared.eval;
   batches.settle();
+  check_positions(config_, model_->learned_positions(), batches, nullptr);
   check_limit(std::min(arguments_.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
               opened_bytes_);
   std::span<const engine::Metric> numbers;
