@@ -1,9 +1,8 @@
 // trl_evaluator_*.
 #include "capi/evaluator_handle.h"
 
-#include <filesystem>
-
 #include "adapter/config_file.h"
+#include "base/files.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
@@ -31,7 +30,7 @@ config::Config evaluated(config::Config config) {
                                    {"precompute_ref_log_probs", "false"},
                                    {"cache_frozen_layers", "null"}})
     if (config.is_set(key)) config.set(key, value);
-  config.set("output_dir", std::filesystem::temp_directory_path().string());
+  config.set("output_dir", base::temporary_directory());
   return with_absolute_paths(std::move(config));
 }
 

@@ -1,7 +1,7 @@
 // trl_dataset_get_batch and trl_dataset_visit_batches.
-#include <filesystem>
 #include <optional>
 
+#include "base/files.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/dataset_handle.h"
@@ -57,7 +57,7 @@ base::Json describe_batch(const engine::Batch& batch, const text::Tokenizer& tok
 
 // Rows that are prepared for a look are kept in memory or in a file without a name.
 config::Config without_output(config::Config config) {
-  config.set("output_dir", std::filesystem::temp_directory_path().string());
+  config.set("output_dir", base::temporary_directory());
   return config;
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "capi/prepare.h"
 #include "capi/profile.h"
 #include "config/data_arguments.h"
@@ -95,7 +95,7 @@ RunSize measured_size(const config::Config& config, const config::TrainingArgume
 RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
                       const Dataset& rows, const Tokenizer& tokenizer) {
   config::TrainingArguments apart = training;
-  apart.output_dir = std::filesystem::temp_directory_path().string();  // nothing is left in a run's own
+  apart.output_dir = base::temporary_directory();  // nothing is left in a run's own
   const Prepared prepared = prepare(config, apart, tokenizer.get(), *rows.runtime(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();
