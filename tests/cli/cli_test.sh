@@ -485,6 +485,10 @@ case_eval_measures_as_training_does() {
   sed -n 's/.*"eval_loss":\([0-9.]*\).*/\1/p' out | awk -v want="$loss" '{ exit !($1 > want - 1e-5 && $1 < want + 1e-5) }' ||
     die "training measured $loss"
   says out '"split":"test"'; says out '"eval_perplexity"'; says out '"eval_mean_token_accuracy"'
+  sed 's/"eval_runtime.*per_second":[0-9.]*//' out >want
+  local file=(--model_name_or_path "$model" --dataset_name rows/train.jsonl --bf16 false)
+  run 0 eval "${file[@]}" --eval_dataset_name rows/test.jsonl; sed 's/"eval_runtime.*per_second":[0-9.]*//' out | cmp - want
+  run 0 eval "${file[@]}" --test_split_size 3; says out '"split":"test"'; says err "3 rows"
   run 0 eval "${eval[@]}" --splits train,test; [ "$(wc -l <out)" -eq 2 ] || die "two splits"
   run 0 eval "${eval[@]}" --lr_scheduler_type cosine_with_min_lr --lr_scheduler_kwargs "{min_lr: 1e-6}"  # of a run's recipe
   run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
