@@ -1440,9 +1440,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),
  *   TRL_E_OUT_OF_MEMORY (runtime.host_memory_limit is too little for the longest row), TRL_E_FORMAT,
- *   TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the work is done; rows
- *   or model cannot be read) and others. What refuses a single set of `estimate.compare`
- *   is not an error.
+ *   TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the work is done;
+ * rows or model cannot be read) and others. What refuses a single set of `estimate.compare` is not an error.
  * Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are NULL and the file
  * is untouched.
  * @since 0.1

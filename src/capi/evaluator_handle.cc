@@ -1,9 +1,8 @@
 // trl_evaluator_*.
 #include "capi/evaluator_handle.h"
 
-#include <filesystem>
-
 #include "adapter/config_file.h"
+#include "base/files/files.h"
 #include "base/text/quantity.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
@@ -30,7 +29,7 @@ config::Config evaluated(config::Config config) {
                                    {"precompute_ref_log_probs", "false"},
                                    {"cache_frozen_layers", "null"}})
     if (config.is_set(key)) config.set(key, value);
-  config.set("output_dir", std::filesystem::temp_directory_path().string());
+  config.set("output_dir", base::temporary_directory());
   return run::with_absolute_paths(std::move(config));
 }
 
@@ -145,6 +144,7 @@ void Evaluator::evaluate(const Dataset& rows) {
       run::prepare_evaluation(*runtime_, config_, arguments_, tokenizer_->get(), rows);
   run::Batches& batches = *prepared.eval;
   batches.settle();
+  run::check_positions(config_, model_->learned_positions(), batches, nullptr);
   check_limit(std::min(arguments_.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
               opened_bytes_);
   std::span<const engine::Metric> numbers;

@@ -57,6 +57,16 @@ std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Ru
   return all;
 }
 
+// The rows that a run with this configuration evaluates, if eval_dataset_name or test_split_size says which.
+std::unique_ptr<Dataset> rows_of_run(const Config& config, const Runtime& runtime) {
+  if (get(config, "eval_dataset_name").empty() && get(config, "test_split_size").empty()) return nullptr;
+  Error error;
+  Dataset train;
+  auto rows = std::make_unique<Dataset>();
+  check(trl_dataset_open_config(runtime.get(), config.get(), train.out(), rows->out(), error.out()), error);
+  return rows;
+}
+
 nlohmann::ordered_json measure(const Evaluator& evaluator, const Dataset& rows) {
   Error error;
   const trl_metrics* metrics = nullptr;
@@ -106,8 +116,8 @@ int eval(const Words& words) {
       {"runtime"},
       {},
       {{"splits",
-        "Splits of the dataset, separated by commas (default: the value of --dataset_test_split; for a file, "
-        "train)",
+        "Splits of the dataset, separated by commas (default: the rows that a run evaluates, by "
+        "--eval_dataset_name, --test_split_size or --dataset_test_split; for a file, train)",
         &splits}},
       {{"json", "Print one JSON object a split; so it is, too, where stdout is not a terminal", &json}}};
   if (parse(line, words, config)) return 0;
@@ -116,15 +126,21 @@ int eval(const Words& words) {
   }
   // a recipe may ask for evaluation rows
   for (const char* key : {"eval_strategy", "save_strategy", "load_best_model_at_end"}) set(config, key, "no");
-  set(config, "lr_scheduler_type", "constant");
+  for (const char* key : {"lr_scheduler_type", "lr_scheduler_kwargs"})  // some need evaluations in a run
+    check(trl_config_unset(config.get(), key, error.out()), error);
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");
   interrupt.watch_calls(runtime.get());
   const std::string test = get(config, "dataset_test_split");
   std::vector<std::string> wanted = names(splits.value_or(test));
-  const std::vector<std::unique_ptr<Dataset>> rows =
-      open_splits(config, runtime, wanted, splits.has_value() || test != "test");
+  std::vector<std::unique_ptr<Dataset>> rows;
+  if (auto of_run = splits ? nullptr : rows_of_run(config, runtime)) {
+    wanted = {"test"};
+    rows.push_back(std::move(of_run));
+  } else {
+    rows = open_splits(config, runtime, wanted, splits.has_value() || test != "test");
+  }
   Evaluator evaluator;
   check(trl_evaluator_create(runtime.get(), config.get(), evaluator.out(), error.out()), error);
   const bool as_json = json || isatty(STDOUT_FILENO) == 0;

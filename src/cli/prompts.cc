@@ -50,10 +50,16 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
                              "\"conversations\" or \"instruction\"");
 }
 
+bool begins_with(const std::string& text, std::string_view brackets) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && brackets.find(text[first]) != std::string_view::npos;
+}
+
 // A JSON list of rows, one row, or lines: a text or a row each.
-std::vector<Prompt> prompts_in(const std::string& text, const std::string& name) {
+std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   std::vector<Prompt> prompts;
-  const bool json = text.starts_with('[') || text.starts_with('{');
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the mark that some editors write
+  const bool json = begins_with(text, "[{");
   const PromptRow whole = json ? PromptRow::parse(text, nullptr, false) : PromptRow();
   if (whole.is_object()) return {prompt_of(whole, name + ":1")};
   if (whole.is_array() && !whole.empty() && whole.front().is_object()) {
@@ -67,7 +73,7 @@ std::vector<Prompt> prompts_in(const std::string& text, const std::string& name)
     const std::string where = fmt::format("{}:{}", name, ++number);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
-    const PromptRow row = line.starts_with('{') ? PromptRow::parse(line, nullptr, false) : PromptRow(line);
+    const PromptRow row = begins_with(line, "{") ? PromptRow::parse(line, nullptr, false) : PromptRow(line);
     if (row.is_discarded()) throw Failure(kFailed, where + ": not valid JSON");
     prompts.push_back(prompt_of(row, where));
   }

@@ -48,6 +48,7 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
   }
   const std::string near = nearest_flag(key, flags);
   if (!near.empty()) return fmt::format("{}; did you mean --{}?", what, near);
+  if (!line.takes_flags) return what;  // nor --help-all
   return fmt::format("{}; trl {} --help-all lists them", what, line.name);
 }
 
@@ -116,6 +117,7 @@ void refuse(const LeftWords& left) {
 void refuse_flags(const char* command, const Words& words, const std::vector<std::string>& flags) {
   CommandLine line;
   line.name = command;
+  line.takes_flags = false;
   for (const std::string& word : words) {
     if (is_flag(word) && !has(flags, name_of(word))) throw Failure(kUsage, not_an_option(line, word, flags));
   }

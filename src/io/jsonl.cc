@@ -102,24 +102,28 @@ size_t JsonRows::take(size_t count, size_t length, const Place& place, std::stri
 void JsonRows::cut_line(const Place& place, std::string* bytes) {
   const bool first = !std::exchange(begun_, true);
   base::JsonNesting nesting;
+  char last = 0;  // that is not blank
   for (size_t length = 0; !window_.at_end();) {
     const std::string_view text = window_.ahead();
     const size_t newline = text.find('\n'), count = std::min(newline, text.size());
     for (size_t at = 0; first && (at = nesting.next_event(text, at)) < count; ++at) nesting.feed(text[at]);
+    const size_t end = first ? text.substr(0, count).find_last_not_of(" \t\r") : std::string_view::npos;
+    if (end != std::string_view::npos) last = text[end];
     length = take(count, length, place, bytes);
     if (newline == std::string_view::npos) continue;
-    if (first) refuse_object_of_lines(nesting);
+    if (first) refuse_object_of_lines(nesting, last);
     return;
   }
 }
 
 // The first line of a file. JSON that is open at its end goes on in the next one; a new row there begins with
-// a bracket.
-void JsonRows::refuse_object_of_lines(base::JsonNesting nesting) {
+// a bracket, and does not follow a character that asks for more.
+void JsonRows::refuse_object_of_lines(base::JsonNesting nesting, char last) {
   if (nesting.depth <= 0 || nesting.in_string) return;
   const int64_t line = line_;
   skip_blank();
-  if (window_.at_end() || window_.front() == '{') return;
+  const bool asks = std::string_view("{[,:").find(last) != std::string_view::npos;
+  if (window_.at_end() || (window_.front() == '{' && !asks)) return;
   fail(Status::format,
        "{}:{}: an object over several lines; rows are a list of objects, or lines of one object each", name(),
        line);

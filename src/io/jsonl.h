@@ -50,7 +50,7 @@ class JsonRows {
   void close();  // at the bracket that ends the array
   bool cut(Place& place, std::string* bytes);
   void cut_line(const Place& place, std::string* bytes);
-  void refuse_object_of_lines(base::JsonNesting nesting);
+  void refuse_object_of_lines(base::JsonNesting nesting, char last);
   void cut_element(const Place& place, std::string* bytes);
   size_t take(size_t count, size_t length, const Place& place, std::string* bytes);
   template <typename... Args>

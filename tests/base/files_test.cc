@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -41,6 +42,16 @@ TEST_F(Files, MissingFileIsNotFoundAndNamed) {
     }
   }
   EXPECT_THROW(read_file(root_), Error);
+}
+
+TEST_F(Files, FilesWithoutANameAlwaysHaveADirectory) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  setenv("TMPDIR", root_.c_str(), 1);
+  EXPECT_EQ(temporary_directory(), root_);
+  setenv("TMPDIR", path("none").c_str(), 1);
+  EXPECT_EQ(temporary_directory(), "/tmp");
+  before != nullptr ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
 }
 
 TEST_F(Files, MapHoldsTheBytes) {

@@ -86,6 +86,7 @@ case_flags_of_other_tools_are_answered_all_at_once() {
   run 2 sft --host_memory_limit 1GB; says err "the flag for it is --runtime.host_memory_limit"
   run 2 "${sft[@]}" -e 3; says err "-e: not an option of trl sft"
   run 2 env --json; says err "--json: not an option of trl env"; run 2 man --outptu x; says err "did you mean --output?"
+  run 2 man --no_such; ! grep -q help-all err || die "it has no --help-all"
 }
 case_unknown_keys_of_a_file_are_told_at_once() {
   printf 'base_model: a\nlr: 1\nmax_steps: 1\nno_such: 2\n' >c.yaml; run 2 sft --config c.yaml
@@ -484,7 +485,12 @@ case_eval_measures_as_training_does() {
   sed -n 's/.*"eval_loss":\([0-9.]*\).*/\1/p' out | awk -v want="$loss" '{ exit !($1 > want - 1e-5 && $1 < want + 1e-5) }' ||
     die "training measured $loss"
   says out '"split":"test"'; says out '"eval_perplexity"'; says out '"eval_mean_token_accuracy"'
+  sed 's/"eval_runtime.*per_second":[0-9.]*//' out >want
+  local file=(--model_name_or_path "$model" --dataset_name rows/train.jsonl --bf16 false)
+  run 0 eval "${file[@]}" --eval_dataset_name rows/test.jsonl; sed 's/"eval_runtime.*per_second":[0-9.]*//' out | cmp - want
+  run 0 eval "${file[@]}" --test_split_size 3; says out '"split":"test"'; says err "3 rows"
   run 0 eval "${eval[@]}" --splits train,test; [ "$(wc -l <out)" -eq 2 ] || die "two splits"
+  run 0 eval "${eval[@]}" --lr_scheduler_type cosine_with_min_lr --lr_scheduler_kwargs "{min_lr: 1e-6}"  # of a run's recipe
   run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
@@ -632,6 +638,7 @@ case_generate_reads_rows_as_prompts() {
   printf '[{"messages":[%s,%s]}]' "$user" "$answer" >r.json; run 0 "${generate[@]}" --prompts r.json; sed 's/.*"completion"/"completion"/' out | cmp - want
   printf '{"instruction":"Who keeps it?","input":"","output":"Ines."}\n{"prompt":"Who keeps it?"}\n' >t.jsonl
   run 0 "${generate[@]}" --chat --prompts t.jsonl; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  printf '\357\273\277\n {"prompt":"Who keeps it?"}\n' >mark; run 0 "${generate[@]}" --chat --prompts mark; sed 's/.*"completion"/"completion"/' out | cmp - want
   cat t.jsonl r.jsonl >both; run 1 "${generate[@]}" --prompts both; says err "some prompts are texts and some are messages"
   run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
   printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want

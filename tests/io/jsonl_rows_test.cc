@@ -60,6 +60,7 @@ TEST(JsonRows, AnObjectOverSeveralLines) {
   EXPECT_EQ(row_error("{ \"a\": 1,\r\n  \"b\": 2 }"), several);
   EXPECT_EQ(row_error("{\n}"), several);
   EXPECT_EQ(row_error("{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n"), several);
+  EXPECT_EQ(row_error("{\"messages\": [ \n{\"a\": 1},\n{\"a\": 2}]}"), several);
   EXPECT_EQ(row_error("{" + std::string(200'000, ' ') + "\n\"a\": 1}"), several);
   // a row that is cut off is one that is not valid, whatever follows
   EXPECT_EQ(rows_of("{\"a\": [1\n{\"a\": 2}").size(), 2u);

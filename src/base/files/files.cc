@@ -143,6 +143,12 @@ void remove_tree(const std::string& path) noexcept {
   fs::remove_all(path, error);
 }
 
+std::string temporary_directory() {
+  std::error_code error;
+  const fs::path found = fs::temp_directory_path(error);
+  return error ? "/tmp" : found.string();
+}
+
 std::string join_path(std::string_view directory, std::string_view name) {
   return (fs::path(directory) / fs::path(name)).string();
 }

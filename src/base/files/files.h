@@ -23,6 +23,7 @@ std::vector<std::string> list_directory(const std::string& path);  // names, sor
 void make_directories(const std::string& path, const std::string& named = "");
 std::string nearest_existing(const std::string& path);  // the path, or the nearest existing one above it
 void remove_tree(const std::string& path) noexcept;
+std::string temporary_directory();  // that TMPDIR names; /tmp where that is none
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component
 // Whether the path names a file below a directory: no component is empty, "." or "..".

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "config/data_arguments.h"
 #include "engine/error_capture.h"
 #include "run/rows/prepare.h"
@@ -95,7 +95,7 @@ RunSize measured_size(const config::Config& config, const config::TrainingArgume
 RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
                       const Rows& rows, const Tokenizer& tokenizer) {
   config::TrainingArguments apart = training;
-  apart.output_dir = std::filesystem::temp_directory_path().string();  // nothing is left in a run's own
+  apart.output_dir = base::temporary_directory();  // nothing is left in a run's own
   const Prepared prepared = prepare(rows.environment(), config, apart, tokenizer.get(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();

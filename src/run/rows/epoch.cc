@@ -1,8 +1,8 @@
 #include "run/rows/epoch.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "base/files/files.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "run/rows/example.h"
 
@@ -44,7 +44,7 @@ base::Json describe_batch(const engine::Batch& batch, const text::Tokenizer& tok
 
 // Rows that are prepared for a look are kept in memory or in a file without a name.
 config::Config without_output(config::Config config) {
-  config.set("output_dir", std::filesystem::temp_directory_path().string());
+  config.set("output_dir", base::temporary_directory());
   return config;
 }
 

@@ -1,4 +1,4 @@
-// Checks that the rows of a run fit the positions that a model has learned.
+// Checks that the rows of a run, or of an evaluation, fit the positions that a model has learned.
 #pragma once
 #include "config/config.h"
 #include "run/rows/batch_source.h"

@@ -449,6 +449,14 @@ TEST(BadInput, RowsBeyondTheLearnedPositionsAreNamed) {
   EXPECT_EQ(refused(rows, {}), "max_length: 1024: " + what);
   EXPECT_EQ(refused(rows, {{"max_length", "null"}}), "max_length: null: " + what);
   EXPECT_EQ(refused(rows, {{"max_length", "16"}}), "");
+  trl_evaluator* made = nullptr;
+  Error error;
+  const auto config = host::config({{"model_name_or_path", model}, {"max_length", "null"}});
+  ASSERT_EQ(trl_evaluator_create(nullptr, config.get(), &made, error), TRL_OK) << error.message();
+  const host::Evaluator evaluator(made);
+  const trl_metrics* metrics = nullptr;
+  EXPECT_EQ(trl_evaluator_evaluate(made, host::rows(rows).get(), &metrics, error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(std::string(error.message()), "max_length: null: " + what);
   EXPECT_EQ(refused(pairs, {{"method", "reward"}}), "max_length: 1024: " + what);
   EXPECT_EQ(refused(rows, {{"packing", "true"}, {"max_length", "19"}}),
             "max_length: 19: dataset row 2 has 19 tokens, and the model has learned 16 positions: give "
