@@ -8,7 +8,7 @@
  * generated tokens differ from those in training by rounding. examples/c/attention_plugin is a complete
  * plug-in.
  *
- * What is computed, for each document and each query head h (kv head g = h / (heads / kv_heads)):
+ * It computes, for each document and each query head h (kv head g = h / (heads / kv_heads)):
  *
  *   s[i][j]  = scale * sum_c q[i][h][c] * k[j][g][c]    where i sees j, else -infinity
  *   lse[i]   = log sum_j exp(s[i][j])                   natural logarithm
@@ -18,7 +18,7 @@
  * i and j count from 0 in the document; i sees j when j <= i and, with a window, i - j < window. Of a
  * document with a prefix, i and j count from 0 in the prefix and continue in the document: with P tokens in
  * the prefix, its own tokens are i = P, P + 1, ..., and j runs over both, so a window reaches back into the
- * prefix. A prefix has no prefix itself, and its own tokens see what they would see alone. Backward (Dao et
+ * prefix. A prefix has no prefix itself, and its own tokens see the same as without others. Backward (Dao et
  * al. 2022, FlashAttention, appendix B.2):
  *
  *   dp[i][j] = sum_c d_out[i][h][c] * v[j][g][c]
@@ -38,12 +38,12 @@
  * drops weights in training, every plug-in is refused.
  *
  * Every element of an output is written; what was there before is undefined. Nothing else is: not the inputs
- * (of backward, out and lse are inputs), and no byte beside the workspace. data of every array, and lse,
- * begin at multiples of 64 bytes; heads and tokens lie where the strides say, so of them only the alignment
+ * (of backward, out and lse are inputs), and no byte outside the workspace. data of every array, and lse,
+ * begin at multiples of 64 bytes; the strides place heads and tokens, so of them only the alignment
  * of an element is certain. An output overlaps no other array; inputs may overlap one another.
  *
- * Ownership: the table that trl_kernel_attention returns, and what it points to, belong to the plug-in and
- * stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
+ * Ownership: the table that trl_kernel_attention returns, and all that it points to, belong to the plug-in
+ * and stay as they are while it is loaded, which is as long as a trainer uses it. Everything a call is given
  * belongs to libtrl and is valid only during the call.
  *
  * Threads: calls may come from any thread, and at the same time from several trainers. A call computes the
@@ -82,18 +82,18 @@ enum {
   TRL_KERNEL_BFLOAT16 = 2 /* the upper half of a float32, in 16 bits; stored rounded to nearest even */
 };
 
-/* What a kernel can do beyond causal attention inside each document: trl_kernel_attention_v1.flags. */
+/* The abilities of a kernel beyond causal attention inside each document: trl_kernel_attention_v1.flags. */
 enum {
   TRL_KERNEL_WINDOW = 1, /* sliding windows: without it, `window` is always 0 */
   TRL_KERNEL_PREFIX = 2  /* documents that share a prefix: without it, `prefix` is always NULL, and a batch
                             that needs one is an error */
 };
 
-/* The rows of a step, and what a call is given besides its arrays. */
+/* The rows of a step, and the other inputs of a call besides its arrays. */
 typedef struct trl_kernel_batch {
   uint32_t struct_size; /* bytes of this struct as libtrl knows it: at least those of version 1 */
   uint32_t dtype;       /* of every array but lse: TRL_KERNEL_FLOAT32 or TRL_KERNEL_BFLOAT16 */
-  int64_t tokens;       /* of all documents, which lie one after the other */
+  int64_t tokens;       /* of all documents, one after the other */
   int64_t documents;
   const int32_t* cu_seqlens; /* [documents + 1], from 0 to tokens: document i is the tokens from cu_seqlens[i]
                                 to before cu_seqlens[i + 1]; it may be empty */
@@ -110,7 +110,7 @@ typedef struct trl_kernel_batch {
   int32_t message_size;  /* bytes of message */
   char* message;         /* where a call that fails writes why: a line of UTF-8 that ends in NUL; empty
                             at first */
-  void* workspace; /* what `workspace` asked for, 64-byte aligned and undefined; NULL when it asked for 0 */
+  void* workspace;       /* the bytes that `workspace` asked for, 64-byte aligned and undefined; NULL for 0 */
   int64_t workspace_size; /* bytes */
 } trl_kernel_batch;
 

@@ -18,7 +18,7 @@
  *    returns TRL_E_BUSY.
  *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
- *    that was under way is undone; what was done before it stays done. Only where the call returns nothing
+ *    that was under way is undone; what was done before it stays done. Only if the call returns nothing
  *    (trl_T_destroy) does the exception go to the log instead. A callback must return or throw: leaving it
  *    with longjmp or pthread_exit is undefined, because the call's locks and buffers would not be released.
  * 6. A call computes in its own floating-point environment (rounding to nearest, denormals kept, nothing
@@ -96,7 +96,7 @@ typedef struct trl_metrics trl_metrics;
 typedef struct trl_generator trl_generator;
 typedef struct trl_completions trl_completions;
 
-/* What a call returned. Values never change their meaning; new ones may appear, so treat an unknown
+/* The result of a call. Values never change their meaning; new ones may appear, so treat an unknown
    positive one as success and an unknown negative one as TRL_E_INTERNAL. */
 typedef int32_t trl_status;
 enum {
@@ -106,7 +106,7 @@ enum {
   TRL_E_INVALID_CONFIG = -2,   /* a key or its value; trl_error_key names it */
   TRL_E_NOT_FOUND = -3,        /* a file, or a name */
   TRL_E_IO = -4,               /* reading or writing failed */
-  TRL_E_FORMAT = -5,           /* a file, a row or a model is not what it should be */
+  TRL_E_FORMAT = -5,           /* a malformed file, row or model */
   TRL_E_UNSUPPORTED = -6,      /* this build or this process cannot do it */
   TRL_E_OUT_OF_MEMORY = -7,    /* the host's memory, or runtime.host_memory_limit */
   TRL_E_OUT_OF_DEVICE_MEMORY = -8,
@@ -182,14 +182,14 @@ TRL_API int32_t trl_has_feature(const char* name) TRL_NOEXCEPT;
  * The code of an error, the same that the failed call returned.
  *
  * @param error [in] nullable.
- * @return the code; TRL_OK for NULL; TRL_E_INVALID_ARGUMENT for what is not an error.
+ * @return the code; TRL_OK for NULL; TRL_E_INVALID_ARGUMENT if it is not an error.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API trl_status trl_error_code(const trl_error* error) TRL_NOEXCEPT;
 
 /**
- * The message of an error: one line that names what was wrong and what would be accepted.
+ * The message of an error: one line that names the fault and the accepted values.
  *
  * The wording is not part of the promise; act on the code and the key.
  *
@@ -211,7 +211,7 @@ TRL_API const char* trl_error_message(const trl_error* error) TRL_NOEXCEPT;
 TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
 
 /**
- * What the host's callback returned when an error is TRL_E_CALLBACK.
+ * Returns the value of the host's callback that made an error TRL_E_CALLBACK.
  *
  * @param error [in] nullable.
  * @return the callback's value; 0 for every other error.
@@ -276,7 +276,7 @@ TRL_API trl_status trl_config_set(trl_config* config, const char* key, const cha
 TRL_API trl_status trl_config_unset(trl_config* config, const char* key, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Reads one key: what was set, or its default.
+ * Reads one key: the value that was set, or its default.
  *
  * @param config [in] not changed.
  * @param key [in] a name or an older one.
@@ -290,7 +290,7 @@ TRL_API trl_status trl_config_get(const trl_config* config, const char* key, con
                                   trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Where the value of a key is from.
+ * Tells the origin of the value of a key.
  *
  * @param config [in] not changed.
  * @param key [in] a name or an older one.
@@ -345,8 +345,8 @@ TRL_API trl_status trl_config_describe(const trl_config* config, const char** ou
                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
- * The warnings about what was set, which a trainer writes to its log: keys that have no effect in this build,
- * keys that a file gives twice.
+ * The warnings about the keys that were set, which a trainer writes to its log: keys that have no effect in
+ * this build, keys that a file gives twice.
  *
  * @param config [in] not changed.
  * @param out_json [out] a JSON list of texts; borrowed until config is destroyed.
@@ -359,7 +359,7 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Frees a configuration. What was created from it keeps its own copy.
+ * Frees a configuration. Objects that were created from it keep their own copy.
  *
  * @param config [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; no callbacks; cannot fail.
@@ -367,7 +367,7 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
  */
 TRL_API void trl_config_destroy(trl_config* config) TRL_NOEXCEPT;
 
-/* ---- options: what a configuration may hold ------------------------------------------------------- */
+/* ---- options: the keys of a configuration --------------------------------------------------------- */
 
 /* The type of an option's value. Tolerate unknown ones. */
 enum {
@@ -383,7 +383,7 @@ enum {
 /**
  * Walks the table of options.
  *
- * @param previous [in] NULL for the first option, else what the last call returned.
+ * @param previous [in] NULL for the first option, else the result of the last call.
  * @return the next option, borrowed for the life of the process; NULL at the end, and for what is not an
  * option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
@@ -395,7 +395,7 @@ TRL_API const trl_option* trl_option_next(const trl_option* previous) TRL_NOEXCE
  * The key under which trl_config_set takes an option.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is not an option.
+ * @return borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -406,27 +406,27 @@ TRL_API const char* trl_option_name(const trl_option* option) TRL_NOEXCEPT;
  * (runtime, generate ...).
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is not an option.
+ * @return borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_section(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What an option is about, within its section ("Batches and length", "Saving").
+ * The topic of an option within its section ("Batches and length", "Saving").
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is not an option.
+ * @return borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_group(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * Where an option comes from.
+ * The origin of an option: TRL, or this library.
  *
  * @param option [in] from trl_option_next.
- * @return "trl" or "ours", borrowed for the life of the process; NULL for what is not an option.
+ * @return "trl" or "ours", borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -436,7 +436,7 @@ TRL_API const char* trl_option_origin(const trl_option* option) TRL_NOEXCEPT;
  * The type of an option's value.
  *
  * @param option [in] from trl_option_next.
- * @return one of TRL_TYPE_*; -1 for what is not an option.
+ * @return one of TRL_TYPE_*; -1 if it is not an option.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -446,7 +446,7 @@ TRL_API int32_t trl_option_type(const trl_option* option) TRL_NOEXCEPT;
  * Whether "null" is a value of an option.
  *
  * @param option [in] from trl_option_next.
- * @return 1 or 0; -1 for what is not an option.
+ * @return 1 or 0; -1 if it is not an option.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -456,29 +456,29 @@ TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
  * The default of an option as canonical text.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option.
+ * @return borrowed for the life of the process; "null" if it has no default; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice. "bytes >= 0" is a
- * range of bytes, and such an option takes units, too: "6GiB" is kept as 6442450944.
+ * The values that an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice. "bytes
+ * >= 0" is a range of bytes, and such an option takes units, too: "6GiB" is kept as 6442450944.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" for any value; NULL for what is not an option.
+ * @return borrowed for the life of the process; "" for any value; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * The default of an option in one trainer, where it may differ from the table's (learning_rate, loss_type).
+ * The default of an option in one trainer, which may differ from the table's (learning_rate, loss_type).
  *
  * @param option [in] from trl_option_next.
  * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
- * @return borrowed for the life of the process; "null" when there is none; NULL for what is not an option,
+ * @return borrowed for the life of the process; "null" if it has no default; NULL if it is not an option,
  * and for a trainer that does not have it.
  * Contract: borrowed; any thread; does not block; no callbacks;
  * cannot fail.
@@ -487,11 +487,11 @@ TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_default_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
- * What an option accepts in one trainer, as trl_option_accepted says it.
+ * The values that an option accepts in one trainer, as trl_option_accepted says it.
  *
  * @param option [in] from trl_option_next.
  * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
- * @return borrowed for the life of the process; "" for any value; NULL for what is not an option, and for a
+ * @return borrowed for the life of the process; "" for any value; NULL if it is not an option, and for a
  *   trainer that does not have it.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
@@ -502,7 +502,7 @@ TRL_API const char* trl_option_accepted_for(const trl_option* option, const char
  * The trainers that have an option, comma separated ("sft,dpo").
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when no trainer reads it; NULL for what is not an option.
+ * @return borrowed for the life of the process; "" when no trainer reads it; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -512,7 +512,7 @@ TRL_API const char* trl_option_trainers(const trl_option* option) TRL_NOEXCEPT;
  * The older names of an option, comma separated.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when there is none; NULL for what is not an option.
+ * @return borrowed for the life of the process; "" when there is none; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -531,21 +531,21 @@ TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
 TRL_API const char* trl_option_other_names(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What an option does, in a sentence or two.
+ * The meaning of an option, in a sentence or two.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is not an option.
+ * @return borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What an option does in one trainer, where it may differ from the table's (loss_type).
+ * The meaning of an option in one trainer, which may differ from the table's (loss_type).
  *
  * @param option [in] from trl_option_next.
  * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
- * @return borrowed for the life of the process; NULL for what is not an option, and for a trainer that does
+ * @return borrowed for the life of the process; NULL if it is not an option, and for a trainer that does
  *   not have it.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
@@ -556,24 +556,24 @@ TRL_API const char* trl_option_doc_for(const trl_option* option, const char* tra
  * The first version of libtrl that has an option.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL for what is not an option.
+ * @return borrowed for the life of the process; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_since(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * Why this build refuses other values of an option than its default and those that change nothing.
+ * Why this build refuses other values of an option than its default and the ones that change nothing.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" when the option works; NULL for what is not an option.
+ * @return borrowed for the life of the process; "" when the option works; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
 TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * What does not happen in this build when an option is set: it is accepted, and one warning says this.
+ * The effect that an option lacks in this build: it is accepted, and one warning says this.
  *
  * @param option [in] from trl_option_next.
  * @return borrowed for the life of the process; "" when the option works or is refused; NULL for what is not
@@ -584,12 +584,12 @@ TRL_API const char* trl_option_unsupported_reason(const trl_option* option) TRL_
 TRL_API const char* trl_option_ignored_reason(const trl_option* option) TRL_NOEXCEPT;
 
 /**
- * The values beside the default that are neither refused nor ignored, where an option has such a reason
+ * The values besides the default that are neither refused nor ignored, if an option has such a reason
  * (trl_option_unsupported_reason, trl_option_ignored_reason).
  *
  * @param option [in] from trl_option_next.
  * @return "a|b|c", for a map "key" or "key=value", borrowed for the life of the process; "" when there is
- *   none, and when the option works; NULL for what is not an option.
+ *   none, and when the option works; NULL if it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -605,18 +605,18 @@ typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component
                            size_t size);
 
 /**
- * Creates a runtime: the threads, memory limit and log of what is created with it.
+ * Creates a runtime: the threads, memory limit and log of the objects that are created with it.
  *
- * Reads `runtime.threads` (default: what affinity and the cgroup allow) and `runtime.host_memory_limit`. The
- * limit belongs to the process: while a runtime lives, one that asks for another limit is refused. Every
- * function that takes a runtime also takes NULL, which is a quiet one with the defaults that lives as long as
- * what is made with it. No tensor library is opened here.
+ * Reads `runtime.threads` (default: as many as affinity and the cgroup allow) and
+ * `runtime.host_memory_limit`. The limit belongs to the process: while a runtime lives, one that asks for
+ * another limit is refused. Every function that takes a runtime also takes NULL, which is a quiet one with
+ * the defaults that lives as long as what is made with it. No tensor library is opened here.
  *
  * @param config [in] nullable: the defaults.
  * @param out_runtime [out] owned by the caller, freed by trl_runtime_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_BUSY for another limit than the process has,
- *   TRL_E_INVALID_ARGUMENT for one below what is in use.
+ *   TRL_E_INVALID_ARGUMENT for one below the memory in use.
  * Contract: caller owns, users of it keep it alive; any thread; does not block; no callbacks; after an error
  * out_runtime is NULL.
  * @since 0.1
@@ -655,10 +655,10 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
  *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
- * is -1 where it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
+ * is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
  * TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it
- * returns TRL_E_CALLBACK. In both cases nothing is left of what was being made. A trainer's call that is
+ * returns TRL_E_CALLBACK. In both cases nothing half-made is left. A trainer's call that is
  * stopped while it saves ends as trl_trainer_cancel ends it.
  */
 typedef int32_t (*trl_progress_fn)(void* user_data, const char* phase, int64_t done, int64_t total);
@@ -692,9 +692,9 @@ TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_f
  * Sets the process's limit for large buffers; trainers may exist.
  *
  * @param runtime [in] any runtime.
- * @param bytes [in] the limit; 0: none; not below what is in use.
+ * @param bytes [in] the limit; 0: none; not below the memory in use.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT below what is in use or negative.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT below the memory in use or negative.
  * Contract: any thread; does not block; no callbacks; after an error the limit is unchanged.
  * @since 0.1
  */
@@ -752,7 +752,7 @@ TRL_API trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_j
 TRL_API void trl_runtime_cancel(trl_runtime* runtime) TRL_NOEXCEPT;
 
 /**
- * Frees a runtime; what was created with it continues to work.
+ * Frees a runtime; objects that were created with it continue to work.
  *
  * @param runtime [in] nullable; consumed.
  * Contract: exclusive, last use; does not block; destroy of the log callback, now or with the last user;
@@ -782,7 +782,7 @@ TRL_API trl_status trl_runtime_shutdown(trl_error** error) TRL_NOEXCEPT;
  * Opens the rows of a file, a directory or a glob (*, ?, [], **).
  *
  * JSON Lines, one JSON array of objects, CSV with a header, or plain text (a row with the column `text` for
- * each line), each plain, .gz or .zst; Parquet where trl_has_feature says "parquet". The files of a directory
+ * each line), each plain, .gz or .zst; Parquet if trl_has_feature says "parquet". The files of a directory
  * and of a glob are read in the order of their names. Rows are read when a trainer is created, or by
  * trl_dataset_get_row_count; a file that has changed by the time it is read again is an error.
  *
@@ -804,14 +804,14 @@ TRL_API trl_status trl_dataset_open(trl_runtime* runtime, const char* path, cons
 /**
  * Opens the rows that a configuration names, as `trl sft` does.
  *
- * Rows to train on: dataset_name, or a mixture (datasets, dataset_mixture, dataset_mixer), less those that
+ * Rows to train on: dataset_name, or a mixture (datasets, dataset_mixture, dataset_mixer), less the ones that
  * test_split_size splits off. Rows to evaluate: eval_dataset_name, those that are split off, or, unless
  * eval_strategy is no, the files of dataset_test_split in the directory dataset_name.
  *
  * @param runtime [in] nullable.
  * @param config [in] not changed.
  * @param out_train [out] owned by the caller, freed by trl_dataset_destroy.
- * @param out_eval [out] the same; NULL where no rows to evaluate are named.
+ * @param out_eval [out] the same; NULL if no rows to evaluate are named.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, and as trl_dataset_open.
  * Contract: caller owns, a trainer keeps them alive; any thread; blocks on the files; log; after an error
@@ -918,7 +918,7 @@ TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, con
  * @param json [in] copied.
  * @param size [in] bytes in json.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for what is not JSON.
+ * @return TRL_OK, TRL_E_FORMAT if the text is not JSON.
  * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
  * unchanged.
  * @since 0.1
@@ -974,8 +974,8 @@ TRL_API trl_status trl_dataset_get_profile(const trl_dataset* dataset, const trl
 /**
  * Tokenises one row as SFT does, to see what it trains on.
  *
- * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 where the token is not trained on),
- * `pieces` (each token as in the vocabulary; empty where it has none) and `texts` (what each token adds
+ * The JSON object has `row`, `input_ids`, `labels` (an id, or -100 if the token is not trained on),
+ * `pieces` (each token as in the vocabulary; empty if it has none) and `texts` (what each token adds
  * to the text; the bytes of a character come with the token that ends it). Reads the keys that make examples
  * (`dataset_text_field`, `completion_only_loss`, `assistant_only_loss`, `chat_template`, `max_length` ...);
  * the row is cut as in training, but neither dropped nor packed.
@@ -1068,7 +1068,7 @@ TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
  * Opens the tokenizer of a model directory or of a GGUF file. Opens no engine.
  *
  * @param runtime [in] nullable.
- * @param path [in] a directory with tokenizer.json or (where the build has SentencePiece) tokenizer.model,
+ * @param path [in] a directory with tokenizer.json or (if the build has SentencePiece) tokenizer.model,
  * or a GGUF file.
  * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
  * the tokenizer's own. Keys that do not concern a tokenizer are not read.
@@ -1089,7 +1089,7 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, co
  * @param tokenizer [in] not changed.
  * @param text [in] nullable when size is 0.
  * @param size [in] bytes in text.
- * @param add_special_tokens [in] 1: with what the tokenizer adds by itself (a begin token ...); 0: without.
+ * @param add_special_tokens [in] 1: with the tokens that the tokenizer adds (a begin token ...); 0: without.
  * @param ids [out] receives the first `capacity` ids; nullable when capacity is 0.
  * @param capacity [in] room in ids.
  * @param out_count [out] how many ids there are; when above capacity, call again with as much room.
@@ -1151,7 +1151,7 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
  * tools are given, and otherwise "default".
  *
  * @param tokenizer [in] not changed.
- * @param json [in] a list of messages, or an object with `messages` and, where wanted, `tools`,
+ * @param json [in] a list of messages, or an object with `messages` and, if wanted, `tools`,
  *   `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs` (more variables of the
  * template).
  * @param size [in] bytes in json.
@@ -1161,8 +1161,8 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
  * @param out_size [out] how many bytes there are without the NUL; when above capacity, call again with as
  * much room.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for malformed JSON or what the template raises, TRL_E_NOT_FOUND without a
- * template.
+ * @return TRL_OK, TRL_E_FORMAT for malformed JSON or an error that the template raises, TRL_E_NOT_FOUND
+ * without a template.
  * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
  * error out_size is 0.
  * @since 0.1
@@ -1173,7 +1173,7 @@ TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokeni
 
 /**
  * Describes the tokenizer as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their
- * ids, and chat_template (an object, name to template, where the tokenizer has named ones).
+ * ids, and chat_template (an object, name to template, if the tokenizer has named ones).
  *
  * @param tokenizer [in] not changed.
  * @param out_json [out] borrowed until tokenizer is destroyed.
@@ -1221,23 +1221,24 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
  * or the files are quantised by bitsandbytes. Opens the engine.
  *
  * With `save.kind` merged, an adapter goes into the weights of its model: path is the adapter's directory
- * (its model: `convert.base`, or what its adapter_config.json says), or a model, and `adapter_name_or_path`
- * the adapter. The model is opened for that, in `dtype` and with the keys of quantisation, or if `dtype` is
- * not set in the type that loses nothing. Merged weights are quantised only if `convert.type` says so.
+ * (its model: `convert.base`, or the one that its adapter_config.json names), or a model, and
+ * `adapter_name_or_path` the adapter. The model is opened for that, in `dtype` and with the keys of
+ * quantisation, or if `dtype` is not set in the type that loses nothing. Merged weights are quantised only if
+ * `convert.type` says so.
  *
  * Otherwise the directory of a LoRA adapter (adapter_config.json, without config.json) stays an adapter: a
  * GGUF file that llama.cpp applies to a GGUF file of the adapter's model (llama-cli --lora), or a directory
- * in another type. rsLoRA and alpha_pattern are in the numbers of a GGUF file. What llama.cpp has no place
- * for is refused by name: DoRA, biases, modules_to_save, trained tokens, an embedding or head that is not the
- * model's.
+ * in another type. rsLoRA and alpha_pattern are in the numbers of a GGUF file. A feature that llama.cpp has
+ * no place for is refused by name: DoRA, biases, modules_to_save, trained tokens, an embedding or head that
+ * is not the model's.
  *
- * What is written appears whole or not at all; a file of the same name is replaced, and of a directory that
+ * The target appears whole or not at all; a file of the same name is replaced, and of a directory that
  * exists the other files stay. What GGUF cannot describe (a family, a kind of position, a tokenizer) is
  * refused by name.
  *
  * @param runtime [in] nullable.
  * @param path [in] the directory or file that is read.
- * @param target [in] what is written: a GGUF file if it ends in ".gguf", else a directory.
+ * @param target [in] the result: a GGUF file if it ends in ".gguf", else a directory.
  * @param options [in] nullable; reads `convert.type`, `convert.base` and `save.kind`, and where that is
  * merged the keys of trl_model_open for weights and adapter, which are refused otherwise.
  * @param error [out] nullable; owned by the caller.
@@ -1267,9 +1268,9 @@ TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_j
  * adapter_model.safetensors. It is not used yet (trl_model_use_adapter); the option `adapter_name_or_path`
  * of trl_model_open adds one and uses it, and gives the model the rows that it has for new tokens. A model
  * may have several. One directory may be added under several names: each is a copy that the others do not
- * change, so that the adapter that a run began with can be kept as "ref" beside what the run made of it.
+ * change, so that the adapter that a run began with can be kept as "ref" next to its trained form.
  *
- * @param model [in] a generator made with it uses what the model uses.
+ * @param model [in] a generator made with it uses the same adapter as the model.
  * @param name [in] of the caller's choice: up to 64 of the letters a to z, A to Z, digits, _ and -.
  * @param path [in] the directory.
  * @param error [out] nullable; owned by the caller.
@@ -1299,7 +1300,7 @@ TRL_API trl_status trl_model_remove_adapter(trl_model* model, const char* name,
  * Chooses the adapter that the model computes with from the next call on. Nothing is copied.
  *
  * @param model [in] changed.
- * @param name [in] nullable: none, the model alone.
+ * @param name [in] nullable: no adapter, only the model.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_BUSY, also while another adapter is merged.
  * Contract: exclusive; does not block; no callbacks; after an error the model is as before.
@@ -1314,7 +1315,7 @@ TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl
  * not quantised again; trl_model_save with `save.kind` merged needs no such memory.
  *
  * @param model [in] changed.
- * @param name [in] nullable: undoes the merge; nothing where none is merged.
+ * @param name [in] nullable: undoes the merge; nothing if none is merged.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED, TRL_E_BUSY, also while one is
  * merged.
@@ -1334,8 +1335,8 @@ TRL_API trl_status trl_model_merge_adapter(trl_model* model, const char* name,
  * that is used) or merged (all weights with the adapter that is used in them). Quantised weights are saved
  * as the numbers of the model's dtype that they stand for.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_IO, TRL_E_INVALID_CONFIG where no adapter is used, TRL_E_UNSUPPORTED, TRL_E_BUSY.
- * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
+ * @return TRL_OK, TRL_E_IO, TRL_E_INVALID_CONFIG if no adapter is used, TRL_E_UNSUPPORTED, TRL_E_BUSY.
+ * Contract: exclusive; blocks on the disk; log; after an error the files at path are untouched.
  * @since 0.1
  */
 TRL_API trl_status trl_model_save(trl_model* model, const char* path, const trl_config* options,
@@ -1345,7 +1346,7 @@ TRL_API trl_status trl_model_save(trl_model* model, const char* path, const trl_
 enum {
   TRL_TEXT_ANSWER = 0,       /* plain text, as the rows of a reward run: it gets the EOS that it lacks */
   TRL_TEXT_CONVERSATION = 1, /* JSON, as trl_tokenizer_apply_chat_template takes it */
-  TRL_TEXT_AS_IS = 2         /* plain text with the tokens that the tokenizer adds by itself */
+  TRL_TEXT_AS_IS = 2         /* plain text with the tokens that the tokenizer adds */
 };
 
 /**
@@ -1387,7 +1388,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
 /* ---- trainer ------------------------------------------------------------------------------------- */
 
 /**
- * Tells what a trainer of this configuration would take: memory by term, time and disk, beside other sets of
+ * Tells the needs of a trainer of this configuration: memory by term, time and disk, next to other sets of
  * options. One step is gone through without computing it; headers of the model are read and no weights, and
  * nothing is written but the page of `estimate.report`, and some 64 MB into a file without a name where
  * activations leave memory, by which the disk is timed.
@@ -1398,18 +1399,18 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * - rows, row_tokens: the largest micro-batch: how many rows, and the tokens of each
  * - parameters, trained_parameters: how many numbers the model has, and how many of them are trained
  * - peak_bytes: the resident memory of the whole process at its most, the sum of terms[].bytes
- * - process_bytes: of these, what the process has without the run
+ * - process_bytes: of these, the share that the process has without the run
  * - counted_bytes: the most that trl_runtime_memory will count of the run
  * - kinds: object, the most bytes of each kind that trl_runtime_memory knows, not all at one time
  * - terms: array of {name, bytes (at that peak), most_bytes (at any time)}. The first, "process", is what the
- *   process has without the run. "start of the process", if no model was opened before, is what loading the
- *   libraries leaves resident until then. Resident pages of mapped files (dtype: keep, paged_ optimizers) are
- *   terms of their own
+ *   process has without the run. "start of the process", if no model was opened before, is the part that
+ *   loading the libraries leaves resident until then. Resident pages of mapped files (dtype: keep, paged_
+ *   optimizers) are terms of their own
  * - timeline: array of {at (the share of the arithmetic that is done before, from 0 to 1), stage ("open",
  *   "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the order of terms)},
  * over opening the model, one step, and an evaluation of one batch if the run has evaluations
- * - kv_cache: {tokens, bytes}: what generation keeps for one sequence as long as the longest row; not a part
- *   of training
+ * - kv_cache: {tokens, bytes}: the cache of generation for one sequence as long as the longest row; not a
+ *   part of training
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),
@@ -1418,8 +1419,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   offload_free_bytes (where offload_dir will be)}; with cache_frozen_layers, also {frozen_states_bytes (if
  *   the tokens of an epoch are known), frozen_states_free_bytes}; if output_dir or offload_dir has too little
  * room for such a run, refused: {key, message}, the error of trl_trainer_create
- * - room: {machine_bytes, cgroup_bytes (what the process may take of the machine's memory, and under the
- * limits of its cgroup; each if it is known), warning (text, if peak_bytes is above one of them)}
+ * - room: {machine_bytes, cgroup_bytes (the bytes that the process may take of the machine's memory, and
+ * under the limits of its cgroup; each if it is known), warning (text, if peak_bytes is above one of them)}
  * - leaving: if activations leave memory for a file: {bytes (of a step), most_bytes (at once), free_bytes,
  *   write_bytes_per_second, read_bytes_per_second (of its disk)}
  * - way: with memory_budget, the way that was chosen, in words
@@ -1441,7 +1442,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * @return TRL_OK, TRL_E_INVALID_CONFIG (what trl_trainer_create refuses; a GPU; fused_kernels: off),
  *   TRL_E_OUT_OF_MEMORY (runtime.host_memory_limit is too little for the longest row), TRL_E_FORMAT,
  *   TRL_E_NOT_FOUND, TRL_E_IO (estimate.report cannot be written, which is known before the work is done;
- * rows or model cannot be read) and others. What refuses a single set of `estimate.compare` is not an error.
+ * rows or model cannot be read) and others. A refusal of a single set of `estimate.compare` is not an error.
  * Contract: borrowed; any thread; blocks; log, next, rewind; after an error the outputs are NULL and the file
  * is untouched.
  * @since 0.1
@@ -1454,7 +1455,7 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
  * Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that
  * exclude each other, folders that cannot be written, an output directory that holds another run, a
  * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
- * what this machine lacks. What a checkpoint holds is not read.
+ * what this machine lacks. The contents of a checkpoint are not read.
  *
  * @param runtime [in] of the log.
  * @param config [in] of the run; copied.
@@ -1511,7 +1512,7 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
 TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
                                     trl_error** error) TRL_NOEXCEPT;
 
-/* What an event is about, and which numbers it has beside step, max_steps and epoch. Tolerate unknown ones.
+/* The kinds of events, and their numbers besides step, max_steps and epoch. Tolerate unknown ones.
  */
 enum {
   TRL_ON_TRAIN_BEGIN = 0, /* num_examples, num_train_epochs, train_batch_size, gradient_accumulation_steps */
@@ -1523,7 +1524,7 @@ enum {
   TRL_ON_TRAIN_END = 6    /* the summary: train_loss, train_runtime ... */
 };
 
-/* What an event callback asks for; several may be combined. */
+/* The answers of an event callback; several may be combined. */
 enum { TRL_EVENT_STOP = 1, TRL_EVENT_SAVE = 2, TRL_EVENT_EVALUATE = 4 };
 
 /* metrics, valid during the call, always has step, max_steps and epoch. Returns 0 to continue, TRL_EVENT_*
@@ -1541,7 +1542,7 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  *
  * After a callback has stopped or failed a run, the next call resumes it with the step and the row that come
  * next, in the state that an uninterrupted run has there; its events begin with TRL_ON_TRAIN_BEGIN again. It
- * is refused with TRL_E_INVALID_CONFIG where load_best_model_at_end has put the weights of another step in.
+ * is refused with TRL_E_INVALID_CONFIG if load_best_model_at_end has put the weights of another step in.
  *
  * @param trainer [in] changed.
  * @param on_event [in] nullable.
@@ -1573,8 +1574,8 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
- * template; where the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
- * which llama.cpp loads. With use_peft the adapter alone is saved, as PEFT does it, unless `save.kind` is
+ * template; if the trainer's configuration has `save_format` gguf, a directory with the file model.gguf,
+ * which llama.cpp loads. With use_peft only the adapter is saved, as PEFT does it, unless `save.kind` is
  * merged: then all weights with the adapter in them. With `save.kind` checkpoint also all that a later
  * trainer needs to resume from here bit by bit
  * (`resume_from_checkpoint`), unless save_only_model is true.
@@ -1582,13 +1583,13 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * Written aside and then moved, so that no incomplete directory is ever seen. Works after TRL_E_CANCELLED
  * too.
  *
- * @param trainer [in] not changed in what it trains.
+ * @param trainer [in] its training is not changed.
  * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in
- * output_dir, where save_total_limit counts it and trainer_state.json is written beside it.
+ * output_dir, where save_total_limit counts it and trainer_state.json is written next to it.
  * @param options [in] nullable; the group `save`.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_IO (also if path is a checkpoint of another run), TRL_E_NOT_FOUND, TRL_E_CANCELLED.
- * Contract: exclusive; blocks on the disk; log; after an error what was at path is untouched.
+ * Contract: exclusive; blocks on the disk; log; after an error the files at path are untouched.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
@@ -1596,7 +1597,7 @@ TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, cons
 
 /**
  * Adds a saved LoRA adapter to the model of a trainer, as trl_model_add_adapter does, to generate with it
- * beside the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option
+ * apart from the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option
  * `generate.adapter` names. The run does not train, use or save it. Everything else about
  * adapters is set by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which
  * is named "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one,
@@ -1630,7 +1631,7 @@ TRL_API trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* 
  * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with
  * TRL_E_CANCELLED.
  *
- * Safe points lie between the kernels of a layer and the tiles of attention, products and the head, between
+ * Safe points are between the kernels of a layer and the tiles of attention, products and the head, between
  * tokens, rows and pieces of files, so that a call ends within a fraction of a second. The step that was
  * running is undone: weights, optimizer, random numbers and the place in the rows are as they were before it,
  * and the next step repeats it exactly. An optimizer update that has begun is completed, and its step counts;
@@ -1672,9 +1673,9 @@ TRL_API void trl_trainer_resume(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * The state of the training as JSON, as in trainer_state.json: global_step, max_steps, epoch, log_history
- * ... What is not finite is null here, where that file has the bare words NaN and Infinity.
+ * ... A number that is not finite is null here; that file has the bare words NaN and Infinity.
  *
- * @param trainer [in] not changed in what it trains.
+ * @param trainer [in] its training is not changed.
  * @param out_json [out] borrowed until the next call on this trainer.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
@@ -1688,7 +1689,7 @@ TRL_API trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_j
  * Frees a trainer; a generator created from it continues to work, with the weights as they are.
  *
  * @param trainer [in] nullable; consumed.
- * Contract: exclusive, last use; short; destroy functions of what only it kept alive; cannot fail.
+ * Contract: exclusive, last use; short; destroy functions of objects that only it kept alive; cannot fail.
  * @since 0.1
  */
 TRL_API void trl_trainer_destroy(trl_trainer* trainer) TRL_NOEXCEPT;
@@ -1721,8 +1722,8 @@ TRL_API const char* trl_metrics_text(const trl_metrics* metrics, const char* nam
  * Walks the names of the numbers, in the order of TRL's records.
  *
  * @param metrics [in] not changed.
- * @param previous [in] NULL for the first name, else what the last call returned.
- * @return borrowed as long as metrics; NULL at the end, and for what is not a name in it.
+ * @param previous [in] NULL for the first name, else the result of the last call.
+ * @return borrowed as long as metrics; NULL at the end, and if previous is not a name in it.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -1743,7 +1744,7 @@ TRL_API const char* trl_metrics_next(const trl_metrics* metrics, const char* pre
  * model that is its own reference has rewards of 0.
  *
  * Memory holds only as much as a forward needs. On the CPU the matrices of the model stay in their files,
- * mapped, and are computed with where they lie; only weights of linear layers that are quantised, or wider
+ * mapped, and are used in place; only weights of linear layers that are quantised, or wider
  * than the bfloat16 that `bf16` asks for, take memory of their own (the latter only if
  * `runtime.host_memory_limit` has room for them), as do an adapter and vectors. If that limit is too little
  * for the model and one token, no weight is read.
@@ -1779,7 +1780,7 @@ TRL_API trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* 
  * @param out_metrics [out] borrowed until the next call on this evaluator.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT for a bad row, TRL_E_IO, TRL_E_OUT_OF_MEMORY (before
- *   anything is computed if `runtime.host_memory_limit` is too little for the longest row by itself),
+ *   anything is computed if `runtime.host_memory_limit` is too little for the longest row),
  *   TRL_E_CANCELLED, TRL_E_CALLBACK.
  * Contract: borrowed; exclusive; blocks; log, progress (phase "evaluate": done rows of total), next, rewind;
  * after an error out_metrics is NULL and the evaluator usable.
@@ -1834,7 +1835,7 @@ TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generato
 typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
 
 /**
- * Completes prompts, which are taken as they stand with what the tokenizer adds by itself (a begin token that
+ * Completes prompts, which are taken unchanged, with the tokens that the tokenizer adds (a begin token that
  * a prompt spells out is not added again), or with `generate.chat` as one user message each. A prompt that is
  * JSON of a list of messages, or of a row with `messages`, a list of them in `prompt`, or `conversations`, is
  * that conversation then, with the row's `tools`; the answers at the end of `messages` are left out.
@@ -1855,7 +1856,7 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
  * TRL_E_OUT_OF_MEMORY.
  * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
- * where the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
+ * if the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
  * generator usable.
  * @since 0.1
  */
@@ -1904,7 +1905,7 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
 /**
  * Why a completion ended: "eos_token" (an end token of the model or tokenizer), "stop_sequence" (a text of
  * generate.stop), "length" (generate.max_new_tokens) or "callback" (on_token returned something other than 0
- * where it would have gone on).
+ * where it would have continued).
  *
  * @param completions [in] not changed.
  * @param index [in] the prompt's number.
