@@ -1908,7 +1908,7 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
  * where it would have continued).
  *
  * @param completions [in] not changed.
- * @param index [in] the prompt's number.
+ * @param index [in] the completion's number: the prompt's, if there is one of each.
  * @return borrowed, valid for the life of the process; NULL for an index out of range.
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1

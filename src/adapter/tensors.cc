@@ -194,8 +194,8 @@ int64_t embedding_rows(const std::string& directory) {
   for (const std::string_view table : {"embed_tokens", "wte", "embed_in", "lm_head"}) {
     for (const auto& [name, view] : file.tensors()) {
       for (const std::string_view inner : {"", ".base_layer", ".token_adapter.base_layer"}) {
-        if (view.shape.size() == 2 && name.ends_with(fmt::format(".{}{}.weight", table, inner)))
-          return view.shape[0];
+        const std::string end = fmt::format(".{}{}.weight", table, inner);
+        if (view.shape.size() == 2 && ("." + name).ends_with(end)) return view.shape[0];
       }
     }
   }

@@ -53,9 +53,10 @@ class WholeModules {
       if (config_.task_type == "SEQ_CLS" && !out_.saved.empty()) std::erase(missing, head);
     }
     if (missing.empty()) return;
-    const std::string message = fmt::format("modules_to_save: {} does not match any module; the model has {}",
+    const std::string_view key = config_.key("modules_to_save");
+    const std::string message = fmt::format("{}: {} does not match any module; the model has {}", key,
                                             base::join(missing), base::join(last_names()));
-    if (out_.saved.empty()) fail_key("modules_to_save", "{}", message);
+    if (out_.saved.empty()) fail_key(key, "{}", message);
     out_.warnings.push_back(message);
   }
 

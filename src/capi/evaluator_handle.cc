@@ -11,6 +11,7 @@
 #include "engine/error_capture.h"
 #include "run/model_files.h"
 #include "run/reference_check.h"
+#include "run/rows/position_check.h"
 #include "run/rows/prepare.h"
 #include "run/training_run.h"
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
-#include "model/families.h"
 #include "model/model.h"
 
 namespace trl::entry {
@@ -66,8 +65,7 @@ inline std::vector<int64_t> sequences_of(std::span<const int64_t> rows,
 // Tokens of the rows that a micro-batch of the model has. Rows that max_length allows are no longer than the
 // positions that the model has learned; of a packed row, its documents are not.
 inline std::vector<int64_t> lengths_of(const engine::PlanSpec& spec, const model::Model& model, bool packed) {
-  const int64_t most =
-      model.config().family->names.positions.empty() ? 0 : model.config().max_position_embeddings;
+  const int64_t most = model.config().learned_positions();
   if (most == 0 || !spec.longest_allowed) return {spec.lengths.begin(), spec.lengths.end()};
   std::vector<int64_t> lengths;
   for (const int64_t length : spec.lengths) {

@@ -149,13 +149,4 @@ void encode_dynamic(const float* values, int64_t count, int64_t block, uint8_t* 
   }
 }
 
-void decode_dynamic(const uint8_t* codes, const float* absmax, const float* code, int64_t block, float offset,
-                    int64_t begin, int64_t end, float* to) {
-  for (int64_t i = begin; i < end;) {
-    const float scale = absmax[i / block];
-    for (const int64_t last = std::min(end, (i / block + 1) * block); i < last; ++i)
-      *to++ = code[codes[i]] * scale + offset;
-  }
-}
-
 }  // namespace trl::io

@@ -24,8 +24,5 @@ const std::array<float, 256>& unsigned_dynamic_code();
 
 // The same with codes of 8 bits, those of dynamic_code(): for the absmax of nested blocks.
 void encode_dynamic(const float* values, int64_t count, int64_t block, uint8_t* codes, float* absmax);
-// Values [begin, end) of them, plus offset; code: what each of the 256 codes stands for.
-void decode_dynamic(const uint8_t* codes, const float* absmax, const float* code, int64_t block, float offset,
-                    int64_t begin, int64_t end, float* to);
 
 }  // namespace trl::io

@@ -138,6 +138,16 @@ TEST_F(BadFile, OtherPrefixesAreTheSameAdapter) {
   }
 }
 
+TEST_F(BadFile, TheRowsOfAnEmbeddingBesideItAreFoundUnderEveryPrefix) {
+  const std::vector<float> values(12);
+  for (const char* const prefix : {"base_model.model.model.", "base_model.model.", "model.", ""}) {
+    const std::string name = prefix + std::string("embed_tokens.weight");
+    io::write_safetensors(scratch_ / "adapter_model.safetensors",
+                          {{name, io::ElementType::f32, {6, 2}, values.data(), {}}});
+    EXPECT_EQ(embedding_rows(scratch_.path()), 6) << name;
+  }
+}
+
 TEST_F(BadFile, AnAdapterOfAnotherBaseNamesTheFirstTensor) {
   for (io::NamedTensor& tensor : named_) {
     if (tensor.name == kB) tensor.shape = {16, 4};

@@ -121,6 +121,8 @@ TEST(Targets, RefusalsNameTheKeysThatWereGiven) {
             "the head's own weight: list it in modules_to_save, or leave it out");
   EXPECT_TRUE(refusal({{"lora_r", "900"}, {"lora_target_modules", "[q_proj]"}})
                   .starts_with("lora_r: 900 does not fit"));
+  EXPECT_TRUE(refusal({{"lora_modules_to_save", "[nothing]"}})
+                  .starts_with("lora_modules_to_save: nothing does not match any module"));
 }
 
 TEST(Targets, BadOnesAreRefusedWithTheReason) {

@@ -256,8 +256,8 @@ void write_file(const std::string& path, std::string_view bytes, const WriteFaul
   writer.close();
 }
 
-void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {
-  FileWriter(path, fault, true).write(bytes);
+void append_file(const std::string& path, std::string_view bytes) {
+  FileWriter(path, nullptr, true).write(bytes);
 }
 
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault) {

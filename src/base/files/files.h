@@ -85,7 +85,7 @@ class FileWriter {
 
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Appends without a sync: for lines that are not worth the time of one.
-void append_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
+void append_file(const std::string& path, std::string_view bytes);
 // Written aside, synced, renamed over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 void replace_file(const std::string& path, const std::function<void(FileWriter&)>& body,

@@ -79,7 +79,7 @@ at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p
   at::Tensor sum = y + product(reduced * term.scale, b.to(compute));
   if (term.bias != nullptr) sum = sum + (weight(anchor, *term.bias) * term.scale).to(y.scalar_type());
   if (term.magnitude == nullptr) return sum;
-  const at::Tensor gain = weight(anchor, *term.magnitude) / row_norms(p);
+  const at::Tensor gain = weight(anchor, *term.magnitude) / plain::row_norms(p);
   const at::Tensor alone = bias.defined() ? sum - bias : sum;
   return sum + alone * (gain - 1).to(y.scalar_type());
 }
