@@ -16,10 +16,10 @@ namespace trl::text {
 class Charsmap {
  public:
   // bytes: the trie's size in bytes, its units (all of 32 bits, little endian), then the replacements, each
-  // with a NUL after it. Throws Error(format) for what points outside.
+  // with a NUL after it. Throws Error(format) if an offset points outside.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // The replacement of the shortest text that this one begins with.
+  // Returns the replacement of the shortest entry that this text begins with.
   std::optional<std::string_view> find(std::string_view text) const;
 
   // SentencePiece's library follows the trie without looking where its ends are, and takes at most 32 texts
