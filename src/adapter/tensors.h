@@ -13,7 +13,7 @@
 
 namespace trl::adapter {
 
-// Ends the name of a module that is saved whole.
+// Ends the name of the original weight of a module that is saved whole.
 inline constexpr std::string_view kOriginalModule = ".original_module.weight";
 inline constexpr std::string_view kWeightsFile = "adapter_model.safetensors";
 inline constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";  // ends a name
