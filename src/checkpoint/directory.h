@@ -21,8 +21,9 @@ enum class Others { keep, refuse, remove };
 // refuse and other checkpoints exist; a directory of that name that is not ours is never removed.
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others);
 
-// The same refusals, and those of resume_from_checkpoint (a path, "true", "auto" or none), before anything is
-// opened: by names and manifests alone, without reading what a checkpoint holds, and nothing is removed.
+// Makes the same refusals, and those of resume_from_checkpoint (a path, "true", "auto" or none), before
+// anything is opened: only by names and manifests, without reading a checkpoint's contents and without
+// removing anything.
 void check_directory(const std::string& output_dir, const std::optional<std::string>& from, Others others);
 
 [[noreturn]] void refuse_to_resume(const std::string& output_dir);  // resume_from_checkpoint true
