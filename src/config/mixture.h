@@ -13,7 +13,7 @@
 namespace trl::config {
 
 struct DatasetEntry {
-  // A file, a directory, a glob; or the loader (json, csv, text, parquet) of data_files.
+  // A file, a directory, a glob; or the loader (json, csv, text, parquet) of data_dir or data_files.
   std::string path;
   std::string config;    // a folder of it, the only one read; empty: none
   std::string data_dir;  // empty: none
